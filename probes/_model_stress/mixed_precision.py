@@ -22,9 +22,8 @@ GROWS = 1.5
 # what a norm must bear: single features of trained models' residuals are in the thousands (Dettmers
 # et al., LLM.int8(), 2022)
 OUTLIER = 2048.0
-LEAST_LOSS = (
-    0.1  # a loss near nought is a difference of logits that are not: it is as sure as they are
-)
+# a loss near nought is a difference of logits that are not: it is as sure as they are
+LEAST_LOSS = 0.1
 UNITS = 5  # of the type; sound modules of transformers' families take one
 # a sum of so many in bfloat16, kept in bfloat16, has stopped growing (its 8 bits) or lost a tenth
 POSITIONS = 1024

@@ -96,9 +96,8 @@ def _meet(rank: int, ranks: int, folder: str, backend: str, wait_s: float) -> No
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks)
     )
     if backend == "gloo" and os.path.isdir("/sys/class/net/lo"):
-        os.environ["GLOO_SOCKET_IFNAME"] = (
-            "lo"  # all ranks are here; the host's own name may not resolve
-        )
+        # all ranks are here; the host's own name may not resolve
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     if backend == "nccl":
         torch.cuda.set_device(rank)
     store = f"file://{os.path.join(folder, 'store')}"

@@ -21,9 +21,8 @@ SEND_S, WINDOW_S = 0.5, 0.1
 # at all
 STUCK_BYTES = 2**16
 STUCK_S = 3.0
-MOST_MBPS = (
-    250  # what is sent at most: enough to tell a crippled link, and no burden for a shared one
-)
+# what is sent at most: enough to tell a crippled link, and no burden for a shared one
+MOST_MBPS = 250
 CHUNK = 2**16
 TCP_INFO_BYTES = 160
 RESET = struct.pack("ii", 1, 0)

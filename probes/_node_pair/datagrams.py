@@ -17,9 +17,8 @@ SERIES = 1000  # with 1 % loss, fewer than two of them get lost in one series of
 EACH = 5  # sent at once
 PACE_S = 0.005
 HELLO_S = 0.05
-WINDOW = (
-    150  # not more on the way than a receive buffer holds while its process waits for a processor
-)
+# not more on the way than a receive buffer holds while its process waits for a processor
+WINDOW = 150
 PATIENCE_S = 2.0  # for a window that does not open: then the rest is sent at the pace alone
 FORMAT = struct.Struct("!4s16sBIIIIB")
 MAGIC = b"tpnp"

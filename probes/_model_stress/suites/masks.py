@@ -16,6 +16,7 @@ from _model_stress.module_isolation import View, blamed, inputs_of, mended, own_
 from _model_stress.tested_model import RunResult, TestedModel
 from _shared.child_program import summary_of
 
+LEAST = 1e-9  # relative: what one position passes to a later one, beyond rounding
 OFTEN = (
     torch.nn.MultiheadAttention,
     torch.nn.TransformerEncoderLayer,
@@ -197,9 +198,6 @@ def nan_maker(masks: Masks, batch: Batch) -> Optional[str]:
         if isinstance(modules[at], OFTEN) and not own_code(modules[at])
         else at or type(masks.model).__name__
     )
-
-
-LEAST = 1e-9  # what is carried from one position to a later one, relative: anything but rounding
 
 
 def future(masks: Masks) -> None:

@@ -1,8 +1,7 @@
-"""Narrow types: autocast and the whole model in bfloat16 and float16, against float32, and float32
-against float64.
+"""Narrow types: autocast and whole models in bfloat16 and float16, and float32 against float64.
 
-Thresholds are multiples of the type's unit (torch.finfo(type).eps) and of what the wide calculation
-itself makes of a change in its inputs' last digit.
+Thresholds are multiples of the type's unit (torch.finfo(type).eps) and of what a change in the last
+digit of the inputs does to the wide calculation.
 """
 
 from __future__ import annotations
@@ -20,6 +19,14 @@ from _model_stress.module_state import loose
 from _model_stress.tested_model import TestedModel, cast
 from _shared.child_program import summary_of
 
+BATCH_NORMS = (
+    torch.nn.BatchNorm1d,
+    torch.nn.BatchNorm2d,
+    torch.nn.BatchNorm3d,
+    torch.nn.SyncBatchNorm,
+)
+ROWS = 8  # whose statistics stand for those of training
+LENGTH = 128  # positions, where the model takes them: short sums lose too little to show
 MISSING = (
     "not implemented for",
     "could not create a primitive",
@@ -144,18 +151,6 @@ def is_missing(error: BaseException) -> bool:
 
 def name_of(dtype: Any) -> str:
     return str(dtype).rpartition(".")[2]
-
-
-BATCH_NORMS = (
-    torch.nn.BatchNorm1d,
-    torch.nn.BatchNorm2d,
-    torch.nn.BatchNorm3d,
-    torch.nn.SyncBatchNorm,
-)
-ROWS = 8  # whose statistics stand for those of training
-LENGTH = (
-    128  # positions where the model takes them: sums over few positions lose too little to be seen
-)
 
 
 class Precision:

@@ -33,9 +33,8 @@ TOO_SHORT = (
     "output size is too small",
     "padding size should be less than",
 )
-ONE_VALUE = (  # BatchNorm and InstanceNorm, of one value for a channel in train()
-    "expected more than 1"
-)
+# BatchNorm and InstanceNorm, of one value for a channel in train()
+ONE_VALUE = "expected more than 1"
 CLOSE_S = 2.0  # no new part is begun with less than that
 
 

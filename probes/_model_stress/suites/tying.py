@@ -18,6 +18,7 @@ from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
 from _shared.child_program import summary_of
 
+STEPS = 2
 FLAG = re.compile(r"^(tie|tied|tying|share|shared)(_|$)|_(tie|tied|tying)(_|$)|share_.*emb")
 OF = re.compile(r"emb|weight|head|tying|^tied?$|vocab|output")
 
@@ -170,9 +171,6 @@ def _by_numbers(model: Any) -> Iterator[Tie]:
             continue
         if bool(torch.equal(item, other)) and float(item.detach().double().std()) > 0:
             yield tie._replace(why="they hold the same random numbers: copied, not tied")
-
-
-STEPS = 2
 
 
 class Tying:
