@@ -24,11 +24,8 @@ _HERE = os.path.dirname(os.path.realpath(__file__))
 
 
 def _leave_path() -> None:
-    """Take the folder of the probes off `sys.path`, so that it shadows nothing that the probe
-    imports later.
-
-    The shared package and the probe's own are imported first: a package that is loaded finds its
-    modules without `sys.path`.
+    """Take the probes' folder off `sys.path`, so that it shadows nothing that is imported later.
+    Packages imported before find their modules without it.
     """
     main = os.path.basename(getattr(sys.modules["__main__"], "__file__", None) or "")
     for package in ("_shared", f"_{os.path.splitext(main)[0]}"):
@@ -60,11 +57,23 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         result("cannot", f"Bad argument: {message}.")
 
+    def text(self, flag: str, variable: str, default: str = "") -> None:
+        """Add a flag whose default is an environment variable, unless that is empty."""
+        self.add_argument(flag, default=os.environ.get(variable) or default)
+
+    def number(self, flag: str, variable: str, default: int, least: int = 0) -> None:
+        """Add a flag whose default is an integer variable of at least `least`."""
+        value = number_from_environment(variable, default, least)
+        self.add_argument(flag, type=int, default=value)
+
+    def seconds(self, default: float, variable: str = "TRAINPROBE_DEADLINE_S") -> None:
+        """Add --timeout-s, whose default is an environment variable."""
+        value = seconds_from_environment(variable, default)
+        self.add_argument("--timeout-s", type=float, default=value)
+
 
 def number_from_environment(name: str, default: int, least: int = 0) -> int:
-    """Return an integer variable; anything else than a number of at least `least` answers
-    `cannot`.
-    """
+    """Return an integer variable; answer `cannot` unless it is a number of at least `least`."""
     text = os.environ.get(name, "").strip()
     try:
         value = int(text) if text else default
@@ -73,6 +82,15 @@ def number_from_environment(name: str, default: int, least: int = 0) -> int:
     if value < least:
         result("cannot", f"{name}={value} is less than {least}.")
     return value
+
+
+def seconds_from_environment(name: str, default: float) -> float:
+    """Return a variable that holds seconds; answer `cannot` unless it is a number."""
+    text = os.environ.get(name, "").strip()
+    try:
+        return float(text) if text else default
+    except ValueError:
+        result("cannot", f"{name}={text!r} is not a number.")
 
 
 def rank_environment() -> RankEnvironment:
@@ -138,9 +156,7 @@ def say(text: str) -> None:
 
 @contextlib.contextmanager
 def phase(name: str) -> Iterator[Dict[str, Any]]:
-    """Announce a risky step before it starts, so that a hang inside it has a name. What the block
-    puts into the dict becomes fields of its end.
-    """
+    """Name a risky step before it starts. The dict's content becomes fields of its end."""
     began = time.monotonic()
     fields: Dict[str, Any] = {}
     _state["open_phase"] = name
@@ -151,9 +167,7 @@ def phase(name: str) -> Iterator[Dict[str, Any]]:
 
 @contextlib.contextmanager
 def scratch_folder(name: str) -> Iterator[str]:
-    """A folder that goes at the end of the block. It lies beside the events, where the ladder
-    clears up also after a probe that it had to kill.
-    """
+    """A folder that is removed after the block. The ladder removes it when it kills the probe."""
     import shutil
     import tempfile
 
@@ -230,9 +244,7 @@ def fail_exception(sentence: str, error: BaseException, /, **fields: Any) -> Non
 
 
 def result(answer: str, sentence: str, at_once: bool = False) -> NoReturn:
-    """Give the answer (yes, no, cannot) and end with its exit code; `at_once` skips a clean-up
-    that could hang.
-    """
+    """Give the answer and exit with its code; `at_once` skips a clean-up that could hang."""
     emit("result", answer=answer, says=sentence)
     say(f"{answer.upper()}: {sentence}")
     with contextlib.suppress(Exception):
@@ -243,9 +255,7 @@ def result(answer: str, sentence: str, at_once: bool = False) -> NoReturn:
 
 
 def _let_others_look() -> None:
-    """Allow a debugger of the same user, and let faulthandler print every stack on a fatal
-    signal.
-    """
+    """Allow a debugger of the same user; faulthandler prints all stacks on a fatal signal."""
     with contextlib.suppress(Exception):
         ctypes.CDLL(None).prctl(PR_SET_PTRACER, ctypes.c_ulong(-1).value, 0, 0, 0)
     with contextlib.suppress(Exception):

@@ -33,14 +33,8 @@ def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:
     with _emit.phase(f"context:{index}"):
         torch.cuda.set_device(index)
         torch.cuda.synchronize()
-    _emit.measure(
-        "context_s",
-        round(time.perf_counter() - began, 3),
-        "s",
-        threshold=15,
-        source="Primus node_smoke kills it after 15 s",
-        who=who,
-    )
+    labels = {"threshold": 15, "source": "Primus node_smoke kills it after 15 s", "who": who}
+    _emit.measure("context_s", round(time.perf_counter() - began, 3), "s", **labels)
     properties = torch.cuda.get_device_properties(index)
     free, total = torch.cuda.mem_get_info(index)
     _emit.measure("gpu_free", free, "bytes", who=who, total=total)
@@ -58,13 +52,8 @@ def one_gpu(torch: Any, index: int, alloc_mb: int, size: int) -> None:
     )
     held = total - free
     if held > 0.5 * total:
-        _emit.check(
-            "drv.memused",
-            "warn",
-            f"{held / 2**30:.1f} GiB of GPU {index} are held by others.",
-            held,
-            fix="nvidia-smi shows by whom",
-        )
+        sentence = f"{held / 2**30:.1f} GiB of GPU {index} are held by others."
+        _emit.check("drv.memused", "warn", sentence, held, fix="nvidia-smi shows by whom")
     with _emit.phase(f"allocate:{index}"):
         block = torch.empty(alloc_mb * 2**20, dtype=torch.uint8, device=device)
     with _emit.phase(f"copy:{index}"):
@@ -107,18 +96,11 @@ def main() -> None:
                 and not os.path.exists("/dev/kfd")
             ):
                 _emit.result("cannot", "There is no GPU here.")
-            _emit.fail_exception(
-                "torch cannot use the GPUs of this host",
-                error,
-                visible=os.environ.get("CUDA_VISIBLE_DEVICES"),
-            )
+            sentence = "torch cannot use the GPUs of this host"
+            _emit.fail_exception(sentence, error, visible=os.environ.get("CUDA_VISIBLE_DEVICES"))
         _emit.result("no", "torch sees no GPU that it can use.")
-    _emit.note(
-        f"torch {torch.__version__} sees {count} GPUs.",
-        name="gpus",
-        count=count,
-        cuda=torch.version.cuda,
-    )
+    sentence = f"torch {torch.__version__} sees {count} GPUs."
+    _emit.note(sentence, name="gpus", count=count, cuda=torch.version.cuda)
     bad = []
     for index in range(count):
         try:
@@ -130,15 +112,9 @@ def main() -> None:
         ) as error:
             bad.append(index)
             _emit.fail_exception(f"GPU {index} failed", error, gpu=index)
-    _emit.result(
-        "no" if bad else "yes",
-        (
-            f"GPUs {bad} of {count} failed."
-            if bad
-            else f"{count} GPUs open, allocate and calculate right."
-        ),
-        at_once=bool(bad),
-    )
+    if bad:
+        _emit.result("no", f"GPUs {bad} of {count} failed.", at_once=True)
+    _emit.result("yes", f"{count} GPUs open, allocate and calculate right.")
 
 
 if __name__ == "__main__":

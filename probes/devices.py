@@ -71,13 +71,9 @@ def count(launch: checks.Launch, results: checks.Results) -> None:
         if wrong
         else "ok"
     )
-    results.add(
-        "drv.count",
-        state,
-        f"GPUs: {'; '.join(wrong) or visible}.",
-        [cards, visible],
-        fix="dmesg | grep -i xid; drain the node",
-    )
+    sentence = f"GPUs: {'; '.join(wrong) or visible}."
+    fix = "dmesg | grep -i xid; drain the node"
+    results.add("drv.count", state, sentence, [cards, visible], fix=fix)
 
 
 def links(_answer: nvidia_smi.Answer, results: checks.Results) -> None:

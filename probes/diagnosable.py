@@ -46,11 +46,8 @@ def has_gpu(launch: checks.Launch) -> bool:
 def ptrace(launch: checks.Launch, results: checks.Results) -> None:
     answer = child_processes.ask(tracing.tried, results.threshold("diag.ptrace", 5.0))
     if answer.how != "answered":
-        results.add(
-            "diag.ptrace",
-            "unknown",
-            f"Whether stacks may be read could not be tried: {answer.reply}.",
-        )
+        sentence = f"The check whether stacks may be read failed: {answer.reply}."
+        results.add("diag.ptrace", "unknown", sentence)
         return
     around: Any = {**tracing.ptrace_limits(launch.root), **answer.reply}
     why = (
@@ -59,42 +56,30 @@ def ptrace(launch: checks.Launch, results: checks.Results) -> None:
         else "a seccomp filter or a missing capability forbids it"
     )
     if not around["child"] and not around["other"]:
-        results.add(
-            "diag.ptrace",
-            "ok",
+        sentence = (
             "Stacks of processes of the same user may be read: a process that is no descendant was"
-            " tried.",
-            around,
+            " tried."
         )
+        results.add("diag.ptrace", "ok", sentence, around)
         return
     who = "only by their own parent" if not around["child"] else "by nobody"
     fix = (
         "sudo sysctl kernel.yama.ptrace_scope=0; in a container docker run --cap-add=SYS_PTRACE; or"
         " start the job with trainprobe run"
     )
-    results.add(
-        "diag.ptrace",
-        "warn",
-        f"Stacks of ranks may be read {who}: {around['other'] or around['child']}, {why}.",
-        around,
-        fix=fix,
-    )
+    sentence = f"Stacks of ranks may be read {who}: {around['other'] or around['child']}, {why}."
+    results.add("diag.ptrace", "warn", sentence, around, fix=fix)
 
 
 def ras(launch: checks.Launch, results: checks.Results) -> None:
     if not has_gpu(launch):
-        results.add("diag.ras", "skip", "No GPU is here, so that NCCL and its RAS are not used.")
+        results.add("diag.ras", "skip", "There is no GPU here, so NCCL and its RAS are not used.")
         return
     host, _, port = os.environ.get("NCCL_RAS_ADDR", "").rpartition(":")
     where = (host or "localhost", int(port) if port.isdigit() else RAS_PORT)
     if os.environ.get("NCCL_RAS_ENABLE") == "0":
-        results.add(
-            "diag.ras",
-            "warn",
-            "NCCL's RAS is off (NCCL_RAS_ENABLE=0): which ranks lag is not results.",
-            where,
-            fix="unset NCCL_RAS_ENABLE",
-        )
+        sentence = "NCCL's RAS is off (NCCL_RAS_ENABLE=0), so it cannot say which ranks lag."
+        results.add("diag.ras", "warn", sentence, where, fix="unset NCCL_RAS_ENABLE")
         return
     with contextlib.closing(socket.socket()) as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -102,13 +87,10 @@ def ras(launch: checks.Launch, results: checks.Results) -> None:
             listener.bind(where)
         except OSError as error:
             fix = "export NCCL_RAS_ADDR=localhost:28029, or another free port"
-            results.add(
-                "diag.ras",
-                "warn",
-                f"NCCL's RAS cannot listen on {where[0]}:{where[1]}: {error.strerror or error}.",
-                where,
-                fix=fix,
+            sentence = (
+                f"NCCL's RAS cannot listen on {where[0]}:{where[1]}: {error.strerror or error}."
             )
+            results.add("diag.ras", "warn", sentence, where, fix=fix)
             return
     results.add("diag.ras", "ok", f"NCCL's RAS can listen on {where[0]}:{where[1]}.", where)
 
@@ -118,12 +100,9 @@ def stacks(_launch: checks.Launch, results: checks.Results) -> None:
         faulthandler.dump_traceback(file)
         size = file.tell()
     by_itself = " and is on" if os.environ.get("PYTHONFAULTHANDLER") else ""
+    sentence = f"faulthandler {'works' if size else 'writes nothing'}{by_itself}."
     results.add(
-        "diag.faulthandler",
-        "ok" if size else "warn",
-        f"faulthandler {'works' if size else 'writes nothing'}{by_itself}.",
-        size,
-        fix="use another Python",
+        "diag.faulthandler", "ok" if size else "warn", sentence, size, fix="use another Python"
     )
 
 
@@ -148,13 +127,11 @@ def error_file(_launch: checks.Launch, results: checks.Results) -> None:
             "from torch.distributed.elastic.multiprocessing.errors import record, and @record above"
             " main(); torchrun --log-dir logs --redirects 3 --tee 3"
         )
-        results.add(
-            "diag.errfile",
-            "warn",
+        sentence = (
             "The script uses no @record: after a crash torchrun shows no traceback of the rank that"
-            " failed first.",
-            fix=fix,
+            " failed first."
         )
+        results.add("diag.errfile", "warn", sentence, fix=fix)
 
 
 def timeouts(launch: checks.Launch, results: checks.Results) -> None:
@@ -185,24 +162,19 @@ def timeouts(launch: checks.Launch, results: checks.Results) -> None:
         " TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC=600"
     )
     value = {"collective_s": collective_s, "heartbeat_s": heartbeat_s, "ends": ends}
-    results.add(
-        "diag.timeouts",
-        "warn" if wrong else "ok",
-        f"Time-outs: {'; '.join(wrong) or 'none ends the job before the evidence is written'}.",
-        value,
-        fix=fix,
+    sentence = (
+        f"Time-outs: {'; '.join(wrong) or 'none ends the job before the evidence is written'}."
     )
+    results.add("diag.timeouts", "warn" if wrong else "ok", sentence, value, fix=fix)
 
 
 def cores(launch: checks.Launch, results: checks.Results) -> None:
     soft = resource.getrlimit(resource.RLIMIT_CORE)[0]
     pattern = kernel_files.line(launch.root, "/proc/sys/kernel/core_pattern")
-    results.add(
-        "diag.core",
-        "ok",
-        f"Core dumps: limit {'unlimited' if soft < 0 else soft}, pattern {pattern or 'unknown'}.",
-        [soft, pattern],
+    sentence = (
+        f"Core dumps: limit {'unlimited' if soft < 0 else soft}, pattern {pattern or 'unknown'}."
     )
+    results.add("diag.core", "ok", sentence, [soft, pattern])
 
 
 CHECKS = (
@@ -217,4 +189,4 @@ CHECKS = (
 )
 
 if __name__ == "__main__":
-    checks.run(CHECKS, __doc__ or "", "A job that hangs here can be looked into.")
+    checks.run(CHECKS, __doc__ or "", "A job that hangs here can be diagnosed.")

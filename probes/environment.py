@@ -31,13 +31,13 @@ import os
 import re
 import site
 import sys
-from typing import Any, Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
+from _shared import checks
 from _shared.proc import read_text
 
-Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
 # The least driver for any minor version of a CUDA major: CUDA Toolkit release notes, "CUDA Minor
 # Version Compatibility".
 LEAST_DRIVER = {11: (450, 80, 2), 12: (525, 60, 13), 13: (580, 65, 6)}
@@ -56,9 +56,7 @@ def version_of(*packages: str) -> str:
 
 
 def place(module: str, folders: List[str]) -> Optional[str]:
-    """Return the file that an import of `module` would run, looked for in these folders alone; a
-    folder without __init__.py is none.
-    """
+    """The file that an import would run, in these folders alone; a plain folder is none."""
     spec = importlib.machinery.PathFinder.find_spec(module, folders)
     return (
         spec.origin
@@ -67,26 +65,16 @@ def place(module: str, folders: List[str]) -> Optional[str]:
     )
 
 
-def versions(folders: List[str]) -> Iterator[Check]:
-    yield (
-        "py.python",
-        "ok",
-        sys.version.split()[0],
-        f"Python {sys.version.split()[0]} at {sys.executable}.",
-        "",
-    )
+def versions(folders: List[str]) -> Iterator[checks.Row]:
+    sentence = f"Python {sys.version.split()[0]} at {sys.executable}."
+    yield "py.python", "ok", sys.version.split()[0], sentence, ""
     torch = place("torch", folders)
     if torch is None:
-        yield (
-            NO_TORCH,
-            "unknown",
-            None,
-            f"{sys.executable} has no torch",
-            (
-                f"install it there (`{sys.executable} -m pip install torch`) or name another Python"
-                " with --python"
-            ),
+        fix = (
+            f"install it there (`{sys.executable} -m pip install torch`) or name another Python"
+            " with --python"
         )
+        yield NO_TORCH, "unknown", None, f"{sys.executable} has no torch", fix
         return
     text = read_text(os.path.join(os.path.dirname(torch), "version.py"))
     found = {
@@ -104,38 +92,26 @@ def versions(folders: List[str]) -> Iterator[Check]:
         if found.get("hip")
         else "for the CPU only"
     )
-    yield (
-        "py.torch",
-        "ok" if torch_version else "fail",
-        torch_version,
-        (
-            f"torch {torch_version or 'of no known version'}, built {built}, at"
-            f" {os.path.dirname(torch)}."
-        ),
-        "reinstall torch",
+    sentence = (
+        f"torch {torch_version or 'of no known version'}, built {built}, at"
+        f" {os.path.dirname(torch)}."
     )
+    yield "py.torch", "ok" if torch_version else "fail", torch_version, sentence, "reinstall torch"
     nccl = version_of("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
     if cuda:
-        yield (
-            "py.nccl",
-            "ok",
-            nccl,
-            f"NCCL {nccl}." if nccl else "No NCCL package: torch brings its own or the system's.",
-            "",
+        sentence = (
+            f"NCCL {nccl}." if nccl else "No NCCL package: torch brings its own or the system's."
         )
+        yield "py.nccl", "ok", nccl, sentence, ""
     gpus = glob.glob("/proc/driver/nvidia/gpus/*") or glob.glob("/dev/nvidia[0-9]*")
     driver_text = re.search(
         r"Kernel Module\D*(\d+)\.(\d+)(?:\.(\d+))?", read_text("/proc/driver/nvidia/version")
     )
     driver = tuple(int(number or 0) for number in driver_text.groups()) if driver_text else ()
     if gpus and not cuda and not found.get("hip"):
-        yield (
-            "py.torch.cuda",
-            "fail",
-            len(gpus),
-            f"This host has {len(gpus)} NVIDIA GPUs, but torch is built for the CPU only.",
-            "pip install torch from the index of a CUDA build (pytorch.org/get-started)",
-        )
+        sentence = f"This host has {len(gpus)} NVIDIA GPUs, but torch is built for the CPU only."
+        fix = "pip install torch from the index of a CUDA build (pytorch.org/get-started)"
+        yield "py.torch.cuda", "fail", len(gpus), sentence, fix
     if driver and cuda:
         least = LEAST_DRIVER.get(int(cuda.split(".")[0]), ())
         sentence = (
@@ -154,19 +130,12 @@ def versions(folders: List[str]) -> Iterator[Check]:
             ),
         )
     elif cuda and not driver:
-        yield (
-            "drv.versions",
-            "ok",
-            None,
-            f"torch is built for CUDA {cuda}, and no NVIDIA driver is loaded here.",
-            "",
-        )
+        sentence = f"torch is built for CUDA {cuda}, and no NVIDIA driver is loaded here."
+        yield "drv.versions", "ok", None, sentence, ""
 
 
-def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Iterator[Check]:
-    """Find what stands before the standard library or before installed packages on the import
-    path.
-    """
+def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Iterator[checks.Row]:
+    """Find what shadows the standard library or installed packages."""
     standard = set(getattr(sys, "stdlib_module_names", ())) or {
         os.path.splitext(name)[0] for name in os.listdir(os.path.dirname(os.__file__))
     }
@@ -190,21 +159,12 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
                     if name in standard
                     else f"{local} hides {hidden}."
                 )
-                yield (
-                    "py.shadow",
-                    "fail" if name in standard or name == "torch" else "warn",
-                    local,
-                    sentence,
-                    f"rename {local}, or start it from elsewhere",
-                )
+                status = "fail" if name in standard or name == "torch" else "warn"
+                fix = f"rename {local}, or start it from elsewhere"
+                yield "py.shadow", status, local, sentence, fix
     if not found:
-        yield (
-            "py.shadow",
-            "ok",
-            [],
-            f"Nothing in {len(first)} folders at the front of the import path hides a module.",
-            "",
-        )
+        sentence = f"None of {len(first)} folders at the front of the import path hides a module."
+        yield "py.shadow", "ok", [], sentence, ""
     user_site = site.getusersitepackages()
     from_user = [
         name
@@ -214,42 +174,27 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
     sentence = (
         f"From the user's own site-packages ({user_site}): {', '.join(from_user) or 'nothing'}."
     )
-    yield (
-        "py.usersite",
-        "warn" if from_user else "ok",
-        from_user,
-        sentence,
-        "export PYTHONNOUSERSITE=1",
-    )
+    status = "warn" if from_user else "ok"
+    yield "py.usersite", status, from_user, sentence, "export PYTHONNOUSERSITE=1"
     copies = {
         name: sorted({item for item in (place(name, [folder]) for folder in folders) if item})
         for name in imports
     }
     for name, files in copies.items():
         if len(files) > 1:
-            yield (
-                "py.copies",
-                "warn",
-                files,
-                f"{name} is there {len(files)} times; {place(name, folders)} wins.",
-                f"pip uninstall {name} until one is left",
-            )
+            sentence = f"{name} is there {len(files)} times; {place(name, folders)} wins."
+            yield "py.copies", "warn", files, sentence, f"pip uninstall {name} until one is left"
     for folder in folders:
         for finder in glob.glob(os.path.join(glob.escape(folder), "__editable___*_finder.py")):
-            for name in re.findall(
-                r"'([A-Za-z_]\w*)': '", read_text(finder)
-            ):  # setuptools puts it last, so a real copy wins
+            # setuptools puts it last, so a real copy wins
+            for name in re.findall(r"'([A-Za-z_]\w*)': '", read_text(finder)):
                 if place(name, folders):
-                    yield (
-                        "py.editable",
-                        "warn",
-                        name,
-                        (
-                            f"{name} is installed editable, but the copy at {place(name, folders)}"
-                            " is what gets imported."
-                        ),
-                        f"pip uninstall {name}, then pip install -e again",
+                    sentence = (
+                        f"{name} is installed editable, but the copy at {place(name, folders)}"
+                        " is what gets imported."
                     )
+                    fix = f"pip uninstall {name}, then pip install -e again"
+                    yield "py.editable", "warn", name, sentence, fix
     gomp = sorted(
         {
             os.path.realpath(item)
@@ -259,16 +204,12 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
         if len(imports)
         else ()
     )
-    yield (
-        "py.lib.dup",
-        "warn" if len(gomp) > 1 else "ok",
-        gomp,
-        f"Copies of libgomp in the packages: {len(gomp)}.",
-        "two OpenMP runtimes in a process can hang or slow it; set OMP_NUM_THREADS=1 to see",
-    )
+    status = "warn" if len(gomp) > 1 else "ok"
+    fix = "two OpenMP runtimes in a process can hang or slow it; set OMP_NUM_THREADS=1 to see"
+    yield "py.lib.dup", status, gomp, f"Copies of libgomp in the packages: {len(gomp)}.", fix
 
 
-def bytecode(folder: str, script: str) -> Iterator[Check]:
+def bytecode(folder: str, script: str) -> Iterator[checks.Row]:
     """Find compiled files that Python would run although their source says something else. One with
     another time or size is harmless: it is made anew.
 
@@ -311,39 +252,29 @@ def bytecode(folder: str, script: str) -> Iterator[Check]:
                 os.sep
             )
         )
-        yield (
-            "py.bytecode",
-            "fail" if named else "warn",
-            item,
-            f"{item} differs from its source, and Python would run it all the same.",
-            f"rm {item}",
-        )
+        sentence = f"{item} differs from its source, but Python would run it."
+        yield "py.bytecode", "fail" if named else "warn", item, sentence, f"rm {item}"
     for item in orphans:
         yield "py.bytecode", "warn", item, f"{item} is importable without a source.", f"rm {item}"
     if not stale and not orphans:
-        yield (
-            "py.bytecode",
-            "ok",
-            len(caches),
-            (
-                f"Compiled files in {folder}: {len(caches)} fit their source or will be made anew"
-                f" ({old})."
-            ),
-            "",
+        sentence = (
+            f"Compiled files in {folder}: {len(caches)} match their source or will be recompiled"
+            f" ({old})."
         )
+        yield "py.bytecode", "ok", len(caches), sentence, ""
 
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
+    parser.text("--script", "TRAINPROBE_SCRIPT")
     parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS", "torch"))
     asked = parser.parse_args()
     imports = [name.split(".")[0] for name in asked.imports.split(",") if name.strip()]
-    here = os.path.dirname(os.path.realpath(asked.script)) if asked.script else os.getcwd()
+    folder = os.path.dirname(os.path.realpath(asked.script)) if asked.script else os.getcwd()
     first = list(
         dict.fromkeys(
             [
-                here,
+                folder,
                 *(
                     os.path.abspath(item)
                     for item in os.environ.get("PYTHONPATH", "").split(os.pathsep)
@@ -353,40 +284,24 @@ def main() -> None:
         )
     )
     folders = list(dict.fromkeys([*first, *sys.path]))
-    groups: Dict[str, Iterator[Check]] = {
+    groups: Dict[str, Iterator[checks.Row]] = {
         "versions": versions(folders),
         "shadowing": shadowing(imports, first, folders),
-        "bytecode": bytecode(here, asked.script),
+        "bytecode": bytecode(folder, asked.script),
     }
-    failed, without_torch = [], ""
-    for name, checks in groups.items():
-        with _emit.phase(name):
-            for check, status, value, sentence, fix in checks:
-                tell = _emit.fail if status == "fail" else _emit.note
-                tell(
-                    sentence,
-                    check=check,
-                    status=status,
-                    value=value,
-                    fix="" if status == "ok" else fix,
-                )
-                failed += [check] if status == "fail" else []
-                without_torch = (
-                    f"{sentence}; {fix}"
-                    if (check, status) == (NO_TORCH, "unknown")
-                    else without_torch
-                )
+    rows = checks.report(groups)
+    failed = [check for check, status, *_ in rows if status == "fail"]
+    without_torch = [
+        f"{sentence}; {fix}"
+        for check, status, _, sentence, fix in rows
+        if (check, status) == (NO_TORCH, "unknown")
+    ]
     # not a fault of the environment as such: the wrong interpreter may have been named
     if without_torch and not failed:
-        _emit.result("cannot", without_torch)
-    _emit.result(
-        "no" if failed else "yes",
-        (
-            f"The environment does not fit: {', '.join(sorted(set(failed)))}."
-            if failed
-            else "Versions fit, and nothing hides a module."
-        ),
-    )
+        _emit.result("cannot", without_torch[-1])
+    if failed:
+        _emit.result("no", f"The environment does not fit: {', '.join(sorted(set(failed)))}.")
+    _emit.result("yes", "Versions fit, and nothing hides a module.")
 
 
 if __name__ == "__main__":

@@ -42,15 +42,11 @@ PREPARE = os.path.join(
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS") or "torch")
-    parser.add_argument("--dataset", default=os.environ.get("TRAINPROBE_DATASET", ""))
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument(
-        "--timeout-s", type=float, default=float(os.environ.get("TRAINPROBE_DEADLINE_S") or 90)
-    )
+    parser.text("--imports", "TRAINPROBE_IMPORTS", "torch")
+    parser.text("--dataset", "TRAINPROBE_DATASET")
+    parser.text("--script", "TRAINPROBE_SCRIPT")
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.seconds(90)
     asked = parser.parse_args()
     variables: Dict[str, object] = {
         "TRAINPROBE_IMPORTS": asked.imports,
@@ -86,10 +82,10 @@ def conclude(child: PythonChild, asked: Any) -> None:
         _emit.result("cannot", f"The probe itself failed: {error['type']}: {error['message']}.")
     step, ending = child.text("now") or "start", child.ending()
     if ending.how == "timed_out":
-        _emit.result("cannot", f"It stood still at `{step}` until its time was over.")
+        _emit.result("cannot", f"It hung at `{step}` until its time ran out.")
     if not report.of("done"):
         how = f"signal {ending.signal}" if ending.signal else f"exit code {ending.exit_code}"
-        _emit.result("cannot", f"The process that should fork ended at `{step}` by itself ({how}).")
+        _emit.result("cannot", f"The process that was to fork ended at `{step}` by itself ({how}).")
     steps, children = report.of("step"), report.of("child")
     threads = sum(len(row["started"]) for row in steps)
     _emit.result(

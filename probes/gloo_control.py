@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-import socket
 import sys
 import time
 from typing import Any, Callable, Dict, Tuple
@@ -32,17 +31,14 @@ sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
 from _shared import backend
 
-Op = Tuple[
-    Callable[[], Any], Callable[[], bool], int, float
-]  # run it, was it right, bytes of the message, factor of the bus bandwidth
+# run it, was it right, bytes of the message, factor of the bus bandwidth
+Op = Tuple[Callable[[], Any], Callable[[], bool], int, float]
 
 
 def operations(
     torch: Any, dist: Any, me: _emit.RankEnvironment, device: str, size_bytes: int
 ) -> Dict[str, Op]:
-    """Make the buffers of one size. Every operation writes buffers of its own, so that a late
-    one cannot spoil another.
-    """
+    """Make buffers of one size, separate for each operation, so that none spoils another."""
     n, count = me.world_size, max(1, size_bytes // 4 // me.world_size)
     ramp = torch.arange(count * n, device=device) % 97 + 1.0
     mine, total = ramp + me.rank, ramp * n + n * (n - 1) / 2
@@ -109,9 +105,7 @@ def operations(
 def timed(
     torch: Any, dist: Any, run: Callable[[], Any], repeats: int, device: str
 ) -> Tuple[float, int]:
-    """Return the seconds of one round on the slowest rank, and which rank that is. One round
-    comes first, uncounted.
-    """
+    """The seconds of one round on the slowest rank, and that rank. A warm-up round is uncounted."""
     settle = torch.cuda.synchronize if device.startswith("cuda") else lambda: None
     run()
     settle()
@@ -140,13 +134,8 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
         )
     with _emit.phase("barrier"):
         dist.barrier()
-    _emit.measure(
-        "init_s",
-        round(time.perf_counter() - began, 4),
-        "s",
-        threshold=60,
-        source="proposal; torch's own limits are 10 and 30 minutes",
-    )
+    source = "proposal; torch's own limits are 10 and 30 minutes"
+    _emit.measure("init_s", round(time.perf_counter() - began, 4), "s", threshold=60, source=source)
     wrong, skipped = [], set()
     for size_bytes in asked.sizes:
         for name, (run, right, message_bytes, factor) in operations(
@@ -161,19 +150,13 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
                 if "not support" not in str(error) and "not implemented" not in str(error):
                     raise
                 skipped.add(name)
-                _emit.note(
-                    f"{asked.backend} does not support {name}: not tried.",
-                    name="unsupported",
-                    op=name,
-                )
+                sentence = f"{asked.backend} does not support {name}: not tried."
+                _emit.note(sentence, name="unsupported", op=name)
                 continue
             if not right():
                 wrong.append(name)
-                _emit.fail(
-                    f"{name} of {message_bytes} bytes gave a wrong result on rank {me.rank}.",
-                    op=name,
-                    bytes=message_bytes,
-                )
+                sentence = f"{name} of {message_bytes} bytes gave a wrong result on rank {me.rank}."
+                _emit.fail(sentence, op=name, bytes=message_bytes)
             if me.rank == 0:
                 labels = {
                     "op": name,
@@ -181,12 +164,8 @@ def check(asked: Any, me: _emit.RankEnvironment) -> None:
                     "who": f"rank {slowest}",
                     "source": "nccl-tests PERFORMANCE.md",
                 }
-                _emit.measure(
-                    "latency_us" if size_bytes == asked.sizes[0] else "took_us",
-                    round(took_s * 1e6, 1),
-                    "us",
-                    **labels,
-                )
+                measured = "latency_us" if size_bytes == asked.sizes[0] else "took_us"
+                _emit.measure(measured, round(took_s * 1e6, 1), "us", **labels)
                 _emit.measure(
                     "busbw_gbps", round(message_bytes / took_s * factor / 1e9, 4), "GB/s", **labels
                 )
@@ -211,10 +190,7 @@ def main() -> None:
     asked, me = parser.parse_args(), _emit.rank_environment()
     if asked.repeats < 1 or min(asked.sizes) < 1 or asked.timeout_s <= 0:
         _emit.result("cannot", "--sizes, --repeats and --timeout-s must be above zero.")
-    if me.world_size == 1 and "MASTER_PORT" not in os.environ:  # alone and by hand: meet ourselves
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]))
+    backend.meet_alone(me.world_size)
     try:
         check(asked, me)
     except Exception as error:  # whatever torch raises is the answer to the question

@@ -29,39 +29,27 @@ import re
 import resource
 import socket
 import sys
-from typing import Any, Iterator, List, Tuple
+from typing import Iterator, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
 from _host import earlier_runs, launch_limits
+from _shared import checks
 from _shared.memory import cgroup_folders, number
 from _shared.proc import read_text
 
 MIB, GIB, SHM = 2**20, 2**30, "/dev/shm"  # noqa: S108 - the place that is measured
 # measured: `import torch` (2.13, CPU build) holds 230 MiB, a gloo rank 260 MiB
 RANK_BYTES = 300 * MIB
-Check = Tuple[str, str, Any, str, str]  # check, status, value, says, fix
 # Limits: the least that works at all, the least without a warning, both in the limit's own unit;
 # sources behind each.
 LIMITS = {
-    "nofile": (
-        resource.RLIMIT_NOFILE,
-        64,
-        1025,
-        "ulimit -n 65536",
-    ),  # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
-    "memlock": (
-        resource.RLIMIT_MEMLOCK,
-        0,
-        16 * GIB,
-        "ulimit -l unlimited",
-    ),  # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
-    "as": (
-        resource.RLIMIT_AS,
-        2 * GIB,
-        2**62,
-        "ulimit -v unlimited",
-    ),  # CUDA reserves address space for the sum of all memories
+    # a rank needs 30-60; 1024 fails from 4 nodes on: NVIDIA/nccl#550, goodfire-ai/spd#957
+    "nofile": (resource.RLIMIT_NOFILE, 64, 1025, "ulimit -n 65536"),
+    # AWS warns below 16 GiB; it matters with InfiniBand only (NCCL's documentation)
+    "memlock": (resource.RLIMIT_MEMLOCK, 0, 16 * GIB, "ulimit -l unlimited"),
+    # CUDA reserves address space for the sum of all memories
+    "as": (resource.RLIMIT_AS, 2 * GIB, 2**62, "ulimit -v unlimited"),
     "stack": (resource.RLIMIT_STACK, 0, MIB, "ulimit -s 8192"),
     "core": (resource.RLIMIT_CORE, 0, 0, ""),
 }
@@ -117,7 +105,7 @@ def level(value: float, least: float, good: float) -> str:
     return "fail" if value < least else "warn" if value < good else "ok"
 
 
-def limits() -> Iterator[Check]:
+def limits() -> Iterator[checks.Row]:
     for name, (which, usual, roomy, fix) in LIMITS.items():
         soft, hard = resource.getrlimit(which)
         locks = name == "memlock" and launch_limits.active_rdma()
@@ -130,13 +118,8 @@ def limits() -> Iterator[Check]:
         )
         good = max(least, roomy) if name != "memlock" or locks else launch_limits.usual_memlock()
         status = "ok" if soft < 0 else level(soft, least, good)
-        yield (
-            f"lim.{name}",
-            status,
-            [soft, hard],
-            f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited).",
-            fix,
-        )
+        sentence = f"Limit {name}: soft {soft}, hard {hard} (-1 is unlimited)."
+        yield f"lim.{name}", status, [soft, hard], sentence, fix
     soft = resource.getrlimit(resource.RLIMIT_NPROC)[0]
     shares = [
         (number(folder, "pids.current") or 0) / (number(folder, "pids.max") or 2**60)
@@ -145,16 +128,12 @@ def limits() -> Iterator[Check]:
     if soft > 0 and os.getuid() != 0:  # the limit counts this user's threads; root is exempt
         shares.append(sum(len(glob.glob(f"/proc/{pid}/task/*")) for pid in processes()) / soft)
     share = max(shares, default=0.0)  # the two levels are gpud's
-    yield (
-        "lim.nproc",
-        level(-share, -0.95, -0.8),
-        [soft, round(share, 3)],
-        f"Processes and threads: {share:.0%} of the limit is in use.",
-        "ulimit -u 65536",
-    )
+    status = level(-share, -0.95, -0.8)
+    sentence = f"Processes and threads: {share:.0%} of the limit is in use."
+    yield "lim.nproc", status, [soft, round(share, 3)], sentence, "ulimit -u 65536"
 
 
-def memory(nproc: int) -> Iterator[Check]:
+def memory(nproc: int) -> Iterator[checks.Row]:
     need, roomy = nproc * RANK_BYTES, nproc * GIB
     found = re.search(r"MemAvailable:\s+(\d+)", read_text("/proc/meminfo"))
     free = int(found.group(1)) * 1024 if found else None
@@ -162,13 +141,8 @@ def memory(nproc: int) -> Iterator[Check]:
         f"Memory available: {size(free or 0)}; {nproc} ranks need {size(need)} for their imports"
         " alone."
     )
-    yield (
-        "mem.available",
-        level(free, need, roomy) if free is not None else "unknown",
-        free,
-        sentence,
-        "end what holds the memory, or use fewer ranks",
-    )
+    status = level(free, need, roomy) if free is not None else "unknown"
+    yield "mem.available", status, free, sentence, "end what holds the memory, or use fewer ranks"
     limited = False
     for folder in cgroup_folders("memory"):
         limit = number(folder, "memory.max") or number(folder, "memory.limit_in_bytes")
@@ -185,31 +159,22 @@ def memory(nproc: int) -> Iterator[Check]:
             sentence = (
                 f"A cgroup limits the memory to {size(limit)}, of which {size(room)} is left."
             )
-            yield (
-                "lim.cgmem",
-                level(room, need, max(roomy, limit // 5)),
-                [limit, room],
-                sentence,
-                "raise --mem of the job or the container's limit, or use fewer ranks",
-            )
+            status = level(room, need, max(roomy, limit // 5))
+            fix = "raise --mem of the job or the container's limit, or use fewer ranks"
+            yield "lim.cgmem", status, [limit, room], sentence, fix
     if not limited:
         yield "lim.cgmem", "ok", None, "No cgroup limits the memory.", ""
 
 
-def disks() -> Iterator[Check]:
+def disks() -> Iterator[checks.Row]:
     with _emit.phase("statvfs:/dev/shm"):
         shm = os.statvfs(SHM) if os.path.isdir(SHM) else None
     total, free = (shm.f_blocks * shm.f_frsize, shm.f_bavail * shm.f_frsize) if shm else (0, 0)
     least = launch_limits.least_shm(_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1))
     # below 512 MB ds_report warns; Docker's default is 64 MB
     status = "fail" if free < MIB or total < least else "ok" if total >= 512 * MIB else "warn"
-    yield (
-        "shm.size",
-        status,
-        [total, free],
-        f"{SHM}: {size(total)}, {size(free)} free.",
-        "docker run --shm-size=1g or --ipc=host; on Kubernetes an emptyDir with medium Memory",
-    )
+    fix = "docker run --shm-size=1g or --ipc=host; on Kubernetes an emptyDir with medium Memory"
+    yield "shm.size", status, [total, free], f"{SHM}: {size(total)}, {size(free)} free.", fix
     places = {
         "cwd": os.getcwd(),
         "TMPDIR": (os.environ.get("TMPDIR") or "/tmp"),  # noqa: S108 - the place that Python takes too
@@ -229,9 +194,8 @@ def disks() -> Iterator[Check]:
         }
     )
     for name, folder in places.items():
-        with _emit.phase(
-            f"statvfs:{folder}"
-        ):  # a file system that does not answer hangs here, with its name said
+        # a file system that does not answer hangs here, with its name said
+        with _emit.phase(f"statvfs:{folder}"):
             there = folder
             while not os.path.isdir(there) and there not in ("/", ""):
                 there = os.path.dirname(there)
@@ -243,26 +207,23 @@ def disks() -> Iterator[Check]:
             or (name != "cache" and not os.access(there or ".", os.W_OK))
         )
         used = 1 - disk.f_bavail / disk.f_blocks if disk.f_blocks else 0.0
+        # 95 % is imbue's level
         status = (
             "fail"
             if full and name == "TMPDIR"
             else "warn"
             if full or (used >= 0.95 and free < 10 * GIB)
             else "ok"
-        )  # 95 % is imbue's level
-        yield (
-            "fs.space",
-            status,
-            [folder, free],
-            (
-                f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes,"
-                f" {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}."
-            ),
-            "free space there, or point it elsewhere",
         )
+        sentence = (
+            f"{name} {folder}: {size(free)} free, {disk.f_favail} inodes,"
+            f" {'writable' if os.access(there or '.', os.W_OK) else 'not writable'}."
+        )
+        fix = "free space there, or point it elsewhere"
+        yield "fs.space", status, [folder, free], sentence, fix
 
 
-def cpus(nproc: int) -> Iterator[Check]:
+def cpus(nproc: int) -> Iterator[checks.Row]:
     usable = float(len(os.sched_getaffinity(0)))  # the kernel has already cut it to the cpuset
     for folder in cgroup_folders("cpu"):
         quota = read_text(f"{folder}/cpu.max").split() or [
@@ -278,20 +239,15 @@ def cpus(nproc: int) -> Iterator[Check]:
         f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP"
         f" thread{'' if each == 1 else 's'} each."
     )
-    yield (
-        "lim.cpus",
-        "warn" if nproc * each > usable else "ok",
-        [usable, nproc * each],
-        sentence,
-        (
-            "start fewer ranks here, or ask for more CPUs"
-            if each == 1
-            else (
-                f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per"
-                " task"
-            )
-        ),
+    status = "warn" if nproc * each > usable else "ok"
+    fix = (
+        "start fewer ranks here, or ask for more CPUs"
+        if each == 1
+        else (
+            f"export OMP_NUM_THREADS={max(1, int(usable // nproc))}, or ask for more CPUs per task"
+        )
     )
+    yield "lim.cpus", status, [usable, nproc * each], sentence, fix
 
 
 def processes() -> List[int]:
@@ -303,10 +259,8 @@ def processes() -> List[int]:
     return mine
 
 
-def leftovers(script: str) -> Iterator[Check]:
-    """Find older processes of this user that run the same script, or module, and that nobody
-    answers for; another run that is live is told apart.
-    """
+def leftovers(script: str) -> Iterator[checks.Row]:
+    """Find older processes of this user with the same script that no one supervises."""
     left, live = earlier_runs.find(script)
     found = [
         {"pid": item.pid, "ppid": item.ppid, "command": " ".join(item.argv)[:200]} for item in left
@@ -319,22 +273,16 @@ def leftovers(script: str) -> Iterator[Check]:
     yield "host.leftovers", "warn" if left else "ok", found, sentence, f"kill {pids}"
     if live:
         sentence = (
-            f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}), and somebody"
-            " answers for it: it is no left-over."
+            f"Another run of {os.path.basename(script)} is live (pid {live[0].pid}) and supervised:"
+            " it is no left-over."
         )
-        yield (
-            "host.other-run",
-            "warn",
-            [item.pid for item in live],
-            sentence,
-            f"ps -o pid,ppid,tty,lstart,cmd -p {live[0].pid}",
-        )
+        fix = f"ps -o pid,ppid,tty,lstart,cmd -p {live[0].pid}"
+        yield "host.other-run", "warn", [item.pid for item in live], sentence, fix
 
 
-def environment() -> Iterator[Check]:
-    launched = bool(
-        os.environ.get("TRAINPROBE_SLOT")
-    )  # inside the user's own launch its variables are meant
+def environment() -> Iterator[checks.Row]:
+    # inside the user's own launch its variables are meant
+    launched = bool(os.environ.get("TRAINPROBE_SLOT"))
     bites = [
         name
         for name, (pattern, _) in BITING.items()
@@ -342,67 +290,38 @@ def environment() -> Iterator[Check]:
         and not (launched and BITING[name][1] is LEFT_OVER)
     ]
     for name in bites:
-        yield (
-            f"env.{name}",
-            "warn",
-            os.environ[name],
-            f"{name}={os.environ[name]} is set: {BITING[name][1]}.",
-            f"unset {name}",
-        )
+        sentence = f"{name}={os.environ[name]} is set: {BITING[name][1]}."
+        yield f"env.{name}", "warn", os.environ[name], sentence, f"unset {name}"
     if not bites:
-        yield "env", "ok", len(BITING), f"None of {len(BITING)} variables that bite is set.", ""
+        yield "env", "ok", len(BITING), f"None of {len(BITING)} harmful variables is set.", ""
     port = os.environ.get("MASTER_PORT", "")
     if port.isdigit() and 0 < int(port) < 65536:
         with contextlib.closing(socket.socket()) as listener:
-            listener.setsockopt(
-                socket.SOL_SOCKET, socket.SO_REUSEADDR, 1
-            )  # as torch's store does: a port in TIME_WAIT is free
+            # as torch's store does: a port in TIME_WAIT is free
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             taken = False
             try:
                 listener.bind(("", int(port)))
             except OSError:
                 taken = True
-        yield (
-            "plan.port",
-            "warn" if taken else "ok",
-            int(port),
-            f"MASTER_PORT={port} is {'taken by another process' if taken else 'free'}.",
-            "export MASTER_PORT with another number",
-        )
+        status = "warn" if taken else "ok"
+        sentence = f"MASTER_PORT={port} is {'taken by another process' if taken else 'free'}."
+        yield "plan.port", status, int(port), sentence, "export MASTER_PORT with another number"
 
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.text("--script", "TRAINPROBE_SCRIPT")
     asked = parser.parse_args()
-    failed = []
     groups = {"limits": limits(), "memory": memory(asked.nproc), "cpus": cpus(asked.nproc)}
     groups.update({"quota": launch_limits.quota(asked.nproc), "environment": environment()})
     groups.update({"leftovers": leftovers(asked.script)} if asked.script else {})
     groups["disks"] = disks()  # last: a file system that does not answer takes nothing else with it
-    for name, checks in groups.items():
-        with _emit.phase(name):
-            for check, status, value, sentence, fix in checks:
-                tell = _emit.fail if status == "fail" else _emit.note
-                tell(
-                    sentence,
-                    check=check,
-                    status=status,
-                    value=value,
-                    fix="" if status == "ok" else fix,
-                )
-                failed += [check] if status == "fail" else []
-    _emit.result(
-        "no" if failed else "yes",
-        (
-            f"This host does not allow the run: {', '.join(failed)}."
-            if failed
-            else "Limits, memory and disk allow the run."
-        ),
-    )
+    failed = [check for check, status, *_ in checks.report(groups) if status == "fail"]
+    if failed:
+        _emit.result("no", f"This host does not allow the run: {', '.join(failed)}.")
+    _emit.result("yes", "Limits, memory and disk allow the run.")
 
 
 if __name__ == "__main__":

@@ -40,28 +40,104 @@ from typing import Any, Dict, List
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
-from _import_memory import attempts, import_locks, report
+from _import_memory import attempts, import_locks
 from _shared.memory import memory_limits
+
+MIB = 2**20
+
+
+def report(result: Dict[str, Any]) -> bool:
+    passed: bool = result["outcome"] == "passed"
+    who = {"alone": "alone", "whole": "all in one process"}.get(
+        result["how"], f"together with the others, rank {result['rank']}"
+    )
+    sentence = f"import {result['module']} ({who}): {result['outcome']}"
+    if passed:
+        sentence += (
+            f" in {result['took_s']:.2f} s, {result['rss_bytes'] / MIB:.0f} MiB (peak"
+            f" {result['peak_bytes'] / MIB:.0f}), {result['threads']} threads, {result['fds']}"
+            " descriptors"
+        )
+        sentence += f"{', touched CUDA' if result['touched_cuda'] else ''}"
+        sentence += (
+            f", waited {result['lock_wait_s']:.1f} s for locks" if result["lock_wait_s"] else ""
+        )
+    elif result["last_frame"]:
+        sentence += f" at {result['last_frame']}"
+    sentence += (
+        f": {result['error_type']}: {result['error'][:300]}" if result.get("error_type") else ""
+    )
+    (_emit.note if passed or result["outcome"] == "not_measured" else _emit.fail)(
+        sentence + ".", name="import", **result
+    )
+    if passed and result["how"] != "together":
+        for name in ("took_s", "rss", "peak"):
+            _emit.measure(
+                f"import.{name}",
+                *(
+                    (result["took_s"], "s")
+                    if name == "took_s"
+                    else (result[f"{name}_bytes"], "bytes")
+                ),
+                module=result["module"],
+                how=result["how"],
+                ranks=1,
+            )
+    return passed
+
+
+def unsafe_to_fork(result: Dict[str, Any]) -> None:
+    """Say which import left the process in a state that a fork does not survive."""
+    started = result["threads"] - result["threads_before"]
+    if started > 0:
+        by = next(iter(result["threads_by"]), result["module"])
+        sentence = (
+            f"`import {result['module']}` leaves {started} thread{'s' if started > 1 else ''}"
+            f" running ({by} starts them); a later fork copies their locks but not the threads."
+        )
+        _emit.check(
+            "fork.threads_at_import",
+            "warn",
+            sentence,
+            started,
+            module=result["module"],
+            by=by,
+            count=started,
+            fix="start loader workers with multiprocessing_context='forkserver', or import it in"
+            " the workers only",
+        )
+    if result["touched_cuda"]:
+        by = result["cuda_by"] or result["module"]
+        sentence = (
+            f"`import {result['module']}` initialises CUDA ({by}); a process forked later cannot"
+            " use the GPU."
+        )
+        fix = f"move the CUDA calls out of the top level of {by}"
+        _emit.check(
+            "fork.cuda_at_import", "warn", sentence, by, module=result["module"], by=by, fix=fix
+        )
+
+
+def private_bytes(result: Dict[str, Any]) -> int:
+    """What each more rank needs: the peak without shared pages of files, and its compilers."""
+    return int(result["private_bytes"] + result["build_bytes"])
 
 
 class Rung:
     def __init__(self, asked: Any, scratch: str) -> None:
-        self.asked, self.scratch, self.began, self.failed = (asked, scratch, time.monotonic(), [])  # type: Any, str, float, List[str]
-        self.foreseen, self.local_modules = "", []  # type: str, List[str]
+        self.asked, self.scratch, self.began = asked, scratch, time.monotonic()
+        self.failed: List[str] = []
+        self.local_modules: List[str] = []
+        self.foreseen = ""
         self.first = os.path.dirname(os.path.realpath(asked.script)) if asked.script else ""
         self.guarded = import_locks.guarded(asked.script) if asked.script else {}
 
     def left_s(self) -> float:
-        return (
-            float(os.environ.get("TRAINPROBE_DEADLINE_S") or 150)
-            - 5
-            - (time.monotonic() - self.began)
-        )
+        deadline_s = _emit.seconds_from_environment("TRAINPROBE_DEADLINE_S", 150)
+        return deadline_s - 5 - (time.monotonic() - self.began)
 
     def judged(self, result: Dict[str, Any]) -> Dict[str, Any]:
-        """What lies beside the script may want what only the script gives it: its failure says
-        nothing, unless it is for want of memory.
-        """
+        """A module beside the script may need the script: only a lack of memory is its failure."""
         message = f"{result.get('error_type', '')} {result.get('error', '')}"
         memory = (
             result.get("cgroup_oom_rise")
@@ -80,10 +156,10 @@ class Rung:
             attempt = attempts.Attempt(folder, modules, self.first, how)
             attempts.run([attempt], self.asked.timeout_s)
         result = self.judged(attempt.result())
-        if not report.report(result):
+        if not report(result):
             self.failed += [result["module"]] if result["outcome"] != "not_measured" else []
         elif how == "alone":
-            report.unsafe_to_fork(result)
+            unsafe_to_fork(result)
         return result
 
     def together(self, modules: List[str], timeout_s: float) -> List[Dict[str, Any]]:
@@ -92,7 +168,7 @@ class Rung:
         if under_lock:
             _emit.note(
                 f"{os.path.basename(self.asked.script)} imports {', '.join(under_lock)} under a"
-                " lock, so that the ranks do it one after the other here too."
+                " lock, so the ranks take turns here too."
             )
         with _emit.phase(f"import:together:{','.join(modules)}"):
             ranks = [
@@ -104,18 +180,12 @@ class Rung:
         self.failed += [
             f"rank {item['rank']}: {item['module']}"
             for item in result
-            if not report.report(item) and item["outcome"] != "not_measured"
+            if not report(item) and item["outcome"] != "not_measured"
         ]
         limit, source = memory_limits().limit, "memory limit of the cgroup, or the host's memory"
         for kind in ("rss", "pss"):
-            _emit.measure(
-                f"imports_together_{kind}",
-                most[kind],
-                "bytes",
-                threshold=limit,
-                source=source,
-                nproc=nproc,
-            )
+            labels = {"threshold": limit, "source": source, "nproc": nproc}
+            _emit.measure(f"imports_together_{kind}", most[kind], "bytes", **labels)
         through = [item for item in result if item["outcome"] == "passed"]
         for name, unit, field in (
             ("took_s", "s", "took_s"),
@@ -124,31 +194,24 @@ class Rung:
             ("lock_wait_s", "s", "lock_wait_s"),
         ):
             if through:
-                _emit.measure(
-                    f"import.{name}",
-                    max(item[field] for item in through),
-                    unit,
-                    module=",".join(modules),
-                    how="together",
-                    ranks=nproc,
-                )
+                worst = max(item[field] for item in through)
+                labels = {"module": ",".join(modules), "how": "together", "ranks": nproc}
+                _emit.measure(f"import.{name}", worst, unit, **labels)
         return result
 
     def foresee(self, whole: Dict[str, Any], alone: List[Dict[str, Any]]) -> None:
-        """Hold what the planned ranks of this host would need against what there is. Under a
-        lock one rank at a time is at its peak.
-        """
+        """Compare the planned ranks' needs with this host, also if one rank at a time peaks."""
         limits, planned = memory_limits(), self.asked.planned
         stays = max(0, whole["rss_bytes"] - whole["file_bytes"])
         free = [
-            report.private_bytes(item)
+            private_bytes(item)
             for item in alone
             if item["outcome"] == "passed" and item["module"] not in self.guarded
         ]
-        each = report.private_bytes(whole) if not self.guarded else max([stays, *free])
+        each = private_bytes(whole) if not self.guarded else max([stays, *free])
         in_turn = max(
             [
-                report.private_bytes(item)
+                private_bytes(item)
                 for item in alone
                 if item["module"] in self.guarded and item["outcome"] == "passed"
             ],
@@ -162,8 +225,8 @@ class Rung:
                 else ""
             )
             sentence = (
-                f"{planned} ranks that import at once need {need / report.MIB:.0f} MiB{jobs}; the"
-                f" limit is {limits.limit / report.MIB:.0f} MiB."
+                f"{planned} ranks that import at once need {need / MIB:.0f} MiB{jobs}; the"
+                f" limit is {limits.limit / MIB:.0f} MiB."
             )
             _emit.fail(
                 sentence,
@@ -175,33 +238,22 @@ class Rung:
                 limit_bytes=limits.limit,
             )
             self.foreseen = (
-                f"{planned} ranks at once would need {need / report.MIB:.0f} MiB of"
-                f" {limits.limit / report.MIB:.0f}"
+                f"{planned} ranks at once would need {need / MIB:.0f} MiB of"
+                f" {limits.limit / MIB:.0f}"
             )
 
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--imports", default=os.environ.get("TRAINPROBE_IMPORTS") or "torch")
-    parser.add_argument(
-        "--nproc", type=int, default=_emit.number_from_environment("TRAINPROBE_NPROC", 1, 1)
-    )
-    parser.add_argument("--script", default=os.environ.get("TRAINPROBE_SCRIPT", ""))
-    parser.add_argument(
-        "--timeout-s",
-        type=float,
-        default=float(_emit.number_from_environment("TRAINPROBE_IMPORT_TIMEOUT_S", 30, 1)),
-    )
-    parser.add_argument(
-        "--planned",
-        type=int,
-        default=_emit.number_from_environment("TRAINPROBE_PLANNED_RANKS", 0),
-        help="ranks of the real run on this host",
-    )
+    parser.text("--imports", "TRAINPROBE_IMPORTS", "torch")
+    parser.number("--nproc", "TRAINPROBE_NPROC", 1, 1)
+    parser.text("--script", "TRAINPROBE_SCRIPT")
+    parser.seconds(30, "TRAINPROBE_IMPORT_TIMEOUT_S")
+    parser.number("--planned", "TRAINPROBE_PLANNED_RANKS", 0)  # ranks of the real run on this host
     asked = parser.parse_args()
     modules = list(dict.fromkeys(name.strip() for name in asked.imports.split(",") if name.strip()))
     if not modules or not all(re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", name) for name in modules):
-        _emit.result("cannot", f"These are no module names: {asked.imports!r}.")
+        _emit.result("cannot", f"These are not module names: {asked.imports!r}.")
     with _emit.scratch_folder("import") as scratch:
         rung = Rung(asked, scratch)
         limits = memory_limits()
@@ -236,13 +288,12 @@ def main() -> None:
             rung.together(works, min(timeout_s, max(5.0, rung.left_s())))
         if whole is not None and whole["outcome"] == "passed":
             rung.foresee(whole, alone)
-    good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once."
     if rung.failed:
         _emit.result("no", f"Imports failed: {', '.join(rung.failed)}.")
-    _emit.result(
-        "no" if rung.foreseen else "yes",
-        f"{good[:-1]}; {rung.foreseen}." if rung.foreseen else good,
-    )
+    good = f"{len(works)} imports work, alone and in {asked.nproc} processes at once"
+    if rung.foreseen:
+        _emit.result("no", f"{good}; {rung.foreseen}.")
+    _emit.result("yes", f"{good}.")
 
 
 if __name__ == "__main__":

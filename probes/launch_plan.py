@@ -78,13 +78,8 @@ def ranks(_launch: checks.Launch, results: checks.Results) -> None:
         "export RANK=$SLURM_PROCID WORLD_SIZE=$SLURM_NTASKS LOCAL_RANK=$SLURM_LOCALID, or start the"
         " script with torchrun"
     )
-    results.add(
-        "plan.ranks",
-        "fail" if wrong else "ok",
-        f"Rank variables: {'; '.join(wrong) or 'complete, and they fit each other'}.",
-        variables_set,
-        fix=fix,
-    )
+    sentence = f"Rank variables: {'; '.join(wrong) or 'complete, and they fit each other'}."
+    results.add("plan.ranks", "fail" if wrong else "ok", sentence, variables_set, fix=fix)
 
 
 def tasks(launch: checks.Launch, results: checks.Results) -> None:
@@ -106,32 +101,26 @@ def tasks(launch: checks.Launch, results: checks.Results) -> None:
         "; ".join(wrong)
         or f"{launch.world} rank{'s' if launch.world != 1 else ''} in all, {launch.nproc} here"
     )
-    results.add(
-        "plan.tasks",
-        "warn" if wrong else "ok",
-        f"{sentence}.",
-        planned,
-        fix=f"torchrun --nnodes {max(1, len(launch.nodes))} --nproc-per-node {launch.nproc} …",
+    fix = f"torchrun --nnodes {max(1, len(launch.nodes))} --nproc-per-node {launch.nproc} …"
+    results.add("plan.tasks", "warn" if wrong else "ok", f"{sentence}.", planned, fix=fix)
+
+
+def visible_gpus(visible: str) -> int:
+    """The GPUs that CUDA_VISIBLE_DEVICES leaves: nothing after an invalid entry is read (CUDA)."""
+    names = [entry.strip() for entry in visible.split(",")]
+    return next(
+        (place for place, entry in enumerate(names) if not GPU.fullmatch(entry)), len(names)
     )
-
-
-def seen_by_cuda(visible: str) -> int:
-    """How many GPUs CUDA_VISIBLE_DEVICES leaves: what stands behind a word that names none, as
-    -1 or NoDevFiles, is not read (CUDA's programming guide).
-    """
-    names = [word.strip() for word in visible.split(",")]
-    return next((place for place, word in enumerate(names) if not GPU.fullmatch(word)), len(names))
 
 
 def gpus(launch: checks.Launch, results: checks.Results) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     variables_set = os.environ.get("SLURM_GPUS_ON_NODE", "")
-    named = os.environ.get(
-        "TRAINPROBE_GPUS", ""
-    ).isdigit()  # GPUs were asked for, so that a host without one is no host for it
+    # GPUs were asked for, so that a host without one is no host for it
+    named = os.environ.get("TRAINPROBE_GPUS", "").isdigit()
     devices = len(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*"))
     count = (
-        seen_by_cuda(visible)
+        visible_gpus(visible)
         if visible is not None
         else int(variables_set)
         if variables_set.isdigit()
@@ -146,32 +135,20 @@ def gpus(launch: checks.Launch, results: checks.Results) -> None:
         )
     elif not count:
         fix = f"srun --gpus-per-node={launch.nproc}; or in a container: --gpus all"
-        results.add(
-            "plan.gpus",
-            "fail",
-            f"{launch.nproc} GPUs are requested, and this host offers none.",
-            0,
-            fix=fix,
-        )
+        sentence = f"{launch.nproc} GPUs are requested, and this host offers none."
+        results.add("plan.gpus", "fail", sentence, 0, fix=fix)
     elif count < launch.nproc:
         fix = f"torchrun --nproc-per-node {count}, or srun --gpus-per-node={launch.nproc}"
-        results.add(
-            "plan.gpus",
-            "fail",
+        sentence = (
             f"{launch.nproc} ranks on this host, and {count} GPUs for them: NCCL refuses two ranks"
-            " on one GPU.",
-            count,
-            fix=fix,
+            " on one GPU."
         )
+        results.add("plan.gpus", "fail", sentence, count, fix=fix)
     else:
         spare = f"; {count - launch.nproc} stay idle" if count > launch.nproc > 1 else ""
-        results.add(
-            "plan.gpus",
-            "warn" if spare else "ok",
-            f"{count} GPUs for {launch.nproc} ranks{spare}.",
-            count,
-            fix=f"torchrun --nproc-per-node {count}",
-        )
+        sentence = f"{count} GPUs for {launch.nproc} ranks{spare}."
+        fix = f"torchrun --nproc-per-node {count}"
+        results.add("plan.gpus", "warn" if spare else "ok", sentence, count, fix=fix)
 
 
 def master(launch: checks.Launch, results: checks.Results) -> None:
@@ -189,32 +166,20 @@ def master(launch: checks.Launch, results: checks.Results) -> None:
     fix = 'export MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)'
     own = address.partition(".")[0] == socket.gethostname().partition(".")[0]
     if answer.how != "answered":
-        results.add(
-            "plan.master",
-            "fail",
-            f"MASTER_ADDR={address} does not resolve here: {answer.reply}.",
-            address,
-            fix=fix,
-        )
+        sentence = f"MASTER_ADDR={address} does not resolve here: {answer.reply}."
+        results.add("plan.master", "fail", sentence, address, fix=fix)
     elif (
         several
         and not own
         and all(item.startswith("127.") or item in ("::1", "0.0.0.0") for item in answer.reply)  # noqa: S104 - only compared with
     ):
-        results.add(
-            "plan.master",
-            "fail",
-            f"MASTER_ADDR={address} is this host itself on each of {len(launch.nodes)} nodes.",
-            answer.reply,
-            fix=fix,
+        sentence = (
+            f"MASTER_ADDR={address} is this host itself on each of {len(launch.nodes)} nodes."
         )
+        results.add("plan.master", "fail", sentence, answer.reply, fix=fix)
     else:
-        results.add(
-            "plan.master",
-            "ok",
-            f"MASTER_ADDR={address} resolves to {', '.join(answer.reply[:4])}.",
-            answer.reply,
-        )
+        sentence = f"MASTER_ADDR={address} resolves to {', '.join(answer.reply[:4])}."
+        results.add("plan.master", "ok", sentence, answer.reply)
 
 
 def values(launch: checks.Launch, _results: checks.Results) -> None:

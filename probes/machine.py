@@ -48,13 +48,8 @@ def killed(_launch: checks.Launch, results: checks.Results) -> None:
         f"The kernel has killed {kills} process{'es' if kills != 1 else ''} of this cgroup for"
         " memory since it was made."
     )
-    results.add(
-        "host.oomkill",
-        "warn" if kills else "ok",
-        sentence,
-        kills,
-        fix="dmesg -T | grep -i oom; ask for more memory (--mem), or use fewer workers",
-    )
+    fix = "dmesg -T | grep -i oom; ask for more memory (--mem), or use fewer workers"
+    results.add("host.oomkill", "warn" if kills else "ok", sentence, kills, fix=fix)
 
 
 def values(launch: checks.Launch, _results: checks.Results) -> None:

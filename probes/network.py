@@ -50,20 +50,14 @@ def mtu(launch: checks.Launch, results: checks.Results) -> None:
         or ", ".join(f"{name} {size}" for name, size in sizes.items())
         or "no interface"
     )
+    fix = "sudo ip link set dev NAME mtu 1500, or what the other nodes have"
     results.add(
-        "net.mtu",
-        "warn" if small else "ok",
-        f"MTU: {sentence}.",
-        sizes,
-        fix="sudo ip link set dev NAME mtu 1500, or what the other nodes have",
-        threshold=1280,
+        "net.mtu", "warn" if small else "ok", f"MTU: {sentence}.", sizes, fix=fix, threshold=1280
     )
 
 
 def ports(launch: checks.Launch, results: checks.Results) -> None:
-    """NCCL and gloo listen on ports of the ephemeral range: it must be large enough, and a port
-    of it reachable at our own address.
-    """
+    """The ephemeral ports, where NCCL and gloo listen, must be many and reachable."""
     low, high = [
         int(word)
         for word in (
@@ -134,14 +128,9 @@ def errors(launch: checks.Launch, results: checks.Results) -> None:
             if wrong / packets > most and wrong > 100
             else []
         )
-    results.add(
-        "net.errors",
-        "warn" if bad else "ok",
-        f"Interface errors: {'; '.join(bad) or 'none that matters'}.",
-        found,
-        fix="ethtool -S NAME; look at cable and switch port",
-        threshold=most,
-    )
+    sentence = f"Interface errors: {'; '.join(bad) or 'none that matters'}."
+    fix = "ethtool -S NAME; look at cable and switch port"
+    results.add("net.errors", "warn" if bad else "ok", sentence, found, fix=fix, threshold=most)
 
 
 CHECKS = (
@@ -158,5 +147,7 @@ CHECKS = (
 
 if __name__ == "__main__":
     checks.run(
-        CHECKS, __doc__ or "", "Other nodes can reach this host by what the libraries will take."
+        CHECKS,
+        __doc__ or "",
+        "Other nodes can reach this host over the interfaces that the libraries use.",
     )

@@ -15,8 +15,8 @@ each takes: built-in ones of 1 KiB, or the user's own.
 Flags: --rows N,… (100,1000,10000), --workers N,… (0,2), --batch N (64), --timeout-s S (for one
 batch).
 Measures for each cell: time to the first batch, rows a second, and the most memory (PSS with the
-workers), descriptors and /dev/shm held. With --dataset (or TRAINPROBE_DATASET) see `_dataset`: the
-user's objects are only ever touched in children.
+workers), descriptors and /dev/shm held. With --dataset (or TRAINPROBE_DATASET) the
+user's objects are only touched in children: see `_scaled_dataset`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,11 @@ import _emit
 
 FLOATS = 256
 Cell = Tuple[int, int]  # rows, workers
+UNITS = {"first_batch_s": "s", "took_s": "s", "rows_per_s": "1/s", "pss": "bytes", "shm": "bytes"}
 
 
 class Rows:
-    """Row i is 256 floats of i % 1000: made on demand, and known beforehand. torch asks a
-    map-style dataset for no more than these two.
-    """
+    """Row i is 256 floats of i % 1000, made on demand; a map-style dataset needs no more."""
 
     def __init__(self, count: int) -> None:
         self.count = count
@@ -53,9 +52,7 @@ class Rows:
 
 
 def held(workers: Any) -> Tuple[int, int, int]:
-    """Return PSS bytes of this process and its workers, open descriptors of this process, and
-    bytes used in /dev/shm (by all).
-    """
+    """PSS bytes of this process and its workers, its descriptors, and bytes in /dev/shm."""
     pss, shm = 0, None
     for pid in ["self", *(worker.pid for worker in workers)]:
         with (
@@ -111,19 +108,16 @@ def numbers(text: str) -> Any:
 def take_the_users(
     dataset: str, rows: Optional[List[int]], workers: Optional[List[int]]
 ) -> NoReturn:
-    """Take the user's own data through the course; this process imports none of it, and no
-    torch.
-    """
+    """Run the user's own data; this process imports none of it, and no torch."""
     sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
-    from _scaled_dataset.request import read_request
-    from _scaled_dataset.trial import DatasetTrial
+    from _scaled_dataset.trial import DatasetTrial, read_request
 
     DatasetTrial(read_request(dataset, rows, workers)).run()
 
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument("--dataset", default=os.environ.get("TRAINPROBE_DATASET", ""))
+    parser.text("--dataset", "TRAINPROBE_DATASET")
     parser.add_argument("--rows", type=numbers)
     parser.add_argument("--workers", type=numbers)
     parser.add_argument("--batch", type=int, default=64)
@@ -140,17 +134,7 @@ def main() -> None:
         import torch
         import torch.utils.data
     torch.set_num_threads(1)
-    bad, units = (
-        [],
-        {
-            "first_batch_s": "s",
-            "took_s": "s",
-            "rows_per_s": "1/s",
-            "pss": "bytes",
-            "fds": "",
-            "shm": "bytes",
-        },
-    )
+    bad = []
     for workers in asked.workers:
         paces, fds = [], []
         for rows in asked.rows:
@@ -160,41 +144,29 @@ def main() -> None:
             except Exception as error:
                 # a worker that died, too many open files, a full /dev/shm: the answer
                 bad.append(f"rows={rows},workers={workers}")
-                _emit.fail_exception(
-                    f"Reading {rows} rows with {workers} workers failed",
-                    error,
-                    rows=rows,
-                    workers=workers,
-                )
+                sentence = f"Reading {rows} rows with {workers} workers failed"
+                _emit.fail_exception(sentence, error, rows=rows, workers=workers)
                 break
             for name, value in found.items():
-                _emit.measure(name, round(value, 5), units[name], rows=rows, workers=workers)
+                _emit.measure(
+                    name, round(value, 5), UNITS.get(name, ""), rows=rows, workers=workers
+                )
             paces.append((found["took_s"] - found["first_batch_s"]) / rows)
             fds.append(found["fds"])
         # a proposal: faster than linear, and enough to matter
         if len(paces) > 1 and paces[-1] > 3 * paces[-2] and paces[-1] * asked.rows[-1] > 1:
-            _emit.check(
-                "data.scale",
-                "warn",
+            sentence = (
                 f"With {workers} workers a row takes {paces[-1] / paces[-2]:.1f} times as long at"
-                f" {asked.rows[-1]} rows.",
-                paces,
+                f" {asked.rows[-1]} rows."
             )
+            _emit.check("data.scale", "warn", sentence, paces)
         if len(fds) > 2 and fds[0] + 8 < fds[1] < fds[2] - 8:
-            _emit.check(
-                "data.fds",
-                "warn",
-                f"With {workers} workers the open descriptors grow with the rows: {fds}.",
-                fds,
-            )
-    _emit.result(
-        "no" if bad else "yes",
-        (
-            f"Loading failed at {'; '.join(bad)}."
-            if bad
-            else f"Up to {max(asked.rows)} rows and {max(asked.workers)} workers load right."
-        ),
-    )
+            sentence = f"With {workers} workers the open descriptors grow with the rows: {fds}."
+            _emit.check("data.fds", "warn", sentence, fds)
+    if bad:
+        _emit.result("no", f"Loading failed at {'; '.join(bad)}.")
+    sentence = f"Up to {max(asked.rows)} rows and {max(asked.workers)} workers load right."
+    _emit.result("yes", sentence)
 
 
 if __name__ == "__main__":

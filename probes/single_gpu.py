@@ -35,9 +35,7 @@ TOLERANCE = {"fp32": 5e-3, "bf16": 8e-2, "fp16": 1e-2}
 
 
 def step(torch: Any, device: str, dtype: Any) -> Tuple[float, List[Any]]:
-    """Return the loss and the gradients of one SGD step, as float64 on the CPU, from the same
-    start for every dtype.
-    """
+    """Loss and gradients of one SGD step, in float64 on the CPU, from the same start."""
     generator = torch.Generator().manual_seed(7)
     network = torch.nn.Sequential(
         torch.nn.Linear(64, 128), torch.nn.GELU(), torch.nn.LayerNorm(128), torch.nn.Linear(128, 16)
@@ -78,9 +76,7 @@ def rate(run: Callable[[], Any], settle: Callable[[], Any], seconds: float) -> f
 
 
 def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
-    """Compare one step in each dtype with the reference and return the names of those that are
-    wrong.
-    """
+    """Compare one step in each dtype with the reference; return the wrong dtypes."""
     bad = []
     with _emit.phase("reference"):
         wanted_loss, wanted = step(torch, "cpu", torch.float64)
@@ -89,14 +85,10 @@ def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
             with _emit.phase(f"step:{name}"):
                 loss, found = step(torch, device, dtype)
         except Exception as error:  # what torch raises is the answer
-            if device == "cpu" and "not implemented for" in str(
-                error
-            ):  # half precision on older CPU builds
-                _emit.note(
-                    f"{name} is not supported on {device} by this torch.",
-                    name="unsupported",
-                    dtype=name,
-                )
+            # half precision on older CPU builds
+            if device == "cpu" and "not implemented for" in str(error):
+                sentence = f"{name} is not supported on {device} by this torch."
+                _emit.note(sentence, name="unsupported", dtype=name)
                 continue
             bad.append(name)
             _emit.fail_exception(
@@ -118,13 +110,11 @@ def steps(torch: Any, device: str, names: Dict[str, Any]) -> List[str]:
         )
         if not (worst <= TOLERANCE[name] and all(bool(item.isfinite().all()) for item in found)):
             bad.append(name)
-            _emit.fail(
+            sentence = (
                 f"A training step in {name} on {device} is off by {worst:.2g}, more than"
-                f" {TOLERANCE[name]:.2g}.",
-                dtype=name,
-                device=device,
-                error=worst,
+                f" {TOLERANCE[name]:.2g}."
             )
+            _emit.fail(sentence, dtype=name, device=device, error=worst)
     return bad
 
 
@@ -138,25 +128,13 @@ def rates(torch: Any, device: str, names: Dict[str, Any], size: int, seconds: fl
                 torch.ones(size, size, dtype=names[name], device=device) for _ in range(2)
             )
             per_s = rate(lambda: left @ right, settle, seconds)  # noqa: B023 - run before the next round
-        _emit.measure(
-            "matmul_gflops",
-            round(per_s * 2 * size**3 / 1e9, 1),
-            "GFLOP/s",
-            dtype=name,
-            edge=size,
-            who=device,
-            threads=torch.get_num_threads(),
-        )
+        labels = {"dtype": name, "edge": size, "who": device, "threads": torch.get_num_threads()}
+        _emit.measure("matmul_gflops", round(per_s * 2 * size**3 / 1e9, 1), "GFLOP/s", **labels)
     block = torch.ones((256 if on_gpu else 32) * 2**20, dtype=torch.uint8, device=device)
     copy = torch.empty_like(block)
     with _emit.phase("copy"):
-        _emit.measure(
-            "copy_gb_s",
-            round(rate(lambda: copy.copy_(block), settle, seconds) * 2 * block.numel() / 1e9, 2),
-            "GB/s",
-            who=device,
-            counts="read and write",
-        )
+        value = round(rate(lambda: copy.copy_(block), settle, seconds) * 2 * block.numel() / 1e9, 2)
+        _emit.measure("copy_gb_s", value, "GB/s", who=device, counts="read and write")
     if on_gpu:
         pinned = torch.empty(64 * 2**20, dtype=torch.uint8, pin_memory=True)
         for name, run in {
@@ -164,12 +142,8 @@ def rates(torch: Any, device: str, names: Dict[str, Any], size: int, seconds: fl
             "gpu_to_host_gb_s": lambda: pinned.copy_(copy[: pinned.numel()], non_blocking=True),
         }.items():
             with _emit.phase(name):
-                _emit.measure(
-                    name,
-                    round(rate(run, settle, seconds) * pinned.numel() / 1e9, 2),
-                    "GB/s",
-                    who=device,
-                )
+                value = round(rate(run, settle, seconds) * pinned.numel() / 1e9, 2)
+                _emit.measure(name, value, "GB/s", who=device)
 
 
 def main() -> None:

@@ -24,13 +24,13 @@ from __future__ import annotations
 import datetime as dt
 import math
 import os
-import socket
 import sys
 import time
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import _emit
+from _shared.backend import meet_alone
 
 # Relative, in float32: the order of adding differs, so some 2**-24 for each of a few hundred terms.
 # Measured on CPUs: 2e-7. On GPUs TF32 may round to 2**-11, and differently for another batch size.
@@ -54,10 +54,8 @@ def train(torch: Any, asked: Any, me: _emit.RankEnvironment, device: str) -> flo
         )
     models = (together, alone)
     optimizers = [torch.optim.SGD(model.parameters(), lr=0.1) for model in models]
-    rows, worst = (
-        16,
-        0.0,
-    )  # rows for each rank; the whole batch is the same on every rank, from the seed
+    # rows for each rank; the whole batch is the same on every rank, from the seed
+    rows, worst = 16, 0.0
     for place in range(asked.steps):
         inputs = torch.randn(rows * me.world_size, 32).to(device)
         targets = torch.randn(rows * me.world_size, 8).to(device)
@@ -74,13 +72,8 @@ def train(torch: Any, asked: Any, me: _emit.RankEnvironment, device: str) -> flo
                 with _emit.phase(f"step{place}:loss"):
                     dist.all_reduce(losses[0])
                     losses[0] /= me.world_size
-                _emit.measure(
-                    "step_s",
-                    round(time.perf_counter() - began, 5),
-                    "s",
-                    step=place,
-                    who=f"rank {me.rank}",
-                )
+                labels = {"step": place, "who": f"rank {me.rank}"}
+                _emit.measure("step_s", round(time.perf_counter() - began, 5), "s", **labels)
         pairs = [
             (losses[0], losses[1]),
             *(
@@ -159,24 +152,17 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=2)
     parser.add_argument("--timeout-s", type=float, default=20.0)
     asked, me = parser.parse_args(), _emit.rank_environment()
-    os.environ.setdefault(
-        "TORCH_NCCL_BLOCKING_WAIT", "1"
-    )  # a timeout is then an exception with a name, not the watchdog's SIGABRT
+    # a timeout is then an exception with a name, not the watchdog's SIGABRT
+    os.environ.setdefault("TORCH_NCCL_BLOCKING_WAIT", "1")
     if asked.steps < 1 or asked.timeout_s <= 0:
         _emit.result("cannot", "--steps and --timeout-s must be above zero.")
-    if me.world_size == 1 and "MASTER_PORT" not in os.environ:  # alone and by hand: meet ourselves
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free.getsockname()[1]))
+    meet_alone(me.world_size)
     try:
         run(asked, me)
     except Exception as error:  # whatever torch raises is the answer to the question
         _emit.fail_exception(f"Rank {me.rank} of {me.world_size} failed", error)
-        _emit.result(
-            "no",
-            f"The distributed step failed on rank {me.rank}: {type(error).__name__}.",
-            at_once=True,
-        )
+        sentence = f"The distributed step failed on rank {me.rank}: {type(error).__name__}."
+        _emit.result("no", sentence, at_once=True)
 
 
 if __name__ == "__main__":

@@ -49,12 +49,8 @@ def witnessed(folder: str) -> List[Dict[str, Any]]:
 
 def main() -> None:
     parser = _emit.Parser(description=__doc__)
-    parser.add_argument(
-        "--timeout-s",
-        type=float,
-        default=None,
-        help="end the script after this time; passed when it took steps until then",
-    )
+    hint = "end the script after this time; passed when it took steps until then"
+    parser.add_argument("--timeout-s", type=float, default=None, help=hint)
     parser.add_argument("script")
     parser.add_argument("arguments", nargs="...")
     asked = parser.parse_args()

@@ -33,9 +33,8 @@ class Driver:
         allocated = bool(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*")) or any(
             os.environ.get(name) for name in ("SLURM_GPUS_ON_NODE", "CUDA_VISIBLE_DEVICES")
         )
-        if (not cards and not asker) or (
-            launch.slot == "step" and not allocated
-        ):  # a job without GPUs on a machine that has some
+        # a job without GPUs on a machine that has some
+        if (not cards and not asker) or (launch.slot == "step" and not allocated):
             results.add("drv.answer", "skip", NO_GPU)
             results.add("drv.module", "skip", NO_GPU)
             return
@@ -53,24 +52,18 @@ class Driver:
         fix = "drain the node; sudo nvidia-smi --gpu-reset, or a reboot"
         code, text = asking.reply if asking.how == "answered" else (None, "")
         mismatch = "version mismatch" in text.lower()
-        results.add(
-            "drv.module",
-            "fail" if mismatch else "ok" if code == 0 else "unknown",
-            "Kernel module and NVML:"
-            f" {text.strip()[:200] if mismatch else 'of item version' if code == 0 else 'not known'}.",  # noqa: E501
-            fix="sudo reboot, or rmmod and modprobe nvidia after the update",
-        )
+        state = "fail" if mismatch else "ok" if code == 0 else "unknown"
+        version = text.strip()[:200] if mismatch else "of one version" if code == 0 else "unknown"
+        reboot = "sudo reboot, or rmmod and modprobe nvidia after the update"
+        results.add("drv.module", state, f"Kernel module and NVML: {version}.", fix=reboot)
         if code is None and not (
             asking.how == "raised" and "TimeoutExpired" not in str(asking.reply)
         ):
-            results.add(
-                "drv.answer",
-                "fail",
+            sentence = (
                 f"The driver gives no answer within {PATIENCE * limit_s:g} s:"
-                f" {asking.reply}{f' (in {asking.where})' if asking.where else ''}.",
-                fix=fix,
-                threshold=f"{limit_s:g} s",
+                f" {asking.reply}{f' (in {asking.where})' if asking.where else ''}."
             )
+            results.add("drv.answer", "fail", sentence, fix=fix, threshold=f"{limit_s:g} s")
             return
         try:
             self.answer = nvidia_smi.parse(text)
@@ -96,9 +89,7 @@ class Driver:
     def of(
         self, ids: List[str], look: Callable[[nvidia_smi.Answer, checks.Results], None]
     ) -> Callable[[checks.Launch, checks.Results], None]:
-        """A check that needs the answer: skipped where there is no GPU, unknown where the driver
-        gave none.
-        """
+        """A check of the driver's answer: skipped without a GPU, unknown without an answer."""
 
         def check(_launch: checks.Launch, results: checks.Results) -> None:
             if self.answer is not None and self.answer.gpus:
@@ -106,10 +97,7 @@ class Driver:
                 return
             skip = results.states.get("drv.answer") == "skip"
             for name in ids:
-                results.add(
-                    name,
-                    "skip" if skip else "unknown",
-                    NO_GPU if skip else "The driver reports no GPU.",
-                )
+                state = "skip" if skip else "unknown"
+                results.add(name, state, NO_GPU if skip else "The driver reports no GPU.")
 
         return check

@@ -181,32 +181,23 @@ def held(answer: Answer, results: checks.Results, mine: Callable[[int], bool]) -
         pids = f"pids {' '.join(map(str, gpu.processes[:8]))}" if gpu.processes else ""
         return f"has {gpu.used} MiB in use by {pids or 'processes that we do not see'}"
 
-    fix = "end the processes that are named: ps -o pid,user,etime,cmd -p PID"
+    fix = "end these processes: ps -o pid,user,etime,cmd -p PID"
     fine = "No one else holds the memory of a GPU"
     each(results, answer.gpus, ("drv.memused", "fail", wrong, fix, fine))
 
 
 def nvlinks(found: Dict[int, Tuple[int, int]], results: checks.Results) -> None:
-    """Links that are down where the same GPU, or most others, have them up; a card without a
-    bridge has none up and is left out.
-    """
+    """Find links that are down on one GPU only; a card without a bridge is left out."""
     most = max((up for up, _ in found.values()), default=0)
     if not most:
-        results.add(
-            "drv.nvlink",
-            "skip",
-            "No NVLink is up on any GPU: these are cards without it, or without a bridge.",
-        )
+        sentence = "No NVLink is up on any GPU: these are cards without it, or without a bridge."
+        results.add("drv.nvlink", "skip", sentence)
         return
     bad = [
         f"GPU {gpu} has {up} of {most} NVLinks up"
         for gpu, (up, _) in sorted(found.items())
         if up < most
     ]
-    results.add(
-        "drv.nvlink",
-        "fail" if bad else "ok",
-        f"NVLinks: {'; '.join(bad) or f'{most} are up on each of {len(found)} GPUs'}.",
-        bad,
-        fix="sudo nvidia-smi --gpu-reset; drain the node",
-    )
+    sentence = f"NVLinks: {'; '.join(bad) or f'{most} are up on each of {len(found)} GPUs'}."
+    fix = "sudo nvidia-smi --gpu-reset; drain the node"
+    results.add("drv.nvlink", "fail" if bad else "ok", sentence, bad, fix=fix)

@@ -1,6 +1,4 @@
-"""What the kernel reports of devices: XIDs in its log, device nodes that can be opened, modules for
-peer memory.
-"""
+"""What the kernel reports of devices: XIDs, device nodes and modules for peer memory."""
 
 from __future__ import annotations
 
@@ -23,15 +21,11 @@ def xid(launch: checks.Launch, results: checks.Results) -> None:
         # most sites keep the log from users; what the driver itself asks for (drv.recovery,
         # drv.ecc, drv.remap) blocks all the same
         elif launch.slot == "step":
-            results.add(
-                "drv.xid",
-                "unknown",
-                "Users may not read the kernel log, so XIDs are not known.",
-                severity="degraded",
-            )
+            sentence = "Users may not read the kernel log, so XIDs are unknown."
+            results.add("drv.xid", "unknown", sentence, severity="degraded")
         else:
             results.add(
-                "drv.xid", "unknown", "The kernel log may not be read, so XIDs are not known."
+                "drv.xid", "unknown", "The kernel log may not be read, so XIDs are unknown."
             )
         return
     hours = results.threshold("drv.xid", RECENT_HOURS)
@@ -91,12 +85,10 @@ def nodes(launch: checks.Launch, results: checks.Results) -> None:
     every = len(shut) == len(wanted) or any(
         "infiniband" in text or "ctl" in text or "uvm" in text for text in shut
     )
+    sentence = f"Device nodes: {'; '.join(shut[:6]) or f'{len(wanted)} can be opened'}."
+    fix = "srun --gres=gpu:N; docker run --gpus all --device=/dev/infiniband"
     results.add(
-        "lim.cgdev",
-        "fail" if shut and every else "warn" if shut else "ok",
-        f"Device nodes: {'; '.join(shut[:6]) or f'{len(wanted)} can be opened'}.",
-        shut,
-        fix="srun --gres=gpu:N; docker run --gpus all --device=/dev/infiniband",
+        "lim.cgdev", "fail" if shut and every else "warn" if shut else "ok", sentence, shut, fix=fix
     )
 
 
@@ -104,11 +96,8 @@ def peer_memory(launch: checks.Launch, results: checks.Results) -> None:
     if not kernel_files.matching(launch.root, "/sys/class/infiniband/*") or not list(
         kernel_files.nvidia_gpus(launch.root)
     ):
-        results.add(
-            "drv.peermem",
-            "skip",
-            "GPUDirect RDMA needs a GPU and an RDMA adapter, and they are not both here.",
-        )
+        sentence = "GPUDirect RDMA needs a GPU and an RDMA adapter; at least one is missing."
+        results.add("drv.peermem", "skip", sentence)
         return
     found = re.match(r"(\d+)\.(\d+)", kernel_files.line(launch.root, "/proc/sys/kernel/osrelease"))
     opened = "Open Kernel Module" in kernel_files.read(launch.root, "/proc/driver/nvidia/version")
@@ -125,10 +114,6 @@ def peer_memory(launch: checks.Launch, results: checks.Results) -> None:
             else "nvidia_peermem is not loaded, and dma-buf needs kernel 5.12 and the open module"
         )
     )
-    results.add(
-        "drv.peermem",
-        "ok" if loaded or by_dma else "warn",
-        f"GPUDirect RDMA: {how}.",
-        [loaded, by_dma],
-        fix="sudo modprobe nvidia_peermem",
-    )
+    state = "ok" if loaded or by_dma else "warn"
+    fix = "sudo modprobe nvidia_peermem"
+    results.add("drv.peermem", state, f"GPUDirect RDMA: {how}.", [loaded, by_dma], fix=fix)

@@ -1,6 +1,4 @@
-"""The output of `nvidia-smi -q -x` as plain rows. NVIDIA's own program asks NVML, in a child that
-can be killed.
-"""
+"""The output of `nvidia-smi -q -x` as rows. It asks NVML in a child that can be killed."""
 
 from __future__ import annotations
 
@@ -125,9 +123,7 @@ def _number(text: Optional[str]) -> Optional[int]:
 
 
 def links(text: str) -> Dict[int, Tuple[int, int]]:
-    """`nvidia-smi nvlink -s`: GPU to (links that are up, links that are not); a GPU without
-    NVLink is not in it.
-    """
+    """Parse `nvidia-smi nvlink -s`: {GPU: (links up, links down)}, without GPUs that have none."""
     found: Dict[int, Tuple[int, int]] = {}
     gpu = -1
     for line in text.splitlines():

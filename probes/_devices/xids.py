@@ -23,25 +23,8 @@ UPDATE = "update"
 _CODES: Dict[str, Sequence[int]] = {
     PROGRAM: (11, 13, 31, 32, 69, 94),  # a fault of the program that ran then; the GPU is fine
     IGNORE: (37, 38, 43, 44, 63, 92, 121, 137, 141, 157, 160, 161),
-    LOOK: (
-        8,
-        45,
-        48,
-        61,
-        68,
-        74,
-        144,
-        145,
-        146,
-        147,
-        148,
-        149,
-        150,
-        154,
-        159,
-        171,
-        172,
-    ),  # the first error, or the text, says more
+    # the first error, or the text, says more
+    LOOK: (8, 45, 48, 61, 68, 74, 144, 145, 146, 147, 148, 149, 150, 154, 159, 171, 172),
     RESET: (46, 62, 64, 95, 109, 110, 119, 120, 136, 140, 143, 155, 156, 158),
     REBOOT: (79, 151),
     HANDS: (54, 167),
@@ -72,9 +55,7 @@ class Xid(NamedTuple):
 
 
 def found(lines: Sequence[str]) -> List[Xid]:
-    """All XIDs of a kernel log, in order. A code that the table does not have is to be looked
-    at.
-    """
+    """All XIDs of a kernel log, in order. A code that the table lacks means: look it up."""
     every = []
     for line in lines:
         match = _LINE.search(line)

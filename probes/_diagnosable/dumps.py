@@ -47,18 +47,14 @@ def recorder(_launch: checks.Launch, results: checks.Results) -> None:
         results.add(
             "diag.recorder",
             "unknown",
-            "It is not known whether the flight recorder is on: no variable sets it, and torch's"
-            " headers are not here.",
+            "Whether the flight recorder is on is unknown: no variable sets it, and torch's"
+            " headers are missing.",
         )
     elif size <= 0 or not dumps:
-        results.add(
-            "diag.recorder",
-            "warn",
-            f"The flight recorder is {'off' if size <= 0 else 'not written on a time-out'}"
-            f" ({why}).",
-            size,
-            fix=fix,
+        sentence = (
+            f"The flight recorder is {'off' if size <= 0 else 'not written on a time-out'} ({why})."
         )
+        results.add("diag.recorder", "warn", sentence, size, fix=fix)
     else:
         results.add(
             "diag.recorder", "ok", f"The flight recorder keeps {size:g} collectives ({why}).", size
@@ -106,13 +102,8 @@ def dump(_launch: checks.Launch, results: checks.Results) -> None:
             f"mkdir -p {folder}, or export"
             " TORCH_FR_DUMP_TEMP_FILE=/path/that/can/be/written/trace_rank_"
         )
-        results.add(
-            "diag.dump",
-            "warn",
-            f"Flight-recorder dumps cannot be written to {folder}: {answer.reply}.",
-            folder,
-            fix=fix,
-        )
+        sentence = f"Flight-recorder dumps cannot be written to {folder}: {answer.reply}."
+        results.add("diag.dump", "warn", sentence, folder, fix=fix)
 
 
 def _written(folder: str, *, made: bool) -> None:

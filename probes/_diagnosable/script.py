@@ -19,9 +19,7 @@ CAP = 2**20
 
 
 class ScriptFacts(NamedTuple):
-    """`timeout_s` of init_process_group where it is a plain timedelta; `records`: @record is
-    used.
-    """
+    """`timeout_s` of init_process_group where it is a plain timedelta; `records`: uses @record."""
 
     timeout_s: Optional[float]
     records: bool
@@ -45,8 +43,10 @@ def read(path: str) -> Optional[ScriptFacts]:
             getattr(node.func, "id", ""),
             getattr(node.func, "attr", ""),
         ):
-            given = next((word.value for word in node.keywords if word.arg == "timeout"), None)
-            timeout_s = seconds(given) if given is not None else timeout_s
+            timeout = next(
+                (keyword.value for keyword in node.keywords if keyword.arg == "timeout"), None
+            )
+            timeout_s = seconds(timeout) if timeout is not None else timeout_s
     return ScriptFacts(timeout_s, records)
 
 
@@ -59,7 +59,7 @@ def seconds(node: ast.AST) -> Optional[float]:
         return None
     parts: Dict[str, ast.AST] = {
         **dict(zip(POSITIONS, node.args)),
-        **{word.arg: word.value for word in node.keywords if word.arg},
+        **{keyword.arg: keyword.value for keyword in node.keywords if keyword.arg},
     }
     total = 0.0
     for name, value in parts.items():

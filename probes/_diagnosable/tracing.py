@@ -23,9 +23,7 @@ WORD = ctypes.c_ulong
 
 
 def tried() -> Dict[str, Any]:
-    """{child: "" or the error's name, other: the same}. To be called in a process that may be
-    killed: it starts one that sleeps.
-    """
+    """{child: "" or the error's name, other: the same}. Call it in a process that may be killed."""
     target = os.fork()
     if not target:  # it only sleeps, and ends by itself when nobody kills it
         time.sleep(20)
@@ -35,9 +33,8 @@ def tried() -> Dict[str, Any]:
         reading, writing = os.pipe()
         tracer = os.fork()
         if not tracer:
-            second = seize(
-                os.getppid()
-            )  # our parent is no descendant of ours; as we are not traced it may be looked at
+            # our parent is no descendant of ours; as we are not traced it may be looked at
+            second = seize(os.getppid())
             os.write(writing, second.encode() or b"-")
             os._exit(0)
         os.close(writing)
@@ -60,9 +57,7 @@ def seize(pid: int) -> str:
 
 
 def ptrace_limits(root: str) -> Dict[str, Any]:
-    """{scope: Yama's number or null, capable: CAP_SYS_PTRACE is effective, seccomp: a filter is
-    on}.
-    """
+    """{scope: Yama's number or null, capable: has CAP_SYS_PTRACE, seccomp: a filter is on}."""
     status = kernel_files.read(root, "/proc/self/status")
     effective = re.search(r"^CapEff:\s*([0-9a-f]+)", status, re.MULTILINE)
     seccomp = re.search(r"^Seccomp:\s*(\d)", status, re.MULTILINE)

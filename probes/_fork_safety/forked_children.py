@@ -19,9 +19,7 @@ MOST_S = 20.0  # for a child that computes all the time
 
 
 def attempt(folder: str, operations: Sequence[Operation], prefix: str = "") -> List[Dict[str, Any]]:
-    """Try all of them at the same time, each in a forked child. Rows: op, library, outcome
-    (passed|raised|hangs|died|slow), took_s, frames.
-    """
+    """Try all operations at once in forked children. Rows: op, library, outcome, took_s, frames."""
     watched = [Watched(folder, f"{prefix}{i}", item) for i, item in enumerate(operations)]
     while any(item.row is None for item in watched):
         time.sleep(TICK_S)
@@ -32,9 +30,7 @@ def attempt(folder: str, operations: Sequence[Operation], prefix: str = "") -> L
 
 
 class Watched:
-    """One child. It hangs when it has slept for its operation's `quiet_s` without using the CPU:
-    one that only waits for a CPU does not sleep.
-    """
+    """One child. It hangs when it has slept for its operation's `quiet_s` without using the CPU."""
 
     def __init__(self, folder: str, key: str, operation: Operation) -> None:
         self.folder, self.key, self.operation = folder, key, operation
@@ -91,9 +87,7 @@ class Watched:
         }
 
     def _end(self) -> Dict[str, Any]:
-        """Ask for its stack by SIGABRT, to which faulthandler answers without any lock, and end
-        it.
-        """
+        """Ask for its stack by SIGABRT, which faulthandler answers without any lock, and end it."""
         found: Dict[str, Any] = {
             "threads": count_entries(f"/proc/{self.pid}/task"),
             "waits": kernel_function(self.pid),

@@ -1,6 +1,4 @@
-"""What the forked children try: the calls that a worker makes, each with the library that must
-have survived the fork.
-"""
+"""What the forked children try: a worker's calls, with the library that must survive a fork."""
 
 from __future__ import annotations
 
@@ -15,11 +13,7 @@ SIDE = 512  # a product of this size is cut up among threads by every BLAS
 
 
 class Operation(NamedTuple):
-    """`run` raises where it fails. `quiet_s` is for how long it may sleep without using the CPU
-    before it counts as hanging.
-
-    `pooled` is true for what is handed to native threads.
-    """
+    """`run` raises on failure; it may sleep `quiet_s` before it counts as hanging."""
 
     name: str
     library: str
@@ -89,9 +83,7 @@ def on_cuda() -> None:
 
 
 def map_of_datasets() -> Dict[str, Any]:
-    """Whether datasets.map starts a process at num_proc=1 and at None, in the version that is
-    installed.
-    """
+    """Whether the installed datasets.map starts a process at num_proc=1 and at None."""
     datasets = importlib.import_module("datasets")
     datasets.disable_progress_bars()
     rows = datasets.Dataset.from_dict({"row": [1, 2]})

@@ -44,9 +44,7 @@ class Preparation:
         child_program.write(f"{self.folder}/prepare.now", step)
 
     def step(self, name: str, run: Any) -> Any:
-        """Run one step and write down what it left behind: threads, CUDA, and the exception
-        where it raised.
-        """
+        """Run one step; record the threads, CUDA state and exception that it leaves behind."""
         self.now(name)
         began, error, made = time.monotonic(), {}, None
         try:
@@ -76,9 +74,7 @@ class Preparation:
         return made
 
     def _pools(self, step: str) -> None:
-        """Fork what calculates in several threads: the first step after which it does not get
-        through is the one that made the fork unsafe.
-        """
+        """Fork what uses thread pools; the first step after which it hangs made the fork unsafe."""
         self.now(f"fork after {step}")
         done = {row["op"] for row in self.rows}
         tried = forked_children.attempt(
@@ -98,9 +94,7 @@ class Preparation:
                 self.source = data_sources.sources_of(made)[0]
 
     def forks(self) -> None:
-        """Fork the operations of the libraries, then a sample of the data, at a moment when
-        other threads hold what they hold.
-        """
+        """Fork the libraries' operations, then a data sample, while other threads hold locks."""
         self.now("fork")
         found = operations.of_libraries()
         found += (
@@ -140,9 +134,7 @@ class Preparation:
     def _while_held(
         self, shared: List[Tuple[str, Any]], sample: List[operations.Operation]
     ) -> List[Dict[str, Any]]:
-        """Fork while another thread holds a lock that this one can have too: nobody holds it in
-        the child, and nobody will let it go.
-        """
+        """Fork while another thread holds a lock: the child can never take it."""
         rows: List[Dict[str, Any]] = []
         for name, lock in shared:
             taken = operations.Operation(
@@ -188,9 +180,7 @@ class Preparation:
         self.tell("control", op=row["op"], took_s=round(time.monotonic() - began, 4), error=error)
 
     def what_if(self) -> None:
-        """What a product in several threads before the fork would do to a child: of this
-        machine's libraries, not of the script.
-        """
+        """What a threaded product before a fork does to a child with this machine's libraries."""
         torch = sys.modules.get("torch")
         if torch is None or torch.get_num_threads() < 2:
             return
@@ -219,9 +209,7 @@ def names_in(variable: str) -> List[str]:
 
 
 def own_module(name: str) -> Any:
-    """Import a module of the user's own. One that waits for other ranks as it is imported is
-    given up, and must not cost the answer.
-    """
+    """Import a user's module; give up where it waits for other ranks while it is imported."""
 
     def enough(number: int, frame: Any) -> None:
         del number, frame
@@ -240,9 +228,8 @@ def main() -> None:
     child_program.prepare(folder, "prepare")
     named_object.prepend_to_path([])
     me = Preparation(folder)
-    sys.argv = [
-        os.environ.get("TRAINPROBE_SCRIPT") or sys.argv[0]
-    ]  # some modules read it as they are imported
+    # some modules read it as they are imported
+    sys.argv = [os.environ.get("TRAINPROBE_SCRIPT") or sys.argv[0]]
     for name in names_in("TRAINPROBE_IMPORTS"):
         me.step(f"import {name}", functools.partial(importlib.import_module, name))
     for name in names_in("TRAINPROBE_LOCAL_IMPORTS"):

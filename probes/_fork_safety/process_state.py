@@ -1,6 +1,4 @@
-"""What makes a later fork unsafe in this process: threads and who started them, locks that
-threads hold, OpenMP runtimes, CUDA.
-"""
+"""What makes a later fork unsafe: threads and their starters, held locks, OpenMP, CUDA."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ MOST_LOCKS = 2000
 
 
 class Starts:
-    """Notes who starts threads of Python: by native id the name, and the file and line of the
-    start outside the standard library.
-    """
+    """Record who starts Python threads: native id to name, file and line outside the library."""
 
     def __init__(self) -> None:
         self.by_id: Dict[int, Dict[str, str]] = {}
@@ -116,9 +112,7 @@ def held_now(lock: Any) -> bool:
 
 
 def locks(roots: Dict[str, Any]) -> Dict[str, Any]:
-    """The locks that modules of users and packages hold at their top, that handlers of logging
-    have, and that `roots` hold; by a name for people.
-    """
+    """The locks at the top of modules, in handlers of logging, and in `roots`, by readable name."""
     found: Dict[str, Any] = {}
     for number, handler in enumerate(_handlers()):
         if getattr(handler, "lock", None) is not None:
@@ -141,9 +135,7 @@ LOCKS = (type(threading.Lock()), type(threading.RLock()))
 
 
 def _collect(name: str, value: Any, found: Dict[str, Any], depth: int) -> None:
-    """Add the locks of one value. Only its true type is asked: a lazy proxy answers questions
-    about its class with imports and warnings.
-    """
+    """Add the locks of one value, by its true type: lazy proxies would import or warn."""
     kind = type(value)
     if issubclass(kind, LOCKS):
         if not any(known is value for known in found.values()):
@@ -174,9 +166,7 @@ def _handlers() -> Iterator[logging.Handler]:
 
 
 def shared_locks(found: Dict[str, Any], look_s: float, patience_s: float) -> List[Tuple[str, Any]]:
-    """Of these the ones that other threads were seen to hold within `look_s`, and that this
-    thread can have all the same when it waits.
-    """
+    """Those that another thread held within `look_s` and that this thread can still wait for."""
     noticed: Dict[str, Any] = {}
     until = time.monotonic() + look_s
     while time.monotonic() < until and len(noticed) < 8:
@@ -193,9 +183,7 @@ def shared_locks(found: Dict[str, Any], look_s: float, patience_s: float) -> Lis
 
 
 def others_at() -> List[str]:
-    """Where the other Python threads stand, outside the standard library: `name at file.py:12 in
-    function`.
-    """
+    """Where the other Python threads stand: `name at file.py:12 in function`."""
     frames, me = (
         sys._current_frames(),  # noqa: SLF001 - the documented way to see other threads
         threading.get_ident(),

@@ -1,6 +1,4 @@
-"""Reports what the forked children met: which failures the fork causes, and which step made it
-unsafe.
-"""
+"""Reports which failures a fork causes, and which step made it unsafe."""
 
 from __future__ import annotations
 
@@ -56,14 +54,8 @@ class Report:
                     for item in row["started"]
                 }
             )
-            _emit.measure(
-                "fork.threads_before",
-                len(row["started"]),
-                "",
-                module=row["step"],
-                names=names[:8],
-                took_s=row["took_s"],
-            )
+            labels = {"module": row["step"], "names": names[:8], "took_s": row["took_s"]}
+            _emit.measure("fork.threads_before", len(row["started"]), "", **labels)
             if row["cuda"]:
                 sentence = (
                     f"`{row['step']}` initialises CUDA, which a forked process cannot use any more."
@@ -88,13 +80,8 @@ class Report:
                     f"Two OpenMP runtimes are loaded at once: {' and '.join(row['families'])}"
                     f" ({', '.join(row['runtimes'])})."
                 )
-                _emit.check(
-                    "fork.openmp",
-                    "warn",
-                    sentence,
-                    row["families"],
-                    fix="conda install nomkl, or packages of one channel",
-                )
+                fix = "conda install nomkl, or packages of one channel"
+                _emit.check("fork.openmp", "warn", sentence, row["families"], fix=fix)
 
     def children(self) -> None:
         passed_in_one = any(
@@ -102,14 +89,8 @@ class Report:
             for row in self.of("child")
         )
         for row in self.of("child"):
-            _emit.measure(
-                "fork.child",
-                row["took_s"],
-                "s",
-                op=row["op"],
-                outcome=row["outcome"],
-                library=row["library"],
-            )
+            labels = {"op": row["op"], "outcome": row["outcome"], "library": row["library"]}
+            _emit.measure("fork.child", row["took_s"], "s", **labels)
             control = self.controls.get(row["op"])
             late = (
                 row["outcome"] in ("hangs", "slow")
@@ -137,7 +118,7 @@ class Report:
                 _emit.check(
                     "fork.thread_pool",
                     "warn",
-                    f"{sentence} The workers of a DataLoader get through, for they use one thread.",
+                    f"{sentence} The workers of a DataLoader pass, since they use one thread.",
                     details,
                     fix=fix,
                 )
@@ -159,15 +140,10 @@ class Report:
         at = f" at {where(row)}" if where(row) else ""
         after = self.culprits(row)
         since = f" after {after[0]}" if after else ""
-        return (
-            f"A forked child {ended} in {row['op']}{at}{since}; the same works in the process that"
-            " was not forked."
-        )
+        return f"A forked child {ended} in {row['op']}{at}{since}; the same works without a fork."
 
     def kind(self, row: Dict[str, Any]) -> str:
-        """cuda, lock or pool: what the child did not find as its parent had it; other where that
-        cannot be told.
-        """
+        """cuda, lock or pool: what the child found changed; other where that is unknown."""
         if CUDA_WORDS.search(row.get("message") or ""):
             return "cuda"
         last = (row.get("frames") or [{"file": "", "function": ""}])[-1]
@@ -223,9 +199,5 @@ class Report:
                 )
                 _emit.check("fork.datasets_map", "ok", sentence, versions)
             else:
-                _emit.check(
-                    "fork.datasets_map",
-                    "unknown",
-                    f"datasets.map in a forked child: {row['outcome']}.",
-                    row["outcome"],
-                )
+                sentence = f"datasets.map in a forked child: {row['outcome']}."
+                _emit.check("fork.datasets_map", "unknown", sentence, row["outcome"])

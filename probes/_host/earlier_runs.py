@@ -81,27 +81,25 @@ def table() -> Dict[int, Process]:
 
 
 def program(argv: Tuple[str, ...]) -> Tuple[str, str, Tuple[str, ...]]:
-    """What a Python command line runs: (script|module|code, its name, its own words); nothing
-    for what is no Python.
-    """
+    """What a Python command line runs: (script|module|code, name, arguments)."""
     if not argv or not PYTHON.fullmatch(os.path.basename(argv[0])):
         return "", "", argv[1:]
     place = 1
     while place < len(argv):
-        word = argv[place]
-        if re.fullmatch(r"-[a-zA-Z]*[cm]", word) and place + 1 < len(argv):
+        argument = argv[place]
+        if re.fullmatch(r"-[a-zA-Z]*[cm]", argument) and place + 1 < len(argv):
             return _behind(
-                "module" if word.endswith("m") else "code", argv[place + 1], argv[place + 2 :]
+                "module" if argument.endswith("m") else "code", argv[place + 1], argv[place + 2 :]
             )
-        if not word.startswith("-"):
-            return _behind("script", word, argv[place + 1 :])
-        place += 2 if word in WITH_WORD else 1
+        if not argument.startswith("-"):
+            return _behind("script", argument, argv[place + 1 :])
+        place += 2 if argument in WITH_WORD else 1
     return "", "", ()
 
 
 def _behind(kind: str, name: str, rest: Tuple[str, ...]) -> Tuple[str, str, Tuple[str, ...]]:
     """`python -m pdb train.py` runs train.py."""
-    script = next((place for place, word in enumerate(rest) if word.endswith(".py")), None)
+    script = next((place for place, argument in enumerate(rest) if argument.endswith(".py")), None)
     return (
         ("script", rest[script], rest[script + 1 :])
         if kind != "code" and os.path.basename(name) in RUNS_ANOTHER and script is not None
@@ -110,9 +108,7 @@ def _behind(kind: str, name: str, rest: Tuple[str, ...]) -> Tuple[str, str, Tupl
 
 
 def runs(item: Process, script: str) -> bool:
-    """Whether it runs or launches the script. An editor, a search or a debugger that only names it
-    does not.
-    """
+    """Whether it runs or launches the script; an editor or debugger that names it does not."""
     kind, name, rest = program(item.argv)
     launches = {
         os.path.basename(name),
@@ -124,9 +120,9 @@ def runs(item: Process, script: str) -> bool:
     with contextlib.suppress(OSError):
         there = os.readlink(f"/proc/{item.pid}/cwd")
         return any(
-            os.path.realpath(os.path.join(there, word)) == os.path.realpath(script)
-            for word in named
-            if os.path.basename(word) == os.path.basename(script)
+            os.path.realpath(os.path.join(there, argument)) == os.path.realpath(script)
+            for argument in named
+            if os.path.basename(argument) == os.path.basename(script)
         )
     return False
 
@@ -160,9 +156,7 @@ def adopted(all_of: Dict[int, Process], item: Process) -> bool:
 
 
 def answered_for(all_of: Dict[int, Process], item: Process, mine: Set[int]) -> bool:
-    """Whether a terminal, a session server, a scheduler, somebody above us too or process 1
-    stands above it, in an unbroken chain.
-    """
+    """Whether an unbroken chain leads to a terminal, session server, scheduler or process 1."""
     for _ in range(64):
         if adopted(all_of, item):
             return False

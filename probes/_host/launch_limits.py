@@ -10,14 +10,13 @@ from __future__ import annotations
 import glob
 import os
 import re
-from typing import Any, Iterator, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
 from _shared import checks
 from _shared.memory import cgroup_folders
 from _shared.proc import read_text
 
 MIB = 2**20
-Check = Tuple[str, str, Any, str, str]
 # 1024, most systems' own limit, is known to fail from 4 nodes of 8 ranks on: NVIDIA/nccl#550,
 # goodfire-ai/spd#957
 ALONE, SEVERAL, LARGE = 64, 1024, 1025
@@ -35,9 +34,7 @@ def threshold(check: str, default: float) -> float:
 
 
 def least_files() -> int:
-    """Open files without which the planned world does not come up: each rank holds one for each
-    peer of a group and each batch that a worker shares.
-    """
+    """The open files that the planned world needs, for peers of groups and shared batches."""
     world, nodes = planned()
     return int(
         threshold(
@@ -47,16 +44,12 @@ def least_files() -> int:
 
 
 def usual_memlock() -> int:
-    """Without RDMA the limit hardly matters; on several nodes 64 KiB, what old systems and
-    Docker give, is worth a word.
-    """
+    """What old systems and Docker give (64 KiB); the limit matters only with RDMA."""
     return 64 * 1024 + 1 if planned()[1] > 1 else 0
 
 
 def active_rdma(root: str = "") -> bool:
-    """Whether an adapter is there over which memory will be locked: InfiniBand, or RoCE where
-    there are GPUs (NCCL takes it, gloo does not).
-    """
+    """Whether memory will be locked: InfiniBand, or RoCE with GPUs (only NCCL uses it)."""
     gpus = bool(glob.glob(f"{root}/dev/nvidia[0-9]*"))
     ports = [
         os.path.dirname(path)
@@ -67,9 +60,7 @@ def active_rdma(root: str = "") -> bool:
 
 
 def least_shm(nproc: int) -> int:
-    """Bytes of shared memory in all: what Docker gives by itself; with several GPUs 512 MiB,
-    below which DeepSpeed's ds_report warns.
-    """
+    """Bytes of shared memory: Docker's default; with several GPUs DeepSpeed's minimum, 512 MiB."""
     return int(
         threshold(
             "shm.size", 512 * MIB if nproc > 1 and glob.glob("/dev/nvidia[0-9]*") else 64 * MIB
@@ -77,7 +68,7 @@ def least_shm(nproc: int) -> int:
     )
 
 
-def quota(nproc: int) -> Iterator[Check]:
+def quota(nproc: int) -> Iterator[checks.Row]:
     """The least quota of CPU time up the tree, and how often it stopped us."""
     found: Optional[float] = None
     stopped = ""
@@ -108,9 +99,8 @@ def quota(nproc: int) -> Iterator[Check]:
         yield "lim.cgcpu", "ok", None, "No cgroup limits the CPU time.", ""
         return
     each, usable = threshold("lim.cgcpu", 1.0), len(os.sched_getaffinity(0))
-    launched = bool(
-        os.environ.get("TRAINPROBE_SLOT")
-    )  # on the ladder ranks are few and short, and lim.cpus warns
+    # on the ladder ranks are few and short, and lim.cpus warns
+    launched = bool(os.environ.get("TRAINPROBE_SLOT"))
     status = (
         "fail"
         if found < nproc * each and launched
@@ -122,13 +112,8 @@ def quota(nproc: int) -> Iterator[Check]:
         f"A cgroup allows {found:g} CPUs of {usable} to {nproc}"
         f" rank{'s' if nproc != 1 else ''}{stopped}."
     )
-    yield (
-        "lim.cgcpu",
-        status,
-        [found, usable],
-        sentence,
-        (
-            "ask for more CPUs (--cpus-per-task), docker run --cpus=N, or resources.limits.cpu; the"
-            " quota stops all threads at once"
-        ),
+    fix = (
+        "ask for more CPUs (--cpus-per-task), docker run --cpus=N, or resources.limits.cpu; the"
+        " quota stops all threads at once"
     )
+    yield "lim.cgcpu", status, [found, usable], sentence, fix

@@ -1,6 +1,4 @@
-"""Imports in child processes: start them, watch their memory and the programs below them, end
-them, and say how each went.
-"""
+"""Imports in child processes: start and watch them, end them, and describe the outcome."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ class Attempt(PythonChild):
         }
 
     def sample(self) -> Dict[str, int]:
-        """Look once; return what the child and all below it hold: `rss` and `pss` (a shared page
-        counts once over all), in bytes.
-        """
+        """Return the memory of the child and its descendants: `rss` and `pss`, in bytes."""
         total = {"rss": 0, "pss": 0}
         compilers = build = 0
         anonymous = bytes_in(f"/proc/{self.pid}/status").get("RssAnon", 0)
@@ -105,9 +101,7 @@ class Attempt(PythonChild):
 
 
 def run(attempts: List[Attempt], deadline_s: float) -> Dict[str, int]:
-    """Let the children import until all have answered or the time is up, end them, and return
-    the most that they held together, in bytes.
-    """
+    """Run the children until all have answered or time is up; return their highest total bytes."""
     folder, until = attempts[0].folder, time.monotonic() + deadline_s
     together = attempts[0].rank is not None
     most = {"rss": 0, "pss": 0}

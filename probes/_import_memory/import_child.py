@@ -52,9 +52,7 @@ def wait_for(name: str) -> None:
 
 
 def reset_peak() -> None:
-    """Give each module a peak of its own: 5 resets VmHWM (proc(5), clear_refs). Where that is
-    forbidden the first peak stays.
-    """
+    """Reset VmHWM (proc(5), clear_refs: 5) for each module; if forbidden, the first peak stays."""
     with contextlib.suppress(OSError):
         child_program.write("/proc/self/clear_refs", "5")
 

@@ -1,5 +1,5 @@
-"""Finds the imports of a script that a lock serialises over its ranks. The script is read as text
-and never executed.
+"""Finds the imports that a script serialises over its ranks by a lock. The script is never
+executed.
 """
 
 from __future__ import annotations
@@ -10,11 +10,8 @@ from typing import Dict, Iterator, List
 
 
 def guarded(path: str) -> Dict[str, int]:
-    """Return the top-level modules that are imported inside `with …lock…(…):` or in a function
-    decorated so, with how many ranks may be in at once.
-
-    Empty where the file cannot be read or parsed. A module that is also imported outside of a lock
-    is left out.
+    """The top-level modules imported inside `with …lock…(…):` or a function decorated so, with how
+    many ranks may be in at once. Modules that are also imported outside a lock are left out.
     """
     try:
         with open(path, "rb") as file:
@@ -32,9 +29,7 @@ def guarded(path: str) -> Dict[str, int]:
 
 
 def neighbours(path: str) -> List[str]:
-    """Return the modules beside the script that it imports at once, in order: not those in
-    functions or below `if`, for they may never be imported.
-    """
+    """The neighbouring modules that the script imports at once, in order."""
     folder, found = os.path.dirname(os.path.realpath(path)), []  # type: str, List[str]
     try:
         with open(path, "rb") as file:
@@ -91,9 +86,9 @@ def _slots(node: ast.AST) -> int:
         if "lock" in name.lower() and name not in ("Lock", "RLock"):
             arguments = (
                 [
-                    word.value.value
-                    for word in each.keywords
-                    if word.arg == "slots" and isinstance(word.value, ast.Constant)
+                    keyword.value.value
+                    for keyword in each.keywords
+                    if keyword.arg == "slots" and isinstance(keyword.value, ast.Constant)
                 ]
                 if isinstance(each, ast.Call)
                 else []

@@ -122,9 +122,7 @@ class Watch:
         return locked
 
     def _sleeping(self, for_s: float) -> None:
-        """A sleep between two tries of a lock is a wait for it: torch's FileBaton and filelock
-        ask again and again.
-        """
+        """A sleep between tries is a wait for the lock: FileBaton and filelock poll."""
         frame: Optional[FrameType] = sys._getframe(1)  # noqa: SLF001 - inspect would cost more memory than some imports
         path = ""
         for _ in range(5):
@@ -162,8 +160,8 @@ class Watch:
     def _heard(self, event: str, args: Tuple[Any, ...]) -> None:
         if event in ("subprocess.Popen", "os.posix_spawn", "os.system", "os.exec"):
             line = args[1] if event == "subprocess.Popen" and args[1] else args[0]
-            word = line[0] if isinstance(line, (list, tuple)) and line else line
-            text = os.fsdecode(word) if isinstance(word, (str, bytes, os.PathLike)) else "?"
+            program = line[0] if isinstance(line, (list, tuple)) and line else line
+            text = os.fsdecode(program) if isinstance(program, (str, bytes, os.PathLike)) else "?"
             name = os.path.basename((text.split() or ["?"])[0])
             self.programs[name] = self.programs.get(name, 0) + 1
         elif event in ("os.fork", "os.forkpty"):

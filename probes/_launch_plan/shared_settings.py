@@ -1,6 +1,4 @@
-"""What all nodes must share of the launch: versions (without an import), the libraries' variables,
-NCCL's settings files.
-"""
+"""What all nodes must share: versions (without an import), variables, NCCL's settings files."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ CAP = 400
 
 
 def values(root: str) -> Iterator[Tuple[str, str]]:
-    """Yield (name, value); the names are those of an environment that a user describes:
-    version.torch, env.NCCL_DEBUG, nccl.conf.
-    """
+    """Yield (name, value) as users describe an environment: version.torch, env.NCCL_DEBUG."""
     for name, version in versions().items():
         yield f"version.{name}", version
     for name in sorted(os.environ):
@@ -65,9 +61,7 @@ def values(root: str) -> Iterator[Tuple[str, str]]:
 
 
 def versions() -> Dict[str, str]:
-    """What is installed in the Python that runs this, as far as metadata and torch/version.py
-    tell.
-    """
+    """The versions in this Python, from metadata and torch/version.py."""
     from importlib import metadata
 
     found = {"python": platform.python_version(), "glibc": " ".join(platform.libc_ver()).strip()}
@@ -117,9 +111,7 @@ def built_with() -> Dict[str, str]:
 
 
 def conf_files() -> List[str]:
-    """NCCL's files in the order in which it reads them: /etc/nccl.conf, and the user's
-    (NCCL_CONF_FILE goes before ~/.nccl.conf).
-    """
+    """NCCL's files in reading order: /etc/nccl.conf, NCCL_CONF_FILE or ~/.nccl.conf."""
     home = os.environ.get("HOME", "")
     user = os.environ.get("NCCL_CONF_FILE") or (f"{home}/.nccl.conf" if home else "")
     return ["/etc/nccl.conf", *([user] if user else [])]

@@ -24,9 +24,7 @@ TOLD_BY_HOST = re.compile(
 
 
 def settings(launch: checks.Launch) -> Dict[str, Tuple[str, str]]:
-    """All settings of the libraries: name to (value, where it is set). The environment goes
-    before the files, as in NCCL.
-    """
+    """All settings: name to (value, origin). The environment overrides files, as in NCCL."""
     found = {
         name: (value, path)
         for path in shared_settings.conf_files()
@@ -49,13 +47,8 @@ def leftovers(launch: checks.Launch, results: checks.Results) -> None:
         if pattern and re.match(pattern, value) and (where or not TOLD_BY_HOST.fullmatch(name)):
             known.append(f"{name}={value[:80]} ({where or 'environment'}): {effect}")
     sentence = "; ".join(known) if known else "No switch is left over that only debugging needs"
-    results.add(
-        "plan.debugenv",
-        "warn" if known else "ok",
-        f"{sentence}.",
-        known,
-        fix="take the lines out of the files named, and unset the variables",
-    )
+    fix = "take the lines out of the files named, and unset the variables"
+    results.add("plan.debugenv", "warn" if known else "ok", f"{sentence}.", known, fix=fix)
 
 
 def spelling(launch: checks.Launch, results: checks.Results) -> None:
@@ -87,13 +80,9 @@ def spelling(launch: checks.Launch, results: checks.Results) -> None:
         if strange
         else "all are known"
     )
-    results.add(
-        "plan.names",
-        "warn" if strange else "ok",
-        f"Variables of NCCL and torch: {sentence}.",
-        strange,
-        fix="correct the name, or unset it: it has no effect",
-    )
+    state = "warn" if strange else "ok"
+    fix = "correct the name, or unset it: it has no effect"
+    results.add("plan.names", state, f"Variables of NCCL and torch: {sentence}.", strange, fix=fix)
 
 
 def threads(launch: checks.Launch, results: checks.Results) -> None:
@@ -116,10 +105,5 @@ def threads(launch: checks.Launch, results: checks.Results) -> None:
         f"OMP_NUM_THREADS is not set, and srun does not set it: {launch.nproc} ranks take {usable}"
         " threads each."
     )
-    results.add(
-        "lim.omp",
-        "warn",
-        sentence,
-        usable,
-        fix=f"export OMP_NUM_THREADS={max(1, usable // launch.nproc)}",
-    )
+    fix = f"export OMP_NUM_THREADS={max(1, usable // launch.nproc)}"
+    results.add("lim.omp", "warn", sentence, usable, fix=fix)

@@ -1,6 +1,4 @@
-"""Processors and memory of the host: governor, NUMA, the CPUs that we may use, virtualisation,
-swap and huge pages.
-"""
+"""The host's processors and memory: governor, NUMA, CPUs, virtualisation, swap, huge pages."""
 
 from __future__ import annotations
 
@@ -34,26 +32,19 @@ def governor(launch: checks.Launch, results: checks.Results) -> None:
         )
         return
     slow = [name for name in found if name != "performance"]
-    results.add(
-        "host.governor",
-        "warn" if slow else "ok",
-        f"CPU governor: {', '.join(found)}.",
-        found,
-        fix="sudo cpupower frequency-set -g performance",
-    )
+    sentence = f"CPU governor: {', '.join(found)}."
+    fix = "sudo cpupower frequency-set -g performance"
+    results.add("host.governor", "warn" if slow else "ok", sentence, found, fix=fix)
 
 
 def swap(launch: checks.Launch, results: checks.Results) -> None:
     memory = meminfo(launch.root)
     used = memory["SwapTotal"] - memory["SwapFree"]
     most = results.threshold("host.swap", max(2**30, memory["MemTotal"] // 50))
+    sentence = f"Swap in use: {used / 2**30:.1f} of {memory['SwapTotal'] / 2**30:.1f} GiB."
+    fix = "sudo swapoff -a, and end what holds the memory"
     results.add(
-        "host.swap",
-        "warn" if used > most else "ok",
-        f"Swap in use: {used / 2**30:.1f} of {memory['SwapTotal'] / 2**30:.1f} GiB.",
-        used,
-        fix="sudo swapoff -a, and end what holds the memory",
-        threshold=most,
+        "host.swap", "warn" if used > most else "ok", sentence, used, fix=fix, threshold=most
     )
 
 
@@ -66,14 +57,9 @@ def reserved(launch: checks.Launch, results: checks.Results) -> None:
         f"Memory: {memory['MemTotal'] / 2**30:.1f} GiB, of which unused huge pages and the kernel"
         f" hold {share:.0%}."
     )
-    results.add(
-        "host.memory",
-        "warn" if share > most else "ok",
-        sentence,
-        round(share, 3),
-        fix="sudo sysctl vm.nr_hugepages=0; slabtop -o | head",
-        threshold=most,
-    )
+    state = "warn" if share > most else "ok"
+    fix = "sudo sysctl vm.nr_hugepages=0; slabtop -o | head"
+    results.add("host.memory", state, sentence, round(share, 3), fix=fix, threshold=most)
     checks.value("memory.total_bytes", str(memory["MemTotal"]))
 
 
@@ -112,13 +98,9 @@ def numa(launch: checks.Launch, results: checks.Results) -> None:
             f" {'on' if balancing not in ('', '0') else 'off'}"
         )
     )
-    results.add(
-        "host.numa",
-        "warn" if empty else "ok",
-        f"NUMA: {sentence}.",
-        [len(nodes), balancing],
-        fix="sudo dmidecode -t memory: a lost DIMM, or a BIOS setting; drain the node",
-    )
+    state = "warn" if empty else "ok"
+    fix = "sudo dmidecode -t memory: a lost DIMM, or a BIOS setting; drain the node"
+    results.add("host.numa", state, f"NUMA: {sentence}.", [len(nodes), balancing], fix=fix)
 
 
 def cpus_of(text: str) -> Set[int]:
@@ -150,13 +132,8 @@ def affinity(launch: checks.Launch, results: checks.Results) -> None:
         "srun --cpu-bind=none, or --gpu-bind=closest with --cpus-per-task; torchrun"
         " --numa-binding=node"
     )
-    results.add(
-        "host.affinity",
-        "warn" if wrong else "ok",
-        f"Usable CPUs: {len(mine)}{'; ' + '; '.join(wrong) if wrong else ''}.",
-        sorted(mine)[:512],
-        fix=fix,
-    )
+    sentence = f"Usable CPUs: {len(mine)}{'; ' + '; '.join(wrong) if wrong else ''}."
+    results.add("host.affinity", "warn" if wrong else "ok", sentence, sorted(mine)[:512], fix=fix)
     checks.value("cpus", len(mine))
     checks.value(
         "cpu.model",

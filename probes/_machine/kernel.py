@@ -38,14 +38,11 @@ def version(launch: checks.Launch, results: checks.Results) -> None:
     release = kernel_files.line(launch.root, "/proc/sys/kernel/osrelease") or os.uname().release
     found = re.match(r"(\d+)\.(\d+)", release)
     old = bool(found) and (int(found[1]), int(found[2])) < LEAST_KERNEL if found else False
-    results.add(
-        "host.kernel",
-        "warn" if old else "ok",
-        "Kernel"
-        f" {release}{': processes of a training were seen to hang below 5.5' if old else ''}.",
-        release,
-        fix="boot a newer kernel",
+    state = "warn" if old else "ok"
+    sentence = (
+        f"Kernel {release}{': processes of a training were seen to hang below 5.5' if old else ''}."
     )
+    results.add("host.kernel", state, sentence, release, fix="boot a newer kernel")
     checks.value("kernel", release)
 
 
@@ -57,14 +54,9 @@ def uptime(launch: checks.Launch, results: checks.Results) -> None:
         if seconds >= 3600
         else f"This host is up for {seconds:.0f} s."
     )
-    results.add(
-        "host.uptime",
-        "warn" if seconds < least else "ok",
-        sentence,
-        round(seconds),
-        fix="last -x reboot | head; wait until its services are up",
-        threshold=least,
-    )
+    state = "warn" if seconds < least else "ok"
+    fix = "last -x reboot | head; wait until its services are up"
+    results.add("host.uptime", state, sentence, round(seconds), fix=fix, threshold=least)
 
 
 def clock(launch: checks.Launch, results: checks.Results) -> None:
@@ -76,19 +68,14 @@ def clock(launch: checks.Launch, results: checks.Results) -> None:
     how = {
         True: "kept by NTP",
         False: "not kept by NTP as far as the kernel knows",
-        None: "kept by nothing that the kernel knows",
+        None: "not known by the kernel to be kept",
     }[synchronised]
     sentence = (
         "The clock is read from"
         f" {source or 'an unknown source'}{', which is slow' if slow else ''}; it is {how}."
     )
-    results.add(
-        "host.clock",
-        "warn" if slow else "ok",
-        sentence,
-        [source, synchronised],
-        fix="boot with tsc=reliable, or ask why the kernel gave up the TSC (dmesg | grep -i tsc)",
-    )
+    fix = "boot with tsc=reliable, or ask why the kernel gave up the TSC (dmesg | grep -i tsc)"
+    results.add("host.clock", "warn" if slow else "ok", sentence, [source, synchronised], fix=fix)
     checks.value("clock.source", source)
 
 
@@ -124,13 +111,9 @@ def settings(launch: checks.Launch, results: checks.Results) -> None:
         if found["vm/overcommit_memory"] == 2
         else []
     )
-    results.add(
-        "lim.sysctl",
-        "warn" if low else "ok",
-        f"Settings of the kernel: {'; '.join(low) or 'none is too low'}.",
-        found,
-        fix="sudo sysctl -w vm.max_map_count=262144 kernel.pid_max=4194304 vm.overcommit_memory=0",
-    )
+    sentence = f"Settings of the kernel: {'; '.join(low) or 'none is too low'}."
+    fix = "sudo sysctl -w vm.max_map_count=262144 kernel.pid_max=4194304 vm.overcommit_memory=0"
+    results.add("lim.sysctl", "warn" if low else "ok", sentence, found, fix=fix)
     for name in ("vm/max_map_count", "kernel/pid_max", "vm/overcommit_memory"):
         checks.value(f"sysctl.{name.replace('/', '.')}", found[name])
 
@@ -147,20 +130,11 @@ def hardware(launch: checks.Launch, results: checks.Results) -> None:
     narrow = [line.strip()[:160] for line in lines or [] if NARROW.search(line)][-5:]
     fix = "sudo ras-mc-ctl --errors; drain the node and have the part reseated or replaced"
     if bad or narrow:
-        results.add(
-            "host.mce",
-            "fail" if bad else "warn",
-            f"The kernel reports hardware errors: {'; '.join(bad or narrow)}.",
-            [*bad, *narrow],
-            fix=fix,
-        )
+        sentence = f"The kernel reports hardware errors: {'; '.join(bad or narrow)}."
+        results.add("host.mce", "fail" if bad else "warn", sentence, [*bad, *narrow], fix=fix)
     elif lines is None and not counts:
-        results.add(
-            "host.mce",
-            "unknown",
-            "The kernel's log may not be read and there are no EDAC counters: hardware errors are"
-            " not results.",
-        )
+        sentence = "Hardware errors are unknown: the kernel's log is closed, EDAC has no counters."
+        results.add("host.mce", "unknown", sentence)
     else:
         results.add(
             "host.mce",
@@ -175,9 +149,11 @@ def limits(root: str) -> None:
     checks.value(
         "boot.settings",
         " ".join(
-            word
-            for word in kernel_files.line(root, "/proc/cmdline").split()
-            if re.match(r"(?:intel_|amd_)?iommu|pci=|isolcpus|nohz|hugepages|mitigations|tsc", word)
+            option
+            for option in kernel_files.line(root, "/proc/cmdline").split()
+            if re.match(
+                r"(?:intel_|amd_)?iommu|pci=|isolcpus|nohz|hugepages|mitigations|tsc", option
+            )
         ),
     )
     checks.value(

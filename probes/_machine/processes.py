@@ -1,6 +1,4 @@
-"""Finds processes that no longer do anything and cannot be ended: unreaped zombies, and processes
-in uninterruptible sleep.
-"""
+"""Finds processes that cannot be ended: unreaped zombies and uninterruptible sleepers."""
 
 from __future__ import annotations
 
@@ -24,9 +22,7 @@ SUSPECT = re.compile(
 
 
 class StuckProcess(NamedTuple):
-    """`age_s` is since its start; `switches` counts how often it ran, so that one that stands
-    still is results from one that only sleeps often.
-    """
+    """`age_s` since its start; `switches` counts how often it ran."""
 
     pid: int
     ppid: int
@@ -37,9 +33,7 @@ class StuckProcess(NamedTuple):
 
 
 def table(root: str) -> Iterator[StuckProcess]:
-    """Those in state Z or D, user processes only (a kernel thread has no command line and parent
-    2).
-    """
+    """User processes in state Z or D; a kernel thread has no command line and parent 2."""
     uptime = float((kernel_files.line(root, "/proc/uptime").split() or ["0"])[0])
     for entry in sorted(os.listdir(kernel_files.below(root, "/proc")))[:MOST]:
         text = kernel_files.read(root, f"/proc/{entry}/stat") if entry.isdigit() else ""
@@ -62,9 +56,7 @@ def table(root: str) -> Iterator[StuckProcess]:
 
 
 def elsewhere(root: str, pid: int) -> bool:
-    """Whether it lives among other mounts than we do: another container's. Where that is not
-    results it may be ours.
-    """
+    """Whether it lives among other mounts (another container). Where that is unknown it is ours."""
     try:
         return os.readlink(kernel_files.below(root, f"/proc/{pid}/ns/mnt")) != os.readlink(
             kernel_files.below(root, "/proc/self/ns/mnt")

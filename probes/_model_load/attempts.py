@@ -18,9 +18,7 @@ PSS_S = 0.25  # adding up the PSS of a large process takes time, and its memory 
 
 
 class Attempt(PythonChild):
-    """One process that loads `source` by `way`, as rank `rank` of `ranks`. `peaks` are the
-    highest samples of its memory, in bytes.
-    """
+    """One process that loads `source` by `way`. `peaks` are the highest samples of its memory."""
 
     def __init__(
         self, folder: str, source: str, way: str, rank: int = 0, ranks: int = 1, port: int = 0
@@ -42,9 +40,7 @@ class Attempt(PythonChild):
         return bytes_in(f"/proc/{self.pid}/smaps_rollup").get("Pss", 0)
 
     def result(self) -> Dict[str, Any]:
-        """How it went; call `end` first. `private_bytes` is the most that it could not share
-        with another process.
-        """
+        """The outcome; call `end` first. `private_bytes` is the most that it could not share."""
         ending = self.ending()
         out: Dict[str, Any] = {
             "way": self.way,
@@ -80,9 +76,7 @@ class Attempt(PythonChild):
 
 
 class Loads:
-    """The attempts of one load, and the most that they held together: `most_pss` and
-    `most_private`, bytes.
-    """
+    """The attempts of one load and their highest totals: `most_pss` and `most_private`, bytes."""
 
     def __init__(self, attempts: List[Attempt], until: float) -> None:
         self.attempts, self.until = attempts, until
@@ -105,9 +99,7 @@ class Loads:
 def load(
     folder: str, source: str, way: str, ranks: int, timeout_s: float, *, in_turn: bool = False
 ) -> Loads:
-    """Load in `ranks` processes, all at the same moment or one after the other; return when all
-    have answered or the time is up.
-    """
+    """Load in `ranks` processes, at once or in turn; return when all answered or time is up."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

@@ -22,9 +22,7 @@ del sys.path[:2]  # neither the probes nor this folder may shadow what the user'
 
 
 def memory() -> Dict[str, int]:
-    """Bytes of this process: resident, its highest, and of the resident what belongs to no file
-    (anon) and to files (file).
-    """
+    """Bytes of this process: resident, peak, anonymous, and of files."""
     names = {
         "rss_bytes": "VmRSS",
         "peak_bytes": "VmHWM",

@@ -28,18 +28,14 @@ class NotThisWayError(Exception):
 
 
 class Loading:
-    """`load` returns the model or its weights; `seen` are the calls of torch.load in it: file,
-    line, path, mmap.
-    """
+    """`load` returns the model or weights; `reads` are torch.load's: file, line, path, mmap."""
 
     def __init__(self, load: Callable[[], Any]) -> None:
         self.load, self.reads = load, []  # type: ignore[var-annotated] # rows of what _watched writes
 
 
 def kind_of(source: str) -> str:
-    """`factory`, `folder` (with config.json), or `file` (weights, or a folder of nothing but
-    weights).
-    """
+    """`factory`, `folder` (with config.json), or `file` (weights or a folder of them)."""
     path = os.path.expanduser(source)
     if os.path.isdir(path):
         return "folder" if os.path.isfile(os.path.join(path, "config.json")) else "file"
@@ -51,9 +47,7 @@ def kind_of(source: str) -> str:
 
 
 def weight_files(source: str) -> List[str]:
-    """The files that hold weights; safetensors come before pickles, as in transformers. Raises
-    NamedObjectError where there is none.
-    """
+    """The files of weights, safetensors first as in transformers. Raises NamedObjectError."""
     path = os.path.expanduser(source)
     if os.path.isfile(path):
         return [path]
@@ -75,9 +69,7 @@ def weight_files(source: str) -> List[str]:
 
 
 def prepared(way: str, source: str) -> Loading:
-    """Import what the way needs, so that only the loading itself is left. Raises NamedObjectError
-    and NotThisWayError.
-    """
+    """Import what the way needs. Raises NamedObjectError and NotThisWayError."""
     kind = kind_of(source)
     loading = Loading(lambda: None)
     if kind == "factory":
@@ -92,9 +84,8 @@ def prepared(way: str, source: str) -> Loading:
 def _of_factory(way: str, source: str, reads: List[Dict[str, Any]]) -> Callable[[], Any]:
     torch: Any = importlib.import_module("torch") if _there("torch") else None
     if torch is not None:
-        torch.load = _watched(
-            torch.load, reads, mapped=way == "mmap"
-        )  # before the user's module is imported, which may take it by name
+        # before the user's module is imported, which may take it by name
+        torch.load = _watched(torch.load, reads, mapped=way == "mmap")
     made = named_object.load_named_object(source)
     if not callable(made) or (hasattr(made, "state_dict") and not inspect.isclass(made)):
         return lambda: made  # the module built it as it was imported
@@ -127,9 +118,7 @@ def _of_factory(way: str, source: str, reads: List[Dict[str, Any]]) -> Callable[
 def _watched(
     load: Callable[..., Any], reads: List[Dict[str, Any]], *, mapped: bool
 ) -> Callable[..., Any]:
-    """torch.load that notes who calls it with what; with `mapped` it maps files instead of
-    reading them.
-    """
+    """torch.load that records its callers; with `mapped` it maps files instead of reading them."""
 
     def watched(f: Any, *args: Any, **named: Any) -> Any:
         caller = sys._getframe(1)  # noqa: SLF001 - the public way, inspect.stack, reads every source file
@@ -152,9 +141,7 @@ def _watched(
 
 
 def _of_folder(way: str, source: str) -> Callable[[], Any]:
-    """from_pretrained of the class that config.json names; code of the folder itself is never
-    run.
-    """
+    """from_pretrained of the class in config.json; code of the folder is never run."""
     transformers = importlib.import_module("transformers")
     path = os.path.expanduser(source)
     with open(os.path.join(path, "config.json"), encoding="utf-8") as file:
@@ -167,20 +154,20 @@ def _of_folder(way: str, source: str) -> Callable[[], Any]:
         return lambda: _to_device(torch, model_class.from_pretrained(path, local_files_only=True))
     if way == "low_cpu_mem_usage":
         if not old:
-            raise NotThisWayError(f"transformers {transformers.__version__} always loads so")
+            raise NotThisWayError(f"transformers {transformers.__version__} always loads this way")
         return lambda: model_class.from_pretrained(
             path, local_files_only=True, low_cpu_mem_usage=True
         )
     if way == "dtype":
         if not old:
             raise NotThisWayError(
-                f"transformers {transformers.__version__} takes the type of the file by itself"
+                f"transformers {transformers.__version__} uses the file's type by itself"
             )
         return lambda: model_class.from_pretrained(
             path, local_files_only=True, torch_dtype="auto", low_cpu_mem_usage=True
         )
     if way != "assign":
-        raise NotThisWayError("it is a way for other things")
+        raise NotThisWayError("it does not apply to this source")
 
     def assigned() -> Any:
         config = transformers.AutoConfig.from_pretrained(path, local_files_only=True)
@@ -229,9 +216,7 @@ def _read(file: str, *, mapped: bool) -> Any:
 
 
 def _to_device(torch: Any, loaded: Any) -> Any:
-    """Move a module to the GPU of this rank where the run is on GPUs, as every training does
-    next; anything else stays.
-    """
+    """Move a module to this rank's GPU where the run uses GPUs; return anything else as it is."""
     if (
         os.environ.get("TRAINPROBE_DEVICE") != "cuda"
         or torch is None
@@ -243,9 +228,7 @@ def _to_device(torch: Any, loaded: Any) -> Any:
 
 
 def tensors_in(loaded: Any) -> Iterator[Any]:
-    """All tensors of a model, of a dict of weights, and of what holds them: lists, tuples, dicts
-    and plain attributes.
-    """
+    """All tensors of a model or of nested lists, tuples, dicts and plain attributes."""
     queue: List[Any] = [loaded]
     reads: Set[int] = set()
     while queue and len(reads) < MOST_NODES:
@@ -273,17 +256,14 @@ def tensors_in(loaded: Any) -> Iterator[Any]:
 
 
 def counted(loaded: Any) -> Dict[str, int]:
-    """How many tensors and bytes. One byte of every page is read, so that weights that are only
-    mapped are really there.
-    """
+    """Count tensors and bytes. Read one byte of every page, so that mapped weights are loaded."""
     tensors = read = total = 0
     for item in tensors_in(loaded):
         tensors += 1
         total += item.numel() * item.element_size()
         if item.device.type == "cpu" and item.is_contiguous() and item.numel():
-            with contextlib.suppress(
-                RuntimeError
-            ):  # an odd type or layout, which is then only not read
+            # an odd type or layout, which is then only not read
+            with contextlib.suppress(RuntimeError):
                 read += (
                     int(item.detach().view(-1).view(sys.modules["torch"].uint8)[::4096].sum()) & 1
                 )

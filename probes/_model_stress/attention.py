@@ -7,16 +7,16 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set
 import torch
 from torch.overrides import TorchFunctionMode
 
+from _model_stress.module_hooks import hooked
+
 CLASSES = ("ForCausalLM",)
 BLOCKED = -1e4  # an additive mask this far down leaves out
 FLAGS = ("is_causal", "causal")
 
 
 class AttentionPattern(NamedTuple):
-    """`modules`: those whose own code calculates attention over positions x positions; the value
-    says whether it looks (almost) only back.
-
-    `built`: a triangle of that size was made while the model ran. `seen` is what all of them see
+    """`modules`: those whose own code attends over positions x positions; the value says whether
+    (almost) only back. `built`: a triangle of that size was made. `pattern` is what all of them see
     (queries x keys); None where they differ.
     """
 
@@ -30,10 +30,8 @@ class _Watch(TorchFunctionMode):  # type: ignore[misc, unused-ignore]
 
     def __init__(self, length: int) -> None:
         super().__init__()
-        self.lengths = (
-            length,
-            length + 1,
-        )  # one more where the model puts a token before all others
+        # one more where the model puts a token before all others
+        self.lengths = (length, length + 1)
         self.stack: List[str] = [""]
         self.modules: Dict[str, bool] = {}
         self.triangles: Set[str] = set()
@@ -109,25 +107,15 @@ def looks_back(allowed: Any) -> bool:
 def attended(model: Any, run: Callable[[], Any], length: int) -> AttentionPattern:
     """Run once and say where attention over `length` positions was calculated."""
     watch = _Watch(length)
-    hooks: List[Any] = []
 
-    def entering(name: str) -> Any:
-        return lambda _module, _args: watch.stack.append(name)
+    def enter(name: str, _args: Any, _kwargs: Any) -> None:
+        watch.stack.append(name)
 
-    def leaving(_module: Any, _args: Any, _output: Any) -> None:
+    def leave(_name: str, _output: Any) -> None:
         watch.stack.pop()
 
-    for name, module in model.named_modules():
-        hooks += [
-            module.register_forward_pre_hook(entering(name)),
-            module.register_forward_hook(leaving),
-        ]
-    try:
-        with torch.no_grad(), watch:
-            run()
-    finally:
-        for item in hooks:
-            item.remove()
+    with hooked(model, enter, leave), torch.no_grad(), watch:
+        run()
     return AttentionPattern(
         dict(watch.modules),
         len(watch.triangles) == 1,
@@ -138,11 +126,7 @@ def attended(model: Any, run: Callable[[], Any], length: int) -> AttentionPatter
 def meant_to_look_back(
     model: Any, pattern: AttentionPattern, mixing: Set[str], leaking: Set[str], length: int
 ) -> str:
-    """Why the model must not look ahead, as a clause; "" where nothing says so.
-
-    `mixing` are the modules that carry something from one position to another, `leaking` those of
-    them that carry it back in time.
-    """
+    """The clause that says why the model must not look ahead; "" where nothing says so."""
     modules = dict(model.named_modules())
     attending = {
         name: any(item == name or item.startswith(name + ".") for item in pattern.modules)
@@ -195,15 +179,13 @@ def _has_triangle(modules: Dict[str, Any], length: int) -> bool:
 
 
 def square_givers(inputs: Dict[str, Dict[str, Any]], length: int) -> Set[str]:
-    """Modules whose fault it may be that they look ahead: they are given no square mask, or one
-    that is right.
-    """
+    """Modules that may be at fault for looking ahead: given no square mask, or a right one."""
     return {
         name
-        for name, given in inputs.items()
+        for name, tensors in inputs.items()
         if all(
             _right(item)
-            for item in given.values()
+            for item in tensors.values()
             if item.dim() >= 2 and item.shape[-2:] == (length, length)
         )
     }

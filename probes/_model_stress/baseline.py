@@ -1,6 +1,4 @@
-"""The first look at the model, in a child of its own: does it run at all, and what the suites
-have to know of it.
-"""
+"""The first look at the model, in a child: does it run, and what must the suites know of it."""
 
 from __future__ import annotations
 
@@ -25,11 +23,9 @@ COPIES = 12
 
 
 def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
-    """Run the model once as it is and a few times in other ways. Raises what the user's model
-    raises, and NamedObjectError.
-
-    Return `kind` and `traits` as of TestedModel, and `imported`: modules of installed packages that
-    were imported only when the model was built and run.
+    """Run the model as it is and in a few other ways; return `kind`, `traits` and `imported`, the
+    installed modules that only building and running imported. Raises what the model raises, and
+    NamedObjectError.
     """
     known = set(sys.modules)
     findings.step("build")
@@ -39,7 +35,7 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     if size * COPIES > free:
         raise named_object.NamedObjectError(
             f"The weights take {size / 2**30:.1f} GiB, the suites {COPIES} times that, and"
-            f" {free / 2**30:.1f} GiB are free; name a small configuration of it."
+            f" {free / 2**30:.1f} GiB are free; name a smaller configuration."
         )
     findings.step("sample")
     batch = tested.batch(2, model=model)
@@ -54,13 +50,11 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     findings.step("forward again")
     began = time.perf_counter()
     tested.run(model, batch)
-    took_s = min(
-        took_s, time.perf_counter() - began
-    )  # the first pass allocates, and imports what it needs
+    # the first pass allocates, and imports what it needs
+    took_s = min(took_s, time.perf_counter() - began)
     findings.step("fan-ins")
-    with contextlib.suppress(
-        Exception
-    ):  # what the model forbids to be watched has the fan-ins of its shapes
+    # what the model forbids to be watched has the fan-ins of its shapes
+    with contextlib.suppress(Exception):
         tested.traits = tested.traits._replace(
             fan_ins=fan_ins(model, lambda: tested.run(model, batch, grad=True))
         )
@@ -99,9 +93,7 @@ def _installed(names: Set[str]) -> List[str]:
 
 
 def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
-    """Two passes in eval() with other random numbers: they must not differ. The first module
-    that does is named.
-    """
+    """Compare two passes in eval() with other seeds; name the first module that differs."""
     findings.step("eval twice")
     model = tested.build(tested.request.seed, lively=True)
     batch, runs = tested.batch(2, model=model), []
@@ -110,34 +102,17 @@ def _is_noisy(tested: TestedModel, findings: Findings) -> bool:
             ran = tested.run(model, batch, seed=seed)
         runs.append((calls, ran))
     (item, first), (other, second) = runs
-    worst = _apart(first, second)
+    worst = first.gap(second)
     where = ""
     if worst > 1e-6:
         fault = own_fault(item, other, lambda mine, _theirs: mine, 1e-6, scalars=True)
         where = (fault[0] if fault else "") or type(model).__name__
     sentence = (
         f"Two runs in eval() on one batch differ by {worst:.2g} of the largest output: {where}"
-        " gives other outputs for equal inputs."
+        " gives different outputs for equal inputs."
     )
-    return not findings.held(
-        "evaluation.difference",
-        worst,
-        1e-6,
-        "of the largest value",
-        sentence,
-        what="module",
-        where=where,
-    )
-
-
-def _apart(this: RunResult, other: RunResult) -> float:
-    return max(
-        [
-            gap(this.outputs[name], other.outputs[name])
-            for name in this.outputs
-            if name in other.outputs
-        ]
-        + [gap(this.loss, other.loss)]
+    return not findings.differs(
+        "evaluation.difference", worst, sentence, tolerance=1e-6, what="module", where=where
     )
 
 
@@ -167,9 +142,7 @@ def _resizes(tested: TestedModel) -> bool:
 
 
 def _couples(tested: TestedModel) -> Tuple[bool, bool]:
-    """Whether a row's output depends on the other rows, and whether a batch's loss differs from the
-    mean over its rows.
-    """
+    """Whether a row depends on other rows, and whether a batch's loss is not its rows' mean."""
     model = tested.comparing()
     batch = tested.batch(3, seed=3, model=model)
     together = tested.run(model, batch)

@@ -1,6 +1,4 @@
-"""A row in company and alone: outputs must not differ, and a batch's loss must be made of its
-rows' losses. Positions up to the longest declared.
-"""
+"""A row must not depend on the others, and a batch's loss must be made of its rows' losses."""
 
 from __future__ import annotations
 
@@ -31,10 +29,8 @@ def small(tested: TestedModel, went: List[Size], rows: int = COUNT) -> Optional[
 
 
 def row_of(big: Any, alone: Any, row: int, rows: int) -> Optional[Any]:
-    """Return the part of `big` that is row `row` of `rows`, to be compared with the tensor of that
-    row alone; None where no axis tells.
-
-    An axis may hold each row several times (heads, flattened positions).
+    """The part of `big` that is row `row` of `rows`, comparable with `alone`; None without such an
+    axis. An axis may hold each row several times (heads, flattened positions).
     """
     if big.dim() != alone.dim():
         return None
@@ -55,9 +51,7 @@ def rows(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
     """Compare a row alone with the same row among others."""
     size = small(tested, went)
     if tested.traits.noisy:
-        findings.note(
-            "Two runs in eval() differ, so that rows alone and in company were not compared."
-        )
+        findings.note("Two runs in eval() differ, so rows were not compared alone and in a batch.")
         return ""
     if size is None:
         return ""
@@ -102,18 +96,9 @@ def rows(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         f"Row {row} of {batch.rows} differs by {apart:.2g} of the largest value from the same row"
         f" alone{f' in {name}' if name else ''}"
     )
-    sentence += f"; {module} is given equal inputs and gives different outputs." if module else "."
-    findings.held(
-        "shape.rows_mixed",
-        apart,
-        tested.tolerance,
-        "of the largest value",
-        sentence,
-        what="module",
-        where=module,
-        output=name,
-        row=row,
-    )
+    sentence += f"; {module} gets equal inputs and gives different outputs." if module else "."
+    labels = {"what": "module", "where": module, "output": name, "row": row}
+    findings.differs("shape.rows_mixed", apart, sentence, tolerance=tested.tolerance, **labels)
     return "rows alone as in company" if compared else ""
 
 
@@ -126,9 +111,7 @@ def _recorded(
 
 
 def _declares_capacity(model: Any, fault: str) -> bool:
-    """Do the module, those around it or those within say that tokens compete for places (experts
-    with a capacity)?
-    """
+    """Whether the module or one around or in it limits tokens (experts with a capacity)."""
     for path, module in model.named_modules():
         if path == fault or fault.startswith(f"{path}.") or path.startswith(f"{fault}."):
             names = [
@@ -141,9 +124,7 @@ def _declares_capacity(model: Any, fault: str) -> bool:
 
 
 def losses(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
-    """Hold the loss of a batch against its rows': each row must count, and a batch of one row
-    twice must not shrink it.
-    """
+    """Compare a batch's loss with its rows': each row must count, duplicates must not shrink it."""
     size = small(tested, went)
     if (
         tested.traits.noisy
@@ -167,7 +148,7 @@ def losses(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
     largest = max(abs(item) for item in alone)
     mean, total = sum(alone) / len(alone), sum(alone)
     if min(abs(whole - mean), abs(whole - total)) <= tolerance * max(largest, 1e-9):
-        return "the loss is its rows'"
+        return "the loss is made of its rows' losses"
     twice = (
         [loss([0] * count) / alone[0] for count in (2, 4)]
         if abs(alone[0]) > 1e-6 * largest
@@ -190,7 +171,7 @@ def losses(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
     else:
         findings.note(
             f"The loss of {batch.rows} rows ({whole:.4g}) is neither the mean ({mean:.4g}) nor the"
-            " sum of theirs: it couples rows, or weighs them."
+            " sum of theirs: it couples or weighs rows."
         )
     return ""
 
@@ -214,13 +195,12 @@ def _silent_rows(findings: Findings, batch: Batch, loss: Any, whole: float) -> N
             silent.append(row)
     if silent and len(silent) < len(differing):
         sentence = (
-            f"Row {silent[0]} of {batch.rows} has no influence on the loss: another row in its"
-            f" place leaves it at {whole:.6g}."
+            f"Row {silent[0]} of {batch.rows} does not affect the loss: another row in its place"
+            f" leaves it at {whole:.6g}."
         )
-        findings.held(
+        findings.counted(
             "shape.loss",
-            float(len(silent)),
-            0,
+            len(silent),
             "rows",
             sentence,
             what="loss",
@@ -232,9 +212,7 @@ def _silent_rows(findings: Findings, batch: Batch, loss: Any, whole: float) -> N
 def _silent_positions(
     tested: TestedModel, findings: Findings, model: Any, went: List[Size]
 ) -> None:
-    """The last label counts in a short batch: it must in the longest too, or the loss leaves out
-    what comes behind some position.
-    """
+    """Find losses that use the last label of a short batch but not that of the longest."""
     last: Dict[str, bool] = {}
     found: Dict[Tuple[str, Size], bool] = {}
     for size in _each_length(went):
@@ -249,18 +227,11 @@ def _silent_positions(
     for (name, size), heard in found.items():
         if last[name] and not heard:
             sentence = (
-                f"At {written(size)} the last of {name} has no influence on the loss, while it has"
-                " in a short batch: the loss leaves positions out."
+                f"At {written(size)} the last of {name} does not affect the loss, unlike in a short"
+                " batch: the loss omits positions."
             )
-            findings.held(
-                "shape.loss",
-                1,
-                0,
-                "positions",
-                sentence,
-                what="loss",
-                where=written(size),
-                leaf=name,
+            findings.counted(
+                "shape.loss", 1, "positions", sentence, what="loss", where=written(size), leaf=name
             )
             return
 
@@ -278,9 +249,7 @@ def _each_length(went: List[Size]) -> List[Size]:
 def _hears(
     tested: TestedModel, model: Any, batch: Batch, name: str, position: int
 ) -> Optional[bool]:
-    """Does the loss change with the label at this position of the first row? None where the leaf
-    has none, holds one value alone, or a loss is not finite.
-    """
+    """Does the loss change with the label at this position? None where that cannot be tried."""
     labels, axes = batch.leaves()[name], batch.axes[name]
     if labels.dim() != 2 or axes.rows != 0 or axes.positions != (1,) or labels.is_floating_point():
         return None
@@ -299,9 +268,7 @@ def _hears(
 
 
 def positions(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
-    """Every row of the position table must be read at the longest length. One that is read twice
-    hides one that is missing.
-    """
+    """Every row of the position table must be read at the longest length."""
     longest = tested.traits.max_length
     if longest is None or not {(1, longest), (2, longest)} & set(went):
         return ""
@@ -311,7 +278,7 @@ def positions(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
         for name, item in model.named_modules()
         if isinstance(item, torch.nn.Embedding)
         and "pos" in name.lower()
-        and not any(word in name.lower() for word in RELATIVE)
+        and not any(part in name.lower() for part in RELATIVE)
     }
     batch = tested.batch(1, longest, seed=5, model=model)
     read: Dict[str, Any] = {}
@@ -342,10 +309,9 @@ def positions(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
                 f" of the {longest} rows of {name} are never read: "
             )
             sentence += "some positions share a row."
-            findings.held(
+            findings.counted(
                 "shape.limit",
-                float(missing),
-                0,
+                missing,
                 "rows",
                 sentence,
                 what="attribute",

@@ -20,9 +20,7 @@ class Axes(NamedTuple):
 
 
 class Batch:
-    """`data` goes into the model. `rows` and `length` are its sizes; `length` is None where no axis
-    counts positions.
-    """
+    """`data` goes into the model; `rows` and `length` (None without positions) are its sizes."""
 
     def __init__(self, data: Any, axes: Dict[str, Axes]) -> None:
         self.data, self.axes = data, axes
@@ -49,9 +47,7 @@ class Batch:
         return Batch(rebuilt(self.data, change), self.axes)
 
     def replaced(self, leaves: Dict[str, Any]) -> Batch:
-        """Return a batch with other tensors under these names; a name that a dict batch lacks is
-        added at its top.
-        """
+        """A batch with these tensors; a name that a dict batch lacks is added at its top."""
         data = self.data
         if isinstance(data, dict):
             data = {
@@ -91,10 +87,8 @@ class Batch:
         return self.changed(picked)
 
     def resized(self, rows: int, length: Optional[int], seed: int = 0) -> Batch:
-        """Return a batch of `rows` x `length`, made of the rows and positions of this one, drawn by
-        `seed`: no value comes that the sample has not.
-
-        Leaves named like positions (`position_ids`) count on, masks keep their values by position.
+        """A batch of `rows` x `length`, drawn by `seed` from the rows and positions of this one.
+        Leaves named like `position_ids` count on; masks keep their values by position.
         """
         draw = torch.Generator().manual_seed(seed)
         pick = (
@@ -111,9 +105,8 @@ class Batch:
             else torch.randint(self.length, (length,), generator=draw).tolist()
         )
         out = grown.at(places)
-        orders = [
-            torch.randperm(length, generator=draw) for _ in range(rows)
-        ]  # one for all leaves of a row: labels stay with what they label
+        # one for all leaves of a row: labels stay with what they label
+        orders = [torch.randperm(length, generator=draw) for _ in range(rows)]
         own: int = self.length
 
         def mixed(name: str, tensor: Any) -> Any:
@@ -140,9 +133,8 @@ class Batch:
                 or (rows <= self.rows and length <= own)
             ):
                 return tensor
-            for row, order in enumerate(
-                orders
-            ):  # repeated rows must not be alike, or mixing rows up would not show
+            # repeated rows must not be alike, or mixing rows up would not show
+            for row, order in enumerate(orders):
                 part = tensor.select(axes.rows, row)
                 axis = axes.positions[0] - (1 if axes.positions[0] > axes.rows else 0)
                 part.copy_(part.index_select(axis, order.to(tensor.device)).clone())
@@ -163,9 +155,7 @@ class Batch:
 
 
 def leaves_of(data: Any, name: str = "") -> Dict[str, Any]:
-    """Return the tensors in nested dicts, lists and tuples, by dotted name; a lone tensor has
-    the name ``.
-    """
+    """The tensors in nested dicts, lists and tuples, by dotted name; a lone tensor has ""."""
     if isinstance(data, torch.Tensor):
         return {name: data}
     found: Dict[str, Any] = {}
@@ -206,11 +196,9 @@ def _picked(tensor: Any, axis: Optional[int], places: List[int]) -> Any:
 
 
 def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
-    """Guess the axes of one tensor: the first is the rows' where it has that size, the positions'
-    are the next of their size.
-
-    Values of a floating-point tensor that is no mask have one axis of positions at most: its next
-    one is of features.
+    """Guess the axes of one tensor: the first counts rows if it has that size, later ones of the
+    positions' size count positions. A floating-point tensor that is no mask has at most one of
+    those; the next counts features.
     """
     first = (
         0
@@ -232,9 +220,7 @@ def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
 
 
 def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
-    """Return the axes of `data`, known from the same batch with one row more and with one
-    position more; empty where their sizes tell no rows.
-    """
+    """The axes of `data`, from the same batch with one more row and with one more position."""
     leaves, wide, long = leaves_of(data), leaves_of(more_rows), leaves_of(longer)
 
     def differing(name: str, others: Dict[str, Any]) -> Tuple[int, ...]:
@@ -253,9 +239,7 @@ def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
 
 
 def batch_of(data: Any) -> Batch:
-    """Return the batch that `data` is, its axes guessed from the sizes that most of its tensors
-    share.
-    """
+    """The batch that `data` is, with axes guessed from the sizes that most tensors share."""
     leaves = leaves_of(data)
     sizes = [item.shape[0] for item in leaves.values() if item.dim() > 0]
     count = max(set(sizes), key=sizes.count, default=1)

@@ -1,5 +1,5 @@
-"""The other ways to save a model: safetensors, and the folder of transformers. A model that
-comes back otherwise is a fault; what a format refuses is not.
+"""Other ways to save a model, safetensors and transformers' folder: a change is a fault, a refusal
+is not.
 """
 
 from __future__ import annotations
@@ -14,15 +14,14 @@ from _model_stress.batches import Batch
 from _model_stress.findings import Findings, gap
 from _model_stress.module_state import ATTRIBUTE, differing, sharing, snapshot
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 # of the largest output, float32: another attention kernel may be chosen as the folder is read
 FOLDER_TOLERANCE = 1e-4
 
 
 def compared(tested: TestedModel, findings: Findings, model: Any, batch: Batch) -> None:
-    """Write the trained `model` in each format that there is, and hold what comes back against
-    it.
-    """
+    """Save the trained `model` in each format and compare what is loaded from it."""
     with tempfile.TemporaryDirectory(prefix="saved-", dir=findings.folder) as folder:
         _safetensors(tested, findings, model, folder)
         if tested.kind == "transformers":
@@ -75,17 +74,9 @@ def _safetensors(tested: TestedModel, findings: Findings, model: Any, folder: st
         name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE and name in state
     ][:4]:
         value = gap(theirs[name].leaves[""], mine[name].leaves[""]) if name in theirs else math.inf
-        sentence = (
-            f"{name} comes back from safetensors' save_model and load_model otherwise than it was."
-        )
-        findings.held(
-            "state.safetensors",
-            max(value, 1e-12),
-            0,
-            "of the largest value",
-            sentence,
-            what=mine[name].kind,
-            where=name,
+        sentence = f"{name} changes when safetensors saves and loads the model."
+        findings.differs(
+            "state.safetensors", max(value, 1e-12), sentence, what=mine[name].kind, where=name
         )
 
 
@@ -102,33 +93,23 @@ def _pretrained(
         again = type(model).from_pretrained(folder, local_files_only=True).to(tested.device).eval()
     except Exception as error:  # the library and the user's class both run in it
         findings.note(
-            f"save_pretrained and from_pretrained do not go through: {type(error).__name__}:"
-            f" {str(error)[:240]}",
-            warn=True,
+            f"save_pretrained and from_pretrained do not go through: {summary_of(error)}", warn=True
         )
         return
     item, other = tested.run(model.eval(), batch, seed=9), tested.run(again, batch, seed=9)
-    worst = max(
-        [
-            gap(other.outputs[name], item.outputs[name])
-            for name in item.outputs
-            if name in other.outputs
-        ]
-        + [gap(other.loss, item.loss)]
-    )
+    worst = other.gap(item)
     mine, theirs = snapshot(model), snapshot(again)
     lost = [name for name in differing(mine, theirs) if mine[name].kind != ATTRIBUTE]
     sentence = (
         f"After save_pretrained and from_pretrained the outputs differ by {worst:.2g} of the"
-        " largest value" + (f"; {lost[0]} is another." if lost else ".")
+        " largest value" + (f"; {lost[0]} has changed." if lost else ".")
     )
     kind = mine[lost[0]].kind if lost else "module"
-    findings.held(
+    findings.differs(
         "state.differs",
         worst,
-        FOLDER_TOLERANCE,
-        "of the largest value",
         sentence,
+        tolerance=FOLDER_TOLERANCE,
         what=kind,
         where=lost[0] if lost else "",
     )

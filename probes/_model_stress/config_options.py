@@ -1,6 +1,4 @@
-"""Options of a model's factory or configuration: which may be varied, and other values that make
-sense together.
-"""
+"""Options of a model's factory or configuration: which may vary, and values that fit together."""
 
 from __future__ import annotations
 
@@ -42,9 +40,7 @@ MOST = 8
 
 
 def variable(options: Options, *, library: bool) -> Options:
-    """Return those that may be varied; `library` says that the configuration's class is
-    transformers' own.
-    """
+    """The options that may vary; `library`: the configuration's class is transformers' own."""
     if library:
         found = {
             name: value
@@ -53,17 +49,14 @@ def variable(options: Options, *, library: bool) -> Options:
             and not (value == 0 and isinstance(value, int) and value is not False)
         }
         if options.get("num_kv_heads", 1) not in (1, options.get("num_attention_heads")):
-            found.pop(
-                "num_attention_heads", None
-            )  # Falcon's keys fit some of its forms only, and stay as they are
+            # Falcon's keys fit some of its forms only, and stay as they are
+            found.pop("num_attention_heads", None)
         return found
     return {name: value for name, value in options.items() if not DATA.search(name.lower())}
 
 
 def others(name: str, value: Any, length: int) -> List[Any]:
-    """Return the values that an option is tried with, its default first. A length never falls
-    below the batch's `length`.
-    """
+    """The values to try, the default first. A length never falls below the batch's `length`."""
     low = name.lower()
     if isinstance(value, bool):
         return [value, not value]
@@ -105,11 +98,8 @@ def others(name: str, value: Any, length: int) -> List[Any]:
 
 
 def drawn(options: Options, seed: int, count: int, length: int) -> List[Options]:
-    """Return `count` configurations, each the changes alone. The same seed gives the same ones,
-    whatever the time.
-
-    The values of each option come in shuffled rounds, so that all of them come before one comes
-    again.
+    """`count` configurations, each as its changes; the same seed gives the same ones. An option's
+    values come in shuffled rounds, so that none repeats before all have come.
     """
     rounds: Dict[str, List[Any]] = {}
     for name, value in sorted(options.items()):
@@ -147,13 +137,11 @@ def fewer(changed: Options, options: Options, seed: str) -> Options:
 
 
 def fitted(picked: Options, options: Options) -> Options:
-    """Return the values with the relations that the defaults keep: widths are multiples of their
-    heads and groups, fewer are picked than there are.
+    """Restore the relations that the defaults keep: widths are multiples of their heads and groups,
+    and fewer are picked than there are.
 
-    It is the width that follows. What a head has of it stays a multiple of four where it was, and
-    so does the width: rotary halves and aligned kernels ask for that, and models that need it
-    seldom check it. Of channels beside a width that heads surely divide, it is the heads that
-    follow.
+    The width follows, and what a head has of it stays a multiple of four where it was, as rotary
+    halves and aligned kernels need. Of channels beside a width that heads divide, the heads follow.
     """
     found = dict(picked)
     wide, narrow = _pairs(options)
@@ -163,19 +151,16 @@ def fitted(picked: Options, options: Options) -> Options:
         while found[count] > 1 and found[item] % found[count]:
             found[count] -= 1
     wide = [pair for pair in wide if pair not in loose]
-    for (
-        item,
-        other,
-    ) in narrow:  # heads of keys divide heads, the best k are no more than the experts
+    # heads of keys divide heads, the best k are no more than the experts
+    for item, other in narrow:
         while found[other] > 1 and (
             found[item] % found[other] if (item, other) in wide else found[item] < found[other]
         ):
             found[other] -= 1
     for width in sorted(name for name in options if _is_width(name, options[name])):
         alone = not STRUCTURE.search(width) and not any(item == width for item, _ in wide)
-        step = gcd(
-            options[width], 2 if alone else 4
-        )  # of channels no more is asked than that they are even
+        # of channels no more is asked than that they are even
+        step = gcd(options[width], 2 if alone else 4)
         for item, count in wide:
             if item == width:
                 need = found[count] * gcd(options[width] // options[count], 4)
@@ -217,9 +202,7 @@ def _pairs(options: Options) -> Tuple[List[Tuple[str, str]], List[Tuple[str, str
 
 
 def _loose(wide: List[Tuple[str, str]]) -> List[Tuple[str, str]]:
-    """Widths under other names (channels, filters) that a count divides, like one under a known
-    name: most likely by chance.
-    """
+    """Widths under other names (channels, filters) that a count divides, probably by chance."""
     named = {count for item, count in wide if WIDE.search(item.lower())}
     return [
         (item, count)

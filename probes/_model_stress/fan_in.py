@@ -17,11 +17,8 @@ NONE: FrozenSet[str] = frozenset()
 
 
 def fan_ins(model: Any, run: Callable[[], Any]) -> Dict[str, float]:
-    """Return the fan-in of each parameter that `run` uses, the largest where it is used several
-    times.
-
-    A parameter that is not used, or only in operations that are not linear in it, is left out.
-    Raises what the model raises.
+    """The fan-in of each parameter that `run` uses, the largest over its uses. Parameters used only
+    in operations that are not linear in them are left out. Raises what the model raises.
     """
     asking = _Asking(model)
     with asking:
@@ -76,9 +73,8 @@ class _Asking(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no typ
             if not names or key in self.request:
                 continue
             self.request.add(key)
-            with contextlib.suppress(
-                Exception
-            ):  # an operation that does not take other numbers tells nothing
+            # an operation that does not take other numbers tells nothing
+            with contextlib.suppress(Exception):
                 size = _summed(function, args, kwargs, weight)
                 for name in names if size > 0 else ():
                     self.found[name] = max(size, self.found.get(name, 0.0))

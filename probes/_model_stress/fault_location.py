@@ -1,6 +1,4 @@
-"""Finds the module where a fault begins: where an exception arose, where outputs differ for equal
-inputs, where gradients become infinite.
-"""
+"""Finds the module where a fault begins: an exception, different outputs, infinite gradients."""
 
 from __future__ import annotations
 
@@ -13,6 +11,7 @@ import torch
 
 from _model_stress.batches import leaves_of
 from _model_stress.findings import gap
+from _model_stress.module_hooks import hooked
 
 TORCH = os.path.dirname(os.path.realpath(torch.__file__)) + os.sep
 PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__))) + os.sep
@@ -27,17 +26,13 @@ class Opened:
         self.stack: List[Tuple[str, Any]] = []
 
     def innermost(self) -> str:
-        """Return the dotted name of the innermost open module: the class name for the model itself,
-        "" where none is open.
-        """
+        """The innermost open module: the class name for the model itself, "" where none is open."""
         if not self.stack:
             return ""
         return self.stack[-1][0] or type(self._model).__name__
 
     def takes(self, tensors: List[Any]) -> bool:
-        """Whether the innermost open module received one of these tensors unchanged, and has
-        weights of its own that must fit it.
-        """
+        """Whether the innermost open module has weights and received one of these tensors."""
         if not self.stack:
             return False
         name, args = self.stack[-1]
@@ -50,33 +45,22 @@ class Opened:
 
 @contextlib.contextmanager
 def opened(model: Any) -> Iterator[Opened]:
-    """Keep count of the open modules; after an exception those that it went through are still on
-    the stack.
-    """
+    """Track the open modules; after an exception the stack holds those that it passed."""
     found = Opened(model)
 
-    def enter(name: str) -> Any:
-        return lambda _, args: found.stack.append((name, args))
+    def enter(name: str, args: Any, _kwargs: Any) -> None:
+        found.stack.append((name, args))
 
-    def leave(*_: Any) -> None:
+    def leave(_name: str, _output: Any) -> None:
         if found.stack:
             found.stack.pop()
 
-    hooks = [
-        module.register_forward_pre_hook(enter(name)) for name, module in model.named_modules()
-    ]
-    hooks += [module.register_forward_hook(leave) for module in model.modules()]
-    try:
+    with hooked(model, enter, leave):
         yield found
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def own_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
-    """Return the innermost frame of an exception that is neither torch's nor ours: the user's
-    line, or the library's of which the model comes.
-    """
+    """The innermost frame of an exception that is neither torch's nor ours."""
     frames = [
         item
         for item in traceback.extract_tb(error.__traceback__)
@@ -86,9 +70,7 @@ def own_frame(error: BaseException) -> Optional[traceback.FrameSummary]:
 
 
 def refused(error: BaseException) -> bool:
-    """Whether the model's own code refused the input: the exception comes from a `raise` or an
-    `assert` in it.
-    """
+    """Whether the model's own code refused the input by a `raise` or an `assert`."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     frame = own_frame(error)
     return (
@@ -100,9 +82,7 @@ def refused(error: BaseException) -> bool:
 
 
 class RecordedCall(NamedTuple):
-    """One call of one module (the model itself has no name): its number, and its inputs and outputs
-    by name, detached.
-    """
+    """One call of a module ("" is the model): its number, detached inputs and outputs by name."""
 
     module: str
     turn: int
@@ -117,27 +97,17 @@ def recorded(model: Any, most: int = 3000) -> Iterator[List[RecordedCall]]:
     turns: Dict[str, int] = {}
     inputs: List[Dict[str, Any]] = []  # of the open calls; a module may write into its inputs
 
-    def entered(_: Any, args: Any, kwargs: Any) -> None:
+    def enter(_name: str, args: Any, kwargs: Any) -> None:
         inputs.append(_copies((args, kwargs)) if len(calls) < most else {})
 
-    def recorder(name: str) -> Any:
-        def record(_: Any, __: Any, output: Any) -> None:
-            own = inputs.pop()
-            if len(calls) < most:
-                turns[name] = turns.get(name, 0) + 1
-                calls.append(RecordedCall(name, turns[name], own, _copies(_outputs(output))))
+    def leave(name: str, output: Any) -> None:
+        own = inputs.pop()
+        if len(calls) < most:
+            turns[name] = turns.get(name, 0) + 1
+            calls.append(RecordedCall(name, turns[name], own, _copies(_outputs(output))))
 
-        return record
-
-    hooks: List[Any] = []
-    for name, module in model.named_modules():
-        hooks.append(module.register_forward_pre_hook(entered, with_kwargs=True))
-        hooks.append(module.register_forward_hook(recorder(name)))
-    try:
+    with hooked(model, enter, leave):
         yield calls
-    finally:
-        for hook in hooks:
-            hook.remove()
 
 
 def _outputs(output: Any) -> Any:
@@ -164,12 +134,11 @@ def own_fault(
     *,
     scalars: bool = False,
 ) -> Optional[Tuple[str, float]]:
-    """Return the module that was given the same in both runs and gave something else, and by how
-    much: "" is the model's own forward.
+    """The innermost module given the same in both runs that gave something else, and by how much;
+    "" is the model's own forward, None means that there is none.
 
-    `aligned(a, b)` is the part of `a` that must equal `b`, None where the two cannot be compared.
-    The innermost is named: calls end from within. None where there is none such. Outputs that are
-    one number count with `scalars` only.
+    `aligned(a, b)` is the part of `a` that must equal `b`, or None. Outputs that are one number
+    count with `scalars` only.
     """
     theirs = {(call.module, call.turn): call for call in other}
     for call in this:
@@ -194,9 +163,7 @@ def _worst(
 
 
 def first_of_other_axes(this: List[RecordedCall], other: List[RecordedCall]) -> Optional[str]:
-    """Return the innermost module whose outputs have another number of axes in the two runs,
-    though its inputs have not; "" is the model's own forward.
-    """
+    """The innermost module whose outputs, but not inputs, have another number of axes."""
     theirs = {(call.module, call.turn): call for call in other}
     for call in this:
         twin = theirs.get((call.module, call.turn))
@@ -214,10 +181,8 @@ def _axes(tensors: Dict[str, Any]) -> Dict[str, int]:
 
 
 def first_not_finite(calls: List[RecordedCall]) -> Optional[str]:
-    """Return the innermost module with finite inputs and outputs that are not finite; None where
-    there is none.
-
-    An infinite additive mask counts as finite: only nan and positive infinities are faults.
+    """The innermost module with finite inputs and other outputs, or None. An infinite additive mask
+    counts as finite: only nan and positive infinities are faults.
     """
     for call in calls:
         if not any(_ill(item) for item in call.inputs.values()) and any(
@@ -233,71 +198,75 @@ def _ill(tensor: Any) -> bool:
     )
 
 
-def own_views(name: str, watch: Callable[[str, str, Any], None]) -> Any:
-    """Return a pre-hook that replaces the inputs that want gradients by views, and passes each view
-    to `watch(name, "in", view)`.
-    """
+def _own_views(name: str, args: Any, kwargs: Any, watch: Callable[[str, str, Any], None]) -> Any:
+    """Return inputs with views, which no other module shares, and `watch` those with gradients."""
 
     def own(tensor: Any) -> Any:
-        if not (
-            isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()
-        ):
+        if not _wants_gradient(tensor):
             return tensor
-        mine = tensor.view_as(tensor)  # others that are given the same tensor must not count here
+        mine = tensor.view_as(tensor)
         watch(name, "in", mine)
         return mine
 
-    return lambda _, args, kwargs: (
-        tuple(own(item) for item in args),
-        {key: own(item) for key, item in kwargs.items()},
+    return tuple(own(item) for item in args), {key: own(item) for key, item in kwargs.items()}
+
+
+def watch_borders(model: Any, watch: Callable[[str, str, Any], None]) -> Any:
+    """Call `watch(name, side, tensor)` for gradient tensors at the "in" and "out" of modules."""
+
+    def leave(name: str, output: Any) -> None:
+        for item in leaves_of(_outputs(output)).values():
+            if _wants_gradient(item):
+                watch(name, "out", item)
+
+    return hooked(
+        model,
+        lambda name, args, kwargs: _own_views(name, args, kwargs, watch),
+        leave,
+        lambda name, _module: bool(name),
     )
 
 
-def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str], List[str]]:
-    """Return where gradients stop being finite, and the parameters that got such ones.
+def _wants_gradient(tensor: Any) -> bool:
+    return isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point()
 
-    It is the innermost module whose outputs' gradients are finite and whose inputs' or parameters'
-    are not; "" is the model's own forward.
-    `loss_of()` runs forward and returns the loss.
+
+def ill_gradients(model: Any) -> List[str]:
+    """The parameters whose gradients are not finite."""
+    return [
+        name
+        for name, item in model.named_parameters()
+        if item.grad is not None and not bool(torch.isfinite(_dense(item.grad)).all())
+    ]
+
+
+def _dense(gradient: Any) -> Any:
+    return gradient.coalesce().values() if gradient.is_sparse else gradient
+
+
+def backward_fault(model: Any, loss_of: Callable[[], Any]) -> Tuple[Optional[str], List[str]]:
+    """Where gradients stop being finite, and the parameters with such gradients.
+
+    It is the innermost module with finite gradients of outputs but not of inputs or parameters; ""
+    is the model's own forward. `loss_of()` runs forward and returns the loss.
     """
     fine: Dict[str, Dict[str, bool]] = {}
     order: List[str] = []
 
     def watch(name: str, side: str, tensor: Any) -> None:
+        if side == "out":
+            order.append(name)
+
         def note(gradient: Any) -> None:
             row = fine.setdefault(name, {})
             row[side] = row.get(side, True) and bool(torch.isfinite(gradient).all())
 
         tensor.register_hook(note)
 
-    def gave(name: str) -> Any:
-        def record(_: Any, __: Any, output: Any) -> None:
-            order.append(name)
-            for item in leaves_of(_outputs(output)).values():
-                if item.requires_grad and item.is_floating_point():
-                    watch(name, "out", item)
-
-        return record
-
-    hooks = [
-        module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True)
-        for name, module in model.named_modules()
-        if name
-    ]
-    hooks += [
-        module.register_forward_hook(gave(name)) for name, module in model.named_modules() if name
-    ]
-    try:
+    with watch_borders(model, watch):
         model.zero_grad()
         loss_of().backward()
-    finally:
-        for hook in hooks:
-            hook.remove()
-    ill = [
-        name
-        for name, item in model.named_parameters()
-        if item.grad is not None and not bool(torch.isfinite(item.grad).all())
-    ]
+    ill = ill_gradients(model)
     begins = [
         name
         for name in order

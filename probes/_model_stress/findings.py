@@ -1,6 +1,4 @@
-"""What a suite reports: numbers with thresholds, and sentences. Each row goes to the file at once,
-so that it outlives a crash of the suite.
-"""
+"""What a suite reports. Each row goes to the file at once, to outlive a crash of the suite."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import time
 import traceback
 from typing import Any, Dict, List, NoReturn
 
-from _shared.child_program import message_of
+from _shared.child_program import frames_of, message_of
 
 # stands for infinite and for nan, which JSON has no words for; evidence holds numbers below 2**63
 HUGE = 1e18
@@ -22,9 +20,7 @@ class NotApplicableError(Exception):
 
 
 class Findings:
-    """The findings of one suite. `left_s` counts down to its deadline; the suite itself leaves out,
-    and reports, what no longer fits.
-    """
+    """The findings of one suite. `left_s` counts down; the suite reports what it leaves out."""
 
     def __init__(self, path: str, deadline_s: float) -> None:
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -42,9 +38,8 @@ class Findings:
 
     def _write(self, row: Dict[str, Any]) -> None:
         if os.getpid() != self._owner:
-            os._exit(
-                0
-            )  # the user's code forked, and both came back: the second would do the suite once more
+            # the user's code forked, and both came back: the second would do the suite once more
+            os._exit(0)
         os.write(self._file, json.dumps(row, default=repr).encode("utf-8", "replace") + b"\n")
 
     def step(self, name: str) -> None:
@@ -66,26 +61,29 @@ class Findings:
         """Hold `value` against `threshold`; return whether it is within.
 
         `name` is `<property>.<what was compared>`, as `mask.ignored`: its first part decides which
-        cause it may speak for. `says` is one whole sentence, shown where it is beyond. `what` is
-        module, parameter, buffer, attribute, option, size or loss, and `where` its dotted name.
+        cause it may speak for. `sentence` is shown where the value is beyond. `what` is module,
+        parameter, buffer, attribute, option, size or loss, and `where` its dotted name.
         """
         number = _carried(value)
         fine = number <= threshold
-        self._write(
-            {
-                "row": "held",
-                "name": name,
-                "value": number,
-                "threshold": threshold,
-                "unit": unit,
-                "says": sentence,
-                "fine": fine,
-                "what": what,
-                "where": where,
-                "labels": labels,
-            }
-        )
+        row = {"row": "held", "name": name, "value": number, "threshold": threshold, "unit": unit}
+        place = {"what": what, "where": where, "labels": labels}
+        self._write({**row, "says": sentence, "fine": fine, **place})
         return fine
+
+    def differs(
+        self, name: str, difference: float, sentence: str, *, tolerance: float = 0.0, **place: Any
+    ) -> bool:
+        """Hold a difference of tensors, as `gap` gives it. `place` as for `held`."""
+        return self.held(name, difference, tolerance, "of the largest value", sentence, **place)
+
+    def counted(self, name: str, count: float, unit: str, sentence: str, **place: Any) -> bool:
+        """Report `count` faults, of which there should be none. `place` as for `held`."""
+        return self.held(name, count, 0, unit, sentence, **place)
+
+    def clean(self, name: str, unit: str, **place: Any) -> None:
+        """Report that a check found no fault."""
+        self.held(name, 0, 0, unit, "", **place)
 
     def raised(
         self,
@@ -97,30 +95,12 @@ class Findings:
         where: str = "",
         **labels: Any,
     ) -> None:
-        """A fault that is an exception: like `held` beyond its threshold, with the frames."""
-        frames = [
-            {
-                "file": item.filename,
-                "line": item.lineno,
-                "function": item.name,
-                "text": (item.line or "")[:200],
-            }
-            for item in traceback.extract_tb(error.__traceback__)[-30:]
-        ]
-        more = {**labels, "type": type(error).__name__, "message": message_of(error)[:600]}
-        row = {
-            "row": "held",
-            "name": name,
-            "value": 1.0,
-            "threshold": 0.0,
-            "unit": "",
-            "says": sentence,
-            "fine": False,
-            "what": what,
-            "where": where,
-            "labels": more,
-        }
-        self._write({**row, "frames": frames})
+        """Report a fault that is an exception, with its frames. Arguments as for `held`."""
+        labels.update(type=type(error).__name__, message=message_of(error)[:600])
+        row = {"row": "held", "name": name, "value": 1.0, "threshold": 0.0, "unit": ""}
+        place = {"what": what, "where": where, "labels": labels}
+        frames = frames_of(traceback.extract_tb(error.__traceback__)[-30:])
+        self._write({**row, "says": sentence, "fine": False, **place, "frames": frames})
 
     def number(self, name: str, value: float, unit: str, **labels: Any) -> None:
         """A number that is held against nothing."""
@@ -153,9 +133,7 @@ def _carried(value: float) -> float:
 
 
 def worst_first(rows: List[Dict[str, Any]], most: int = 12) -> List[Dict[str, Any]]:
-    """Sort the numbers: those beyond their threshold, the worst first, then the largest of each
-    name within it.
-    """
+    """Those beyond their threshold, worst first, then the largest of each name within it."""
     beyond = sorted((row for row in rows if not row["fine"]), key=_excess, reverse=True)
     within: Dict[str, Dict[str, Any]] = {}
     for row in rows:
@@ -172,11 +150,7 @@ def _excess(row: Dict[str, Any]) -> float:
 
 
 def gap(this: Any, other: Any) -> float:
-    """The largest difference of two tensors, relative to the largest value of the second; infinite
-    where shapes or the places of nan differ.
-
-    Raises nothing: what cannot be compared is infinitely far apart.
-    """
+    """The largest difference, relative to the second's largest value; infinite for other shapes."""
     import torch
 
     if this.shape != other.shape:

@@ -14,6 +14,7 @@ from _model_stress.findings import Findings, gap
 from _model_stress.mask_inputs import PROMISING, ROWS, MaskBench, MaskInput, takes_of
 from _model_stress.module_isolation import View, apart, blamed, given_other, mended, recorded
 from _model_stress.tested_model import RunResult, TestedModel
+from _shared.child_program import summary_of
 
 SURE = 1e-3  # of the largest value: far beyond what float32 rounds
 SHORT = 4  # positions: how much is padded at most
@@ -21,9 +22,7 @@ LOCAL = ("Conv", "AvgPool", "MaxPool")  # torch's modules that mix neighbours an
 
 
 class Fault(NamedTuple):
-    """How far two runs are apart, the names of the modules whose own code does it, and those
-    modules as they were found; none where nothing differs.
-    """
+    """How far two runs differ, the names of the modules at fault, and those modules; maybe none."""
 
     size: float
     names: List[str]
@@ -53,9 +52,7 @@ class Masks:
 
     @contextlib.contextmanager
     def part(self, name: str, sentence: str) -> Iterator[None]:
-        """One check. What the model refuses with an error is a note: a mask that raises misleads
-        nobody.
-        """
+        """One check. A model that raises gets a note: a mask that raises misleads nobody."""
         if self.findings.left_s() < 1:
             self.findings.note(f"{name} was not tried: no time was left.")
             return
@@ -66,9 +63,7 @@ class Masks:
             if self.answers > before:  # a check that did not apply was not made
                 self.tried.append(sentence)
         except Exception as error:  # whatever the user's code raises
-            self.findings.note(
-                f"{name}: the model raises {type(error).__name__}: {str(error)[:200]}"
-            )
+            self.findings.note(f"{name}: the model raises {summary_of(error)}")
 
     def off(self, new: RunResult, old: RunResult, view: View) -> float:
         return max(
@@ -95,34 +90,28 @@ class Masks:
         return self.blame(new, old, view, worst)
 
     def only_in_doubles(self, new: Batch, old: Batch, view: View, worst: float) -> bool:
-        """Whether the difference is gone in float32. Then it is a matter of types, which other
-        suites report.
-        """
+        """Whether float32 shows no difference. Other suites report problems of types."""
         if not self.tested.traits.doubles or self.bench is self.single or worst < SURE:
             return False
         ran = [self.single.run(item.to(dtype=torch.float32)) for item in (new, old)]
         gone = self.off(ran[0], ran[1], view) < worst / 100
         if gone:
             self.findings.note(
-                "In float64 the model does not heed its mask as it does in float32: masks are"
-                " judged of float32 only."
+                "In float64 the model ignores its mask, unlike in float32: masks are checked in"
+                " float32 only."
             )
         return gone
 
     @functools.cached_property
     def single(self) -> MaskBench:
-        """In float32: in float64 some models overflow the least number of float32 where a row
-        sees nothing.
-        """
+        """In float32: in float64 some models overflow where a row sees nothing."""
         found = MaskBench(self.tested, single=True)
         found.port = self.bench.port
         return found
 
     @functools.cached_property
     def mixers(self) -> Set[str]:
-        """The modules that carry something from one row to another: another suite's business,
-        and so is what follows from it.
-        """
+        """The modules that mix rows, which other suites report."""
         view = View(ROWS, self.length, list(range(self.length)), row=1)
         before = recorded(self.model, lambda: self.bench.run(self.bench.alone(1, self.length)))
         found = mended(
@@ -173,21 +162,14 @@ class Masks:
         labels = {**labels, **({"also": names[1:9]} if more else {})}
         sentence = f"{sentence} (in {where}{more})."
         self.answers += 1
-        if not self.findings.held(
-            name,
-            size,
-            self.near,
-            "of the largest value",
-            sentence,
-            what="module",
-            where=where,
-            **labels,
+        if not self.findings.differs(
+            name, size, sentence, tolerance=self.near, what="module", where=where, **labels
         ):
             self.broken = True
 
     def held(self, name: str, size: float, **labels: Any) -> None:
         self.answers += 1
-        self.findings.held(name, size, self.near, "of the largest value", "", **labels)
+        self.findings.differs(name, size, "", tolerance=self.near, **labels)
 
     def attends(self, module: str) -> bool:
         """Whether this module, or one below it, calculates attention."""
@@ -197,9 +179,7 @@ class Masks:
         )
 
     def counts(self, form: str, guilty: List[str]) -> bool:
-        """Whether the finding is the mask's business. A convolution mixes neighbours, and a model
-        that only uses lengths has no mask in the middle.
-        """
+        """Whether the mask is at fault, and not a convolution or a model that only uses lengths."""
         if guilty and self.mixers.issuperset(guilty):
             return False
         modules = dict(self.model.named_modules())
@@ -226,9 +206,7 @@ class Masks:
     # ---- the checks
 
     def ignored(self, port: MaskInput) -> None:
-        """Other values under the mask must not change the outputs at kept positions: at the end,
-        and in the middle where a model attends.
-        """
+        """Values under the mask must not change outputs: at the end, and in the middle."""
         bench, every = self.bench, list(range(self.length))
         pooled = self.tested.kind != "transformers"
         if (
@@ -264,7 +242,7 @@ class Masks:
                 self.found(
                     "mask.ignored",
                     fault.size,
-                    f"{sentence}: {port.label} is not heeded",
+                    f"{sentence}: {port.label} is ignored",
                     fault.names,
                     form=form,
                 )
@@ -281,14 +259,11 @@ class Masks:
         )
 
     def padding(self, port: MaskInput) -> None:
-        """A padded row must give what it gives without padding, alone and in a batch of rows of
-        different lengths.
-        """
+        """A padded row must give what it gives without padding, alone and in a mixed batch."""
         bench, group = self.bench, self.bench.group(port.name)
         if not self.tested.traits.resizes:
             self.findings.note(
-                "Batches of another length do not go through: padded was not compared with"
-                " unpadded."
+                "Batches of another length fail: padded and unpadded were not compared."
             )
             return
         counts = [self.length, self.length - SHORT, self.length - SHORT + 2]

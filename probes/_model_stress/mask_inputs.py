@@ -1,6 +1,4 @@
-"""Which argument or leaf of the batch is the mask, what it says where, and batches that are
-masked, padded and filled.
-"""
+"""Which argument or leaf is the mask, what it says, and batches that are masked, padded, filled."""
 
 from __future__ import annotations
 
@@ -13,15 +11,15 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from _model_stress.batches import Batch
-from _model_stress.findings import gap
 from _model_stress.tested_model import RunResult, TestedModel
 
+# torch: True is left out
 IGNORING = (
     "src_key_padding_mask",
     "key_padding_mask",
     "tgt_key_padding_mask",
     "memory_key_padding_mask",
-)  # torch: True is left out
+)
 NAMES = (
     "attention_mask",
     "attn_mask",
@@ -102,9 +100,7 @@ class MaskInput(NamedTuple):
 
 
 class MaskBench:
-    """A model and one batch of it, ROWS x `length`, with all that the checks make of it. Sizes
-    are such that no dimension of the model equals them.
-    """
+    """A model and a batch, ROWS x `length`, sizes that no dimension of the model equals."""
 
     def __init__(self, tested: TestedModel, *, single: bool = False) -> None:
         self.tested = tested
@@ -159,9 +155,7 @@ class MaskBench:
         )
 
     def group(self, name: str) -> Set[str]:
-        """The leaves whose positions the mask `name` speaks of; with `labels` those that are
-        generated.
-        """
+        """The leaves whose positions the mask `name` describes."""
         placed = {
             leaf
             for leaf, axes in self.batch.axes.items()
@@ -215,9 +209,7 @@ class MaskBench:
         pad: bool,
         seed: int = 0,
     ) -> Batch:
-        """The batch with other values at these places of these rows: the model's padding, or
-        values that stand elsewhere in the sample. Labels: -100.
-        """
+        """The batch with padding or other sample values at these places; labels become -100."""
         draw = torch.Generator().manual_seed(seed + 77)
 
         def changed(name: str, tensor: Any) -> Any:
@@ -315,9 +307,7 @@ def takes_any(model: Any) -> bool:
 
 
 def named(tested: TestedModel, model: Any, batch: Batch) -> Batch:
-    """The batch with the names of forward's arguments, so that a mask can be added; as it is
-    where it cannot be named.
-    """
+    """The batch with forward's argument names, if it can be named, so that a mask can be added."""
     takes, data = takes_of(tested, model), batch.data
     if hasattr(data, "items") or not takes:
         return batch
@@ -360,10 +350,10 @@ def find_port(bench: MaskBench) -> Optional[MaskInput]:
             port = _tried(bench, name, takes)
             if port is not None:
                 return port
-    return _like_one(bench, own)
+    return _with_mask_name(bench, own)
 
 
-def _like_one(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
+def _with_mask_name(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
     """A leaf of zeros and ones with a name that may be a mask's, where the outputs depend on it."""
     for name, leaf in own.items():
         item = bench.leaves[leaf]
@@ -401,9 +391,7 @@ def _unnamed(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
 
 
 def _shown(leaf: str, own: Any) -> MaskInput:
-    """What a sample's own mask says: a row that is the same throughout has no padding, else the
-    first position counts.
-    """
+    """What a sample's mask says: a constant row has no padding, else the first position counts."""
     if own.is_floating_point() and float(own.min()) < 0:
         return MaskInput((leaf,), 0, own.dtype, additive=True, given=True)
     if _last(leaf) in IGNORING:
@@ -437,9 +425,7 @@ def _tried(bench: MaskBench, name: str, takes: List[str]) -> Optional[MaskInput]
 
 
 def _measured(bench: MaskBench, port: MaskInput) -> MaskInput:
-    """Which value counts: the mask that is the same as none. The names that have a convention
-    keep it.
-    """
+    """Which value counts: the mask that equals no mask. Names with a convention keep it."""
     port = port._replace(acts=_acts(bench, port))
     if port.name in PROMISING or bench.tested.kind == "transformers":
         return port
@@ -448,7 +434,8 @@ def _measured(bench: MaskBench, port: MaskInput) -> MaskInput:
     near, off = bench.near, {0: math.inf, 1: math.inf}
     for keeps in off:
         with contextlib.suppress(Exception):  # a mask that leaves nothing may be refused
-            off[keeps] = _off(bench.run(port._replace(keeps=keeps).put(bench.batch, full)), none)
+            ran = bench.run(port._replace(keeps=keeps).put(bench.batch, full))
+            off[keeps] = ran.outputs_gap(none)
     if off[1 - port.keeps] <= near < off[port.keeps]:
         return port._replace(keeps=1 - port.keeps)
     return port
@@ -459,19 +446,7 @@ def _acts(bench: MaskBench, port: MaskInput) -> bool:
     full = bench.keep([list(range(bench.length))] * ROWS)
     part = bench.keep([[0, *range(3, bench.length - 2)]] * ROWS)
     try:
-        return (
-            _off(bench.run(port.put(bench.batch, part)), bench.run(port.put(bench.batch, full))) > 0
-        )
+        ran, reference = (bench.run(port.put(bench.batch, keep)) for keep in (part, full))
+        return ran.outputs_gap(reference) > 0
     except Exception:  # a form that it refuses acts, too
         return True
-
-
-def _off(this: RunResult, other: RunResult) -> float:
-    return max(
-        [
-            gap(this.outputs[name], other.outputs[name])
-            for name in this.outputs
-            if name in other.outputs
-        ]
-        or [0.0]
-    )

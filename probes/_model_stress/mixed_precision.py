@@ -1,6 +1,4 @@
-"""Finds the modules whose own code, in a narrower type, makes inf or nan, casts down, or loses more
-digits than the type costs.
-"""
+"""Finds modules whose own code, in a narrower type, overflows, casts down or loses digits."""
 
 from __future__ import annotations
 
@@ -12,14 +10,11 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from _model_stress.batches import leaves_of, rebuilt
+from _model_stress.module_hooks import hooked
 
 DEEP = -3e4  # a mask's own value: below it -inf in half says the same
-LEVELS = (
-    2.0,
-    4.0,
-    8.0,
-    16.0,
-)  # times what a module was given: trained weights give more than those that were just drawn
+# times what a module was given: trained weights give more than those that were just drawn
+LEVELS = (2.0, 4.0, 8.0, 16.0)
 LARGEST_INPUT = 64.0
 # times the inputs: a result that grows more than they do (an exponential, a square) is large by
 # what it means, not by how it is calculated
@@ -27,9 +22,8 @@ GROWS = 1.5
 # what a norm must bear: single features of trained models' residuals are in the thousands (Dettmers
 # et al., LLM.int8(), 2022)
 OUTLIER = 2048.0
-LEAST_LOSS = (
-    0.1  # a loss near nought is a difference of logits that are not: it is as sure as they are
-)
+# a loss near nought is a difference of logits that are not: it is as sure as they are
+LEAST_LOSS = 0.1
 UNITS = 5  # of the type; sound modules of transformers' families take one
 # a sum of so many in bfloat16, kept in bfloat16, has stopped growing (its 8 bits) or lost a tenth
 POSITIONS = 1024
@@ -40,9 +34,7 @@ MOST_TAKEN = 2**30  # bytes of inputs that are kept
 
 
 class ModuleRecord(NamedTuple):
-    """One call of a module: what its floating-point tensors held. `types` are those of its inputs
-    and of its outputs.
-    """
+    """What the tensors of one call held. `types` are those of its inputs and of its outputs."""
 
     module: str
     turn: int
@@ -55,9 +47,7 @@ class ModuleRecord(NamedTuple):
 
 
 class Watch:
-    """`seen` in the order in which the calls ended; `open` the modules that were begun and not
-    ended, the outermost first. The model itself is ``.
-    """
+    """`records` in the order of returning; `open` the modules not returned, outermost first."""
 
     def __init__(self) -> None:
         self.records: List[ModuleRecord] = []
@@ -65,9 +55,7 @@ class Watch:
         self.turns: Dict[str, int] = {}
 
     def first_bad(self, reference: Watch) -> Optional[ModuleRecord]:
-        """The innermost module that made inf or nan out of fine inputs, where `reference` has
-        none; None where none did.
-        """
+        """The innermost module that made inf or nan of fine inputs, unlike `reference`; or None."""
         known = {(item.module, item.turn): item for item in reference.records}
         for item in self.records:
             other = known.get((item.module, item.turn))
@@ -81,9 +69,7 @@ class Watch:
         return None
 
     def widener(self, narrow: Any) -> Optional[str]:
-        """The innermost module that gave float32 though all that it was given was `narrow`; None
-        where none did.
-        """
+        """The innermost module that returned float32 for `narrow` inputs only; None without one."""
         for item in self.records:
             inputs, gave = item.types
             if (
@@ -101,46 +87,23 @@ def watched(model: Any) -> Iterator[Watch]:
     watch = Watch()
     begun: List[Tuple[bool, Tuple[Any, ...]]] = []
 
-    def hooks(name: str) -> Tuple[Any, Any]:
-        def before(_: Any, args: Any, kwargs: Any) -> None:
-            watch.open.append(name)
-            floats = _floats((args, kwargs))
-            begun.append(
-                (
-                    not any(bool((item.isnan() | (item == math.inf)).any()) for item in floats),
-                    tuple(item.dtype for item in floats),
-                )
-            )
+    def enter(name: str, args: Any, kwargs: Any) -> None:
+        watch.open.append(name)
+        floats = _floats((args, kwargs))
+        fine = not any(bool((item.isnan() | (item == math.inf)).any()) for item in floats)
+        begun.append((fine, tuple(item.dtype for item in floats)))
 
-        def after(_: Any, __: Any, output: Any) -> None:
-            watch.open.pop()
-            fine, types = begun.pop()
-            watch.turns[name] = watch.turns.get(name, 0) + 1
-            if len(watch.records) < 20000:
-                watch.records.append(
-                    ModuleRecord(
-                        name,
-                        watch.turns[name],
-                        fine,
-                        *_held(_floats(output)),
-                        (types, tuple(item.dtype for item in _floats(output))),
-                    )
-                )
+    def leave(name: str, output: Any) -> None:
+        watch.open.pop()
+        fine, types = begun.pop()
+        turn = watch.turns[name] = watch.turns.get(name, 0) + 1
+        if len(watch.records) < 20000:
+            floats = _floats(output)
+            of_types = (types, tuple(item.dtype for item in floats))
+            watch.records.append(ModuleRecord(name, turn, fine, *_held(floats), of_types))
 
-        return before, after
-
-    handles = []
-    for name, module in model.named_modules():
-        before, after = hooks(name)
-        handles += [
-            module.register_forward_pre_hook(before, with_kwargs=True),
-            module.register_forward_hook(after),
-        ]
-    try:
+    with hooked(model, enter, leave):
         yield watch
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 def _floats(values: Any) -> List[Any]:
@@ -168,9 +131,7 @@ def is_own(module: Any) -> bool:
 
 
 class Cast(NamedTuple):
-    """A cast down to `kind`. `fed` is true where the value depends on weights or on the batch, and
-    is no table of constants.
-    """
+    """A cast down to `kind`. `fed`: the value depends on weights or on the batch."""
 
     kind: Any
     fed: bool
@@ -195,11 +156,8 @@ class _Casts(TorchDispatchMode):  # type: ignore[misc]  # torch gives it no type
 
 
 def casts_of(model: Any, runs: Sequence[Callable[[], Any]]) -> Dict[str, Cast]:
-    """Return the modules in whose own code a float32 run casts down to a half type; the model
-    itself is ``.
-
-    `runs` are passes with batches of one size and other values: what is cast and is the same in all
-    of them, and has no gradient, is a table of constants.
+    """The modules whose own code casts down to a half type in a float32 run; "" is the model
+    itself. `runs` differ in values only: what is the same in all and has no gradient is constant.
     """
     records: List[List[Tuple[str, Any, Any]]] = []
     for run in runs:
@@ -250,50 +208,34 @@ class RecordedInput(NamedTuple):
 
 @contextlib.contextmanager
 def taking(model: Any) -> Iterator[List[RecordedInput]]:
-    """Keep what the modules that are no layer of torch's are given in their first call, the
-    innermost first, while it is open.
-    """
+    """Record the first inputs of all modules that are not torch's layers, innermost first."""
     taken: List[RecordedInput] = []
     begun: Dict[str, RecordedInput] = {}
-    size = [0]
+    size = 0
 
-    def hooks(name: str) -> Tuple[Any, Any]:
-        def before(_: Any, args: Any, kwargs: Any) -> None:
-            if name not in begun and size[0] < MOST_TAKEN:
-                inputs = rebuilt((args, kwargs), lambda _, item: item.detach().clone())
-                size[0] += sum(
-                    item.numel() * item.element_size() for item in leaves_of(inputs).values()
-                )
-                begun[name] = RecordedInput(name, *inputs)
+    def enter(name: str, args: Any, kwargs: Any) -> None:
+        nonlocal size
+        if name not in begun and size < MOST_TAKEN:
+            inputs = rebuilt((args, kwargs), lambda _, item: item.detach().clone())
+            size += sum(item.numel() * item.element_size() for item in leaves_of(inputs).values())
+            begun[name] = RecordedInput(name, *inputs)
 
-        def after(*_: Any) -> None:
-            item = begun.get(name)
-            if item is not None and not any(item is other for other in taken):
-                taken.append(item)
+    def leave(name: str, _output: Any) -> None:
+        item = begun.get(name)
+        if item is not None and not any(item is other for other in taken):
+            taken.append(item)
 
-        return before, after
-
-    handles = []
-    for name, module in model.named_modules():
-        if is_own(module) and not isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict)):
-            before, after = hooks(name)
-            handles += [
-                module.register_forward_pre_hook(before, with_kwargs=True),
-                module.register_forward_hook(after),
-            ]
-    try:
+    containers = (torch.nn.ModuleList, torch.nn.ModuleDict)
+    with hooked(
+        model, enter, leave, lambda _, module: is_own(module) and not isinstance(module, containers)
+    ):
         yield taken
-    finally:
-        for handle in handles:
-            handle.remove()
 
 
 class OwnError(NamedTuple):
-    """What a module did by itself: `error` that its own code adds, and what `allowed` is, both
-    relative; `overflow` at how many times its inputs, 0 for never.
-
-    `norm` is true where that was a norm, which must bear any size; `grows` where the wide result
-    had grown more than the inputs, as exponentials and powers do.
+    """What a module did by itself: the relative `error` that its own code adds and the `allowed`
+    one; `overflow` at how many times its inputs, 0 for never. `norm`: it was a norm, which must
+    bear any size; `grows`: the wide result had grown more than the inputs, as exponentials do.
     """
 
     error: float
@@ -306,15 +248,13 @@ class OwnError(NamedTuple):
 def alone(
     narrow: Any, wide: Any, taken: RecordedInput, dtype: Any, seed: int = 0
 ) -> Optional[OwnError]:
-    """Give one call to a module in `dtype` and to the same in a wider type; None where it cannot be
-    called by itself.
+    """Call a module in `dtype` and in a wider type with the same numbers; None if it cannot be
+    called alone.
 
-    The wide one is given the very numbers that the narrow one gets, so that what differs is what
-    its own code adds. How much a sound code may add is asked of
-    the wide one: what comes of inputs and weights that differ in the last digit. Five times that
-    and five units of the type are allowed: a module of some tens of operations, each rounded once
-    (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add as the root of
-    their number, seldom more).
+    What differs is what its own code adds. Allowed is five times what the wide one makes of inputs
+    and weights that differ in the last digit, and five units of the type: some tens of operations,
+    each rounded once (Higham, Accuracy and Stability of Numerical Algorithms, 2002, §3: errors add
+    as the root of their number, seldom more).
     """
     wider = next(
         (item.dtype for item in wide.parameters() if item.is_floating_point()),
@@ -353,9 +293,7 @@ def alone(
 
 
 def _long(narrow: Any, wide: Any, inputs: Any, wider: Any, seed: int) -> float:
-    """The error over many positions, all above zero, of a module that takes one sequence: a sum
-    that is kept in the narrow type stops growing.
-    """
+    """The error over many positive positions: a sum kept in the narrow type stops growing."""
     floats = leaves_of(inputs)
     sequence = next(iter(floats.values()), None)
     if (
@@ -413,9 +351,8 @@ def _overflows(
                     level > 1 and _largest(wanted) > GROWS * level * _largest(right),
                 )
         louder = _called(wide, _cast(_times(inputs, first, 16.0), wider), seed)
-        if all(
-            lost(item, other) < 1e-2 for item, other in zip(louder, right)
-        ):  # what does not ask how large its input is: a norm
+        # what does not ask how large its input is: a norm
+        if all(lost(item, other) < 1e-2 for item, other in zip(louder, right)):
             more = _times(inputs, first, OUTLIER / biggest)
             wanted, got = _called(wide, _cast(more, wider), seed), _called(narrow, more, seed)
             if any(lost(item, other) > 0.1 for item, other in zip(got, wanted)):
@@ -428,11 +365,8 @@ def _largest(values: List[Any]) -> float:
 
 
 def lost(this: Any, other: Any) -> float:
-    """The difference that four of five elements keep within, relative to the root mean square of
-    `other`.
-
-    Not the largest: where a module routes or picks, a few rows turn over with the last digit, and
-    that is no fault of its arithmetic.
+    """The difference that four of five elements keep within, relative to `other`'s root mean
+    square. Not the largest: rows that are routed elsewhere by the last digit are no fault.
     """
     if this.shape != other.shape:
         return math.inf
@@ -457,9 +391,7 @@ def _called(module: Any, inputs: Any, seed: int) -> List[Any]:
 
 
 def _cast(inputs: Any, dtype: Any) -> Any:
-    """All floating-point tensors in `dtype`; the finite stay finite, as the numbers that masks
-    are filled with are the type's own in a model of that type.
-    """
+    """Cast all floating-point tensors to `dtype`, clamping what is finite to its range."""
     limit = torch.finfo(dtype)
 
     def cast(_: str, item: Any) -> Any:
@@ -477,9 +409,7 @@ def _times(inputs: Any, name: str, level: float) -> Any:
 
 
 def _moved(module: Any, inputs: Any, unit: float, draw: int, seed: int) -> List[Any]:
-    """Outputs for inputs and weights that differ in the last digit of the narrow type. Changed
-    weights stand for the rounding of every operation inside.
-    """
+    """Outputs after the last digit of inputs and weights changed, as rounding would do."""
     before = {name: item.detach().clone() for name, item in module.named_parameters()}
     with torch.no_grad():
         for name, item in module.named_parameters():

@@ -14,18 +14,18 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Se
 import torch
 
 from _model_stress.findings import gap
+from _model_stress.module_hooks import hooked
 
 Key = Tuple[str, int]
 
 
 class View(NamedTuple):
-    """How tensors of a run lie beside those of an earlier one. `rows` x `length` are the sizes of
-    this run's batch, `kept` its positions that count.
+    """How tensors of a run match those of an earlier one. `rows` x `length` are this batch's sizes,
+    `kept` the positions that count.
 
-    The earlier one has the same sizes, or, with `row`, only that row, and of it only the positions
-    in `kept` (`len(kept)` of them).
-    `pooled`: tensors without an axis of positions count too. `only`: the rows that count, where
-    both have all.
+    The earlier run has the same sizes or, with `row`, only that row, or only its positions in
+    `kept`. `pooled`: tensors without positions count too. `only`: the rows that count, where both
+    have all.
     """
 
     rows: int
@@ -37,9 +37,7 @@ class View(NamedTuple):
 
 
 def aligned(new: Any, old: Any, view: View) -> Optional[Tuple[Tuple[Any, ...], Tuple[Any, ...]]]:
-    """Indices that pick the comparable part of a tensor of this run and of its counterpart; None
-    where the two cannot be compared.
-    """
+    """Indices of the comparable part of a tensor and its counterpart; None without one."""
     if new.dim() != old.dim() or new.dim() == 0:
         return None
     short, placed = len(view.kept), False
@@ -105,9 +103,7 @@ def apart(new: Any, old: Any, view: View) -> float:
 
 
 class RecordedRun(NamedTuple):
-    """The floating-point inputs and outputs of each call of a module (its dotted name and its
-    turn), by name.
-    """
+    """The floating-point inputs and outputs of each call, by module and turn, then by name."""
 
     inputs: Dict[Key, Dict[str, Any]]
     gave: Dict[Key, Dict[str, Any]]
@@ -127,7 +123,7 @@ def recorded(model: Any, run: Callable[[], Any]) -> RecordedRun:
     def leaving(key: Key, output: Any) -> None:
         calls.gave[key] = _copies(floats(output))
 
-    with _hooked(model, entering, leaving):
+    with _around_calls(model, entering, leaving):
         run()
     return calls
 
@@ -135,10 +131,8 @@ def recorded(model: Any, run: Callable[[], Any]) -> RecordedRun:
 def mended(
     model: Any, run: Callable[[], Any], before: RecordedRun, view: View, tolerance: float
 ) -> Dict[str, float]:
-    """Run, and put back whatever differs from `before` in each call, where it counts.
-
-    Returns the modules whose own code made that necessary, with the difference: the module itself
-    where its output differs, the calling module where its input does.
+    """Run, and put back what differs from `before` in each call. Returns the modules whose own code
+    differed, with the difference: the module for its output, its caller for its input.
     """
     guilty: Dict[str, float] = {}
 
@@ -174,7 +168,7 @@ def mended(
     def leaving(key: Key, output: Any) -> Any:
         return mend(output, before.gave.get(key, {}), key[0])
 
-    with _hooked(model, entering, leaving):
+    with _around_calls(model, entering, leaving):
         run()
     return guilty
 
@@ -182,11 +176,9 @@ def mended(
 def given_other(
     model: Any, run: Callable[[], Any], again: Callable[[], Any], right: Callable[[Any], bool]
 ) -> Set[str]:
-    """The modules that are given something else in the second run although every module before them
-    returned the same as in the first.
-
-    What is other must be `right`; those that are given something wrong are left out. The model
-    itself is always one of them.
+    """The modules given something else in the second run though every earlier module returned the
+    same. What differs must be `right`, or the module is left out. The model itself is always
+    included.
     """
     was: Dict[Key, Dict[str, Any]] = {}
     gave: Dict[Key, Dict[str, Any]] = {}
@@ -219,9 +211,9 @@ def given_other(
             ),
         )
 
-    with _hooked(model, first, first_gave):
+    with _around_calls(model, first, first_gave):
         run()
-    with _hooked(model, second, as_before):
+    with _around_calls(model, second, as_before):
         again()
     return other
 
@@ -233,46 +225,30 @@ def inputs_of(model: Any, run: Callable[[], Any]) -> Dict[str, Dict[str, Any]]:
     def entering(key: Key, _caller: str, inputs: Any) -> None:
         found.setdefault(key[0], _copies(tensors(inputs)))
 
-    with _hooked(model, entering, lambda _key, _output: None):
+    with _around_calls(model, entering, lambda _key, _output: None):
         run()
     return found
 
 
 @contextlib.contextmanager
-def _hooked(
+def _around_calls(
     model: Any, entering: Callable[[Key, str, Any], Any], leaving: Callable[[Key, Any], Any]
 ) -> Iterator[None]:
-    """Around every call of a module: `entering(key, caller, (args, kwargs))` and `leaving(key,
-    output)`, which may give something else instead.
-    """
+    """Call `entering(key, caller, (args, kwargs))` and `leaving(key, output)`; both may replace."""
     turns: Dict[str, int] = {}
     open_calls: List[Key] = [("", 0)]
 
-    def hooks_of(name: str) -> Tuple[Any, Any]:
-        def before(_module: Any, args: Any, kwargs: Any) -> Any:
-            turns[name] = turns.get(name, 0) + 1
-            changed = entering((name, turns[name]), open_calls[-1][0], (args, kwargs))
-            open_calls.append((name, turns[name]))
-            return changed
+    def before(name: str, args: Any, kwargs: Any) -> Any:
+        turns[name] = turns.get(name, 0) + 1
+        changed = entering((name, turns[name]), open_calls[-1][0], (args, kwargs))
+        open_calls.append((name, turns[name]))
+        return changed
 
-        def after(_module: Any, _args: Any, output: Any) -> Any:
-            return leaving(open_calls.pop(), output)
+    def after(_name: str, output: Any) -> Any:
+        return leaving(open_calls.pop(), output)
 
-        return before, after
-
-    hooks: List[Any] = []
-    for name, module in model.named_modules():
-        before, after = hooks_of(name)
-        hooks += [
-            module.register_forward_pre_hook(before, with_kwargs=True),
-            module.register_forward_hook(after),
-        ]
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for item in hooks:
-            item.remove()
+    with hooked(model, before, after), torch.no_grad():
+        yield
 
 
 def _copies(found: Dict[str, Any]) -> Dict[str, Any]:
@@ -292,9 +268,7 @@ def floats(values: Any) -> Dict[str, Any]:
 
 
 def rebuilt(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
-    """Return `value` with its dense tensors changed, of the same types; an object that cannot be
-    rebuilt is returned unchanged.
-    """
+    """`value` with its dense tensors changed; an object that cannot be rebuilt stays as it is."""
     if isinstance(value, torch.Tensor):
         return value if value.is_nested or value.layout != torch.strided else change(name, value)
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
@@ -324,13 +298,11 @@ def own_code(module: Any) -> bool:
 
 
 def blamed(model: Any, guilty: List[str], knowing: Set[str], called: Set[str]) -> List[str]:
-    """Names for those that were found guilty, the first first: the innermost that is told what it
-    would have to know (`knowing`) and runs code of its own.
+    """Names for the guilty, in order: the innermost that receives what it must know (`knowing`) and
+    runs its own code.
 
-    A module that is given no mask cannot heed it: the one that was given it and did not pass it on
-    is named. None is named that holds a module of the
-    same class that did right: then the fault is nearer. The model itself goes by the name of its
-    class.
+    A module without a mask cannot heed it: the one that did not pass it on is named. None is named
+    that holds a correct module of the same class. The model goes by its class.
     """
     modules = dict(model.named_modules())
     names: List[str] = []

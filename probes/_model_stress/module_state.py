@@ -1,6 +1,4 @@
-"""The state of a model by dotted name: parameters, buffers, and the tensors, numbers and random
-states in plain attributes of its modules.
-"""
+"""A model's state by dotted name: parameters, buffers, and values in plain attributes."""
 
 from __future__ import annotations
 
@@ -44,11 +42,8 @@ OTHERS = frozenset(
 
 
 class StateEntry(NamedTuple):
-    """One parameter, buffer or attribute. `leaves` are copies of what is in it, by key: `` for the
-    thing itself, `0` or `a.b` inside a container.
-
-    `whole` is a copy of a container, for where it must be put into a model whose own has other
-    keys; None where it cannot be copied.
+    """One parameter, buffer or attribute. `leaves` are copies by key: "" for the thing itself, `0`
+    or `a.b` inside a container. `whole` is a copy of a container, None where it cannot be copied.
     """
 
     kind: str
@@ -108,9 +103,7 @@ def put(model: Any, values: Dict[str, StateEntry]) -> None:
 
 
 def loose(model: Any) -> Dict[str, StateSlot]:
-    """Return the floating-point tensors in plain attributes and in modules that the model does
-    not know, by dotted name: no cast of the model reaches them.
-    """
+    """Floating-point tensors in attributes and unregistered modules, which no cast reaches."""
     return {
         f"{name}.{key}" if key else name: cell
         for name, (kind, cells, _) in _walk(model).items()
@@ -122,9 +115,7 @@ def loose(model: Any) -> Dict[str, StateSlot]:
 
 
 def unregistered(model: Any) -> Dict[str, List[str]]:
-    """Return the attributes with leaf tensors that got a gradient and are no parameters of the
-    model: nothing trains or saves them.
-    """
+    """Attributes with leaf tensors that got a gradient but that nothing trains or saves."""
     found: Dict[str, List[str]] = {}
     for name, (kind, cells, _) in _walk(model).items():
         keys = [
@@ -171,9 +162,7 @@ def sharing(model: Any) -> Set[Tuple[str, ...]]:
 
 
 def parted(before: Set[Tuple[str, ...]], model: Any) -> List[str]:
-    """Return the names that were one tensor with others, as `sharing` said, and are no longer
-    one with all of them.
-    """
+    """The names that shared one tensor, as `sharing` said, and no longer do."""
     now = {name: group for group in sharing(model) for name in group}
     return sorted(
         {name for group in before for name in group if not set(group) <= set(now.get(name, ()))}

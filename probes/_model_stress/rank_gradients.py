@@ -1,5 +1,5 @@
-"""Do the ranks come to one process's gradients, and do they stay one model? Where not: the
-parameter, or the module through which gradients go otherwise.
+"""Compares the ranks' gradients with one process's, and the ranks with each other; names the
+parameter or module that differs.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ from typing import Any, List, Optional, Tuple
 
 import torch
 
-from _model_stress import rank_processes
 from _model_stress.findings import HUGE, gap
 from _model_stress.rank_losses import off
-from _model_stress.rank_processes import Rounds, on_ranks, placed
+from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
 from _model_stress.replicas import STEPS, Graded, RankResult, SingleResult, graded, registered
 
 ACROSS = 1e-9  # relative, between ranks: all of them get the sum of one reduction
@@ -27,7 +26,7 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
         [float(tensor.abs().max()) for tensor in item.gradients.values() if tensor.numel()] + [0.0]
     )
     apart = {
-        (name, rank): _far(tensor, other.gradients.get(name), scale)
+        (name, rank): _difference(tensor, other.gradients.get(name), scale)
         for rank, other in enumerate(replicas)
         for name, tensor in item.gradients.items()
     }
@@ -41,28 +40,22 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
     late = [name for name in item.gradients if name not in replicas[0].begin]
     if bad and late:
         sentence = (
-            f"{late[0]} is made in the first forward: DDP was made before it and does not carry it"
-            " over or average its gradients."
+            f"{late[0]} is created in the first forward, after DDP was: DDP neither copies it nor"
+            " averages its gradients."
         )
         if "serialization" in rounds.tested.request.suites:
-            findings.note(
-                sentence, warn=True
-            )  # it does not load into a fresh model either, which is told there
+            # it does not load into a fresh model either, which is told there
+            findings.note(sentence, warn=True)
         else:
-            findings.held(
-                "ranks.gradient",
-                bad.get((late[0], 0), 1.0),
-                limit,
-                "of the largest value",
-                sentence,
-                what="parameter",
-                where=late[0],
+            value = bad.get((late[0], 0), 1.0)
+            findings.differs(
+                "ranks.gradient", value, sentence, tolerance=limit, what="parameter", where=late[0]
             )
         return True
     if not bad:
         return False
     if all(
-        _far(tensor, other.gradients.get(name), scale) <= limit
+        _difference(tensor, other.gradients.get(name), scale) <= limit
         for other in replicas
         for name, tensor in item.whole.items()
     ) or (
@@ -87,34 +80,33 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
         name in other.gradients and gap(other.gradients[name], mine) <= limit for other in replicas
     )
     sentence = (
-        f"Rank {rank}'s gradient of {name} is not one process's, by"
+        f"Rank {rank}'s gradient of {name} differs from one process's by"
         f" {min(bad[name, rank], HUGE):.2g} of the largest value"
     )
     ratio = _ratio(mine, must)
     sentence += f" ({ratio:.4g} times it)" if ratio is not None else ""
     sentence += (
-        ", and the ranks have different ones: it is not averaged over them"
+        ", and differs between ranks: it is not averaged over them"
         if not synced
-        else ", on all ranks alike"
+        else ", the same on all ranks"
     )
     sentence += f"; {len(names) - 1} more parameters before it." if len(names) > 1 else "."
     what, where = "parameter", name
     turned = _turned(rounds, rank) if len(names) > 1 else None
     if turned is not None:
         what, where = "module", turned
-        sentence += f" {turned} is given the same gradient and passes on another."
+        sentence += f" {turned} receives the same gradient and passes on a different one."
     labels = {
         "rank": rank,
         "ranks": rounds.ranks,
         "parameters": ", ".join(names[:12]),
         **({"ratio": ratio} if ratio is not None else {}),
     }
-    return not findings.held(
+    return not findings.differs(
         "ranks.gradient",
         bad[name, rank],
-        limit,
-        "of the largest value",
         sentence,
+        tolerance=limit,
         what=what,
         where=where,
         **labels,
@@ -122,17 +114,14 @@ def compared_gradients(rounds: Rounds, item: SingleResult, replicas: List[RankRe
 
 
 def _turned(rounds: Rounds, rank: int) -> Optional[str]:
-    """The innermost module through which a rank's gradients go otherwise than one process's;
-    None where they differ only once DDP has had them.
-    """
+    """The innermost module at which a rank's gradients differ from one process's, if not DDP's."""
     rounds.findings.step("where the gradients differ")
     ranks = range(rounds.ranks)
-    must = rank_processes.alone(
+    must = in_one_process(
+        rounds,
         lambda _, step: [
             graded(placed(rounds, 0), rounds.batch, item, rounds.seed, step) for item in ranks
         ],
-        rounds.fresh(),
-        rounds.left_s,
     )
     are = on_ranks(
         rounds, lambda me, step: graded(placed(rounds, me), rounds.batch, me, rounds.seed, step)
@@ -161,16 +150,14 @@ def _turns(mine: Graded, theirs: Graded, limit: float) -> Optional[str]:
 
 
 def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult]) -> bool:
-    """Parameters after a step, on all ranks and in one process, and all that is registered after
-    steps in train(), on all ranks.
-    """
+    """Compare parameters after a step with one process, and all state after training on ranks."""
     findings, limit, found = rounds.findings, rounds.tested.tolerance, False
     first = replicas[0]
     lost = first.parted if "tying" in rounds.tested.request.suites else []
     if lost:
         findings.note(
-            f"Training parts {' and '.join(lost[:3])}, which the tying suite reports: they are not"
-            " compared between ranks after it.",
+            f"Training unties {' and '.join(lost[:3])}, which the tying suite reports: ranks are"
+            " not compared on them afterwards.",
             warn=True,
         )
     for rank, other in enumerate(replicas):
@@ -195,15 +182,8 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
                 f"After {STEPS} steps rank {rank}'s {name} differs from rank 0's by {value:.2g} of"
                 " the largest value: the ranks no longer train one model."
             )
-            found = not findings.held(
-                f"ranks.{kind}",
-                value,
-                ACROSS,
-                "of the largest value",
-                sentence,
-                what=kind,
-                where=name,
-                rank=rank,
+            found = not findings.differs(
+                f"ranks.{kind}", value, sentence, tolerance=ACROSS, what=kind, where=name, rank=rank
             )
     agreed = all(
         gap(first.gradients[name], tensor) <= limit
@@ -214,25 +194,22 @@ def compared_steps(rounds: Rounds, item: SingleResult, replicas: List[RankResult
         value = gap(first.after[name], tensor) if name in first.after else 0.0
         if value > 10 * limit and not found:
             sentence = (
-                f"After a step {name} is not what it is in one process, by {value:.2g} of the"
-                " largest value."
+                f"After a step {name} differs from one process's by {value:.2g} of the largest"
+                " value."
             )
-            found = not findings.held(
+            found = not findings.differs(
                 "ranks.parameter",
                 value,
-                10 * limit,
-                "of the largest value",
                 sentence,
+                tolerance=10 * limit,
                 what="parameter",
                 where=name,
             )
     return found
 
 
-def _far(must: Any, mine: Any, scale: float) -> float:
-    """How far a gradient is off, held against its own size, or a thousandth of the largest
-    gradient where it is smaller: rounding is no fault.
-    """
+def _difference(must: Any, mine: Any, scale: float) -> float:
+    """A gradient's relative difference; small ones are held against a thousandth of the largest."""
     if mine is None or mine.shape != must.shape:
         return math.inf
     if not must.numel():

@@ -1,6 +1,4 @@
-"""Do the ranks come to one process's losses? Where not: the attribute, the module or the loss
-that is another.
-"""
+"""Compares the ranks' losses with one process's; names what differs."""
 
 from __future__ import annotations
 
@@ -9,10 +7,9 @@ from typing import Any, Dict, List, Optional
 
 import torch
 
-from _model_stress import rank_processes
 from _model_stress.findings import HUGE, gap
 from _model_stress.module_state import ATTRIBUTE, StateEntry, differing
-from _model_stress.rank_processes import Rounds, placed
+from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
 from _model_stress.replicas import RankResult, SingleResult, of_parts, traced_rank, with_attributes
 
 
@@ -20,8 +17,8 @@ def compared_losses(rounds: Rounds, item: SingleResult, replicas: List[RankResul
     tested, findings, limit = rounds.tested, rounds.findings, rounds.tested.tolerance
     if tested.traits.noisy:
         findings.note(
-            "The model is not still in eval(): losses and gradients of N ranks are not compared"
-            " with one process's."
+            "eval() is not deterministic: losses and gradients of N ranks are not compared with"
+            " one process's."
         )
         return False
     apart = {rank: off(other.loss, item.parts[rank]) for rank, other in enumerate(replicas)}
@@ -40,8 +37,7 @@ def compared_losses(rounds: Rounds, item: SingleResult, replicas: List[RankResul
         off(other.loss, replicas[0].loss) <= limit for other in replicas[1:]
     ):
         findings.note(
-            "The loss couples rows, and the ranks gather them: it is another one than in one"
-            " process."
+            "The loss couples rows, and the ranks gather them: it differs from one process's."
         )
         return False
     return _pinned(rounds, item, replicas, rank, apart[rank])
@@ -84,8 +80,8 @@ def _pinned(
     if carried:
         for name in carried[:4]:
             sentence = (
-                f"{name} is no parameter and no buffer: DDP does not carry it over, and rank"
-                f" {rank}'s loss is another by {worst:.2g} for it."
+                f"{name} is neither a parameter nor a buffer: DDP does not copy it, and rank"
+                f" {rank}'s loss differs by {worst:.2g} because of it."
             )
             if "serialization" in rounds.tested.request.suites:
                 findings.note(sentence, warn=True)  # it is not saved either, which is told there
@@ -102,18 +98,10 @@ def _pinned(
                 )
         return True
     findings.step("where the ranks differ")
-    must = rank_processes.alone(
-        lambda _, step: of_parts(placed(rounds, 0), batch, rounds.ranks, seed, step),
-        rounds.fresh(),
-        rounds.left_s,
+    must = in_one_process(
+        rounds, lambda _, step: of_parts(placed(rounds, 0), batch, rounds.ranks, seed, step)
     )
-    are = rank_processes.together(
-        lambda me, step: traced_rank(placed(rounds, me), batch, me, seed, step),
-        rounds.ranks,
-        rounds.fresh(),
-        rounds.left_s,
-        rounds.backend,
-    )
+    are = on_ranks(rounds, lambda me, step: traced_rank(placed(rounds, me), batch, me, seed, step))
     where: Optional[str] = None
     if must.how == "done" and are[rank].how == "done":
         where = _own_fault(
@@ -130,9 +118,9 @@ def _pinned(
     )
     sentence += f": all ranks' are {ratios[0]:.4g} times one process's" if off else ""
     sentence += (
-        f"; {where} is given the same and gives something else."
+        f"; {where} gets equal inputs and gives different outputs."
         if where
-        else "; no module but the model itself differs."
+        else "; only the model's own forward differs."
         if where == ""
         else "."
     )
@@ -153,9 +141,7 @@ def _pinned(
 
 
 def _attributes(rounds: Rounds, replicas: List[RankResult], rank: int) -> List[str]:
-    """The plain attributes that the ranks' seeds drew differently and that explain the
-    difference of the loss.
-    """
+    """The attributes that the ranks' seeds drew differently and that explain the loss."""
     other = replicas[rank or 1 % len(replicas)]
     mine: Dict[str, StateEntry] = {
         name: other.begin[name]
@@ -164,12 +150,11 @@ def _attributes(rounds: Rounds, replicas: List[RankResult], rank: int) -> List[s
     }
     if not mine or not rank:
         return []
-    reported = rank_processes.alone(
+    reported = in_one_process(
+        rounds,
         lambda _, step: with_attributes(
             placed(rounds, 0), rounds.batch, rank, rounds.seed, mine, step
         ),
-        rounds.fresh(),
-        rounds.left_s,
     )
     if reported.how != "done":
         return []
@@ -184,9 +169,7 @@ def _attributes(rounds: Rounds, replicas: List[RankResult], rank: int) -> List[s
 
 
 def _own_fault(this: List[Any], other: List[Any], limit: float) -> Optional[str]:
-    """The innermost module that is given the same and gives something else, scalars too; "" for
-    the model itself, None where there is none.
-    """
+    """The innermost module with equal inputs and other outputs; "" for the model, None for none."""
     theirs = {(call.module, call.turn): call for call in other}
 
     def worst(mine: Dict[str, Any], twins: Dict[str, Any]) -> float:

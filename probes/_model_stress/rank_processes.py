@@ -1,6 +1,4 @@
-"""Ranks: processes of one group, forked from a suite's child that has calculated nothing yet,
-each with a file for its answer.
-"""
+"""Ranks: processes of one group, forked before anything was calculated, with answer files."""
 
 from __future__ import annotations
 
@@ -26,10 +24,8 @@ Job = Callable[[int, Callable[[str], None]], Any]
 
 
 class Answer(NamedTuple):
-    """How one rank ended: `how` is done, raised, died or stood. `step` is the last step it began.
-
-    `value` is what it returned; `error` describes an exception: type, message, frames and `module`,
-    the innermost open one.
+    """How one rank ended: `how` is done, raised, died or stood; `step` is its last. `value` was
+    returned; `error` has type, message, frames and `module`, the innermost open one.
     """
 
     rank: int
@@ -62,10 +58,8 @@ def together(
     backend: str = "gloo",
     wait_s: float = 10.0,
 ) -> List[Answer]:
-    """Call `job(rank, step)` in `ranks` processes of one group; return their answers by rank,
-    within `deadline_s` and a second.
-
-    A collective waits `wait_s` for the others.
+    """Call `job(rank, step)` in `ranks` processes of one group; return their answers within
+    `deadline_s` and a second. A collective waits `wait_s` for the others.
     """
     wait_s = max(2.0, min(wait_s, 0.6 * deadline_s))
     started = {rank: _fork(job, rank, ranks, folder, backend, wait_s) for rank in range(ranks)}
@@ -102,9 +96,8 @@ def _meet(rank: int, ranks: int, folder: str, backend: str, wait_s: float) -> No
         RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(ranks), LOCAL_WORLD_SIZE=str(ranks)
     )
     if backend == "gloo" and os.path.isdir("/sys/class/net/lo"):
-        os.environ["GLOO_SOCKET_IFNAME"] = (
-            "lo"  # all ranks are here; the host's own name may not resolve
-        )
+        # all ranks are here; the host's own name may not resolve
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
     if backend == "nccl":
         torch.cuda.set_device(rank)
     store = f"file://{os.path.join(folder, 'store')}"
@@ -184,6 +177,10 @@ class Rounds(NamedTuple):
     @property
     def left_s(self) -> float:
         return max(2.0, 0.8 * self.findings.left_s())
+
+
+def in_one_process(rounds: Rounds, job: Job) -> Answer:
+    return alone(job, rounds.fresh(), rounds.left_s)
 
 
 def on_ranks(rounds: Rounds, job: Job) -> List[Answer]:

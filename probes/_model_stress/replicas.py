@@ -1,5 +1,5 @@
-"""Runs the same batch in one process and in each rank of a group: losses, gradients, a step, and
-the state of the modules afterwards.
+"""Runs one batch in one process and in each rank: losses, gradients, a step, and the state after
+it.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Set
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-from _model_stress.batches import Batch, leaves_of
-from _model_stress.fault_location import RecordedCall, opened, own_views, recorded
+from _model_stress.batches import Batch
+from _model_stress.fault_location import RecordedCall, opened, recorded, watch_borders
 from _model_stress.module_state import (
     ATTRIBUTE,
     StateEntry,
@@ -34,11 +34,9 @@ Graded = Dict[str, Dict[str, List[Any]]]
 
 
 class SingleResult(NamedTuple):
-    """One process: the losses of the whole batch and of each rank's part, gradients of their mean,
-    parameters by name after a step with it.
-
-    `whole` are the gradients of the whole batch's loss, where that is another than the mean.
-    `unused` never got a gradient in train(), `sometimes` in one of some batches.
+    """One process: losses of the batch and of each rank's part, gradients of their mean, and
+    parameters after a step. `whole` are the gradients of the batch's own loss. `unused` parameters
+    never got a gradient in train(), `sometimes` ones missed it on some batches.
     """
 
     loss: Any
@@ -53,11 +51,9 @@ class SingleResult(NamedTuple):
 
 
 class RankResult(NamedTuple):
-    """One rank: parameters and buffers as DDP had them, loss and gradients in eval(), parameters
-    after a step with them, and all after steps in train().
-
-    `moved` are buffers that a forward in eval() changes, each rank by its own rows; `parted` are
-    names whose tie with others training lost.
+    """One rank: state as DDP had it, loss and gradients in eval(), parameters after a step, state
+    after steps in train(). `moved` buffers change in eval(), by the rank's rows; training untied
+    `parted`.
     """
 
     begin: Dict[str, StateEntry]
@@ -70,9 +66,7 @@ class RankResult(NamedTuple):
 
 
 class Stepping(torch.nn.Module):  # type: ignore[misc]
-    """What DDP wraps of a Lightning module: its forward is training_step, as Lightning's own
-    strategy has it.
-    """
+    """What DDP wraps of a Lightning module: forward is training_step, as Lightning does."""
 
     def __init__(self, model: Any) -> None:
         super().__init__()
@@ -168,11 +162,7 @@ def one_rank(
     find_unused: bool,
     telling: bool = False,
 ) -> RankResult:
-    """Do on one rank what a training script does, its weights drawn by another seed than those of
-    the others.
-
-    With `telling` each module is a step of its own, so that a rank that dies has died somewhere.
-    """
+    """Do what a script does on one rank, with its own weights. `telling`: each module is a step."""
     step("build")
     model = tested.comparing(seed + rank)
     if telling:
@@ -219,9 +209,7 @@ def traced_rank(
 def with_attributes(
     tested: TestedModel, batch: Batch, rank: int, seed: int, mine: Dict[str, StateEntry], step: Step
 ) -> Dict[str, Any]:
-    """Return the loss of a rank's rows in one process: with all of these attributes (``), with
-    each alone (by name) and with none (`none`).
-    """
+    """The loss of a rank's rows with all of these attributes (""), with each, and with `none`."""
     step("attributes")
     model = tested.comparing(seed)
     keep, rows = snapshot(model), part(_fitting(tested, batch, model), rank)
@@ -238,9 +226,7 @@ def with_attributes(
 
 
 def two_steps(tested: TestedModel, batch: Batch, rank: int, seed: int, step: Step) -> None:
-    """Train two steps with DDP as it comes: it stops in the second one where a parameter got no
-    gradient in the first.
-    """
+    """Train two steps with plain DDP: the second stops where a parameter got no gradient."""
     model = tested.comparing(seed)
     wrapped = _wrapped(tested, model, find_unused=False).train()
     for turn in range(2):
@@ -263,38 +249,22 @@ def of_parts(
 
 
 def graded(tested: TestedModel, batch: Batch, rank: int, seed: int, step: Step) -> Graded:
-    """Record the gradients at the borders of all modules, for one rank's rows in the weights of
-    rank 0, without DDP.
-    """
+    """Record gradients at all modules for one rank's rows, in rank 0's weights, without DDP."""
     step("gradients")
     model = tested.comparing(seed)
     found: Graded = {}
 
     def watch(name: str, side: str, tensor: Any) -> None:
         def note(gradient: Any) -> None:
-            found.setdefault(name, {}).setdefault(side, []).append(gradient.detach().clone())
+            found[name].setdefault(side, []).append(gradient.detach().clone())
 
-        if isinstance(tensor, torch.Tensor) and tensor.requires_grad and tensor.is_floating_point():
-            tensor.register_hook(note)
+        found.setdefault(name, {})
+        tensor.register_hook(note)
 
-    def gave(name: str) -> Any:
-        def record(_: Any, __: Any, output: Any) -> None:
-            found.setdefault(name, {})
-            for item in leaves_of(output).values():
-                watch(name, "out", item)
-
-        return record
-
-    for name, module in model.named_modules():
-        if name:
-            module.register_forward_pre_hook(own_views(name, watch), with_kwargs=True)
-            module.register_forward_hook(gave(name))
-    _forward(tested, model, part(_fitting(tested, batch, model), rank)).loss.backward()
+    with watch_borders(model, watch):
+        _forward(tested, model, part(_fitting(tested, batch, model), rank)).loss.backward()
     for name, gradient in _gradients(model).items():
-        found.setdefault(name.rpartition(".")[0], {})["own"] = [
-            *found.get(name.rpartition(".")[0], {}).get("own", []),
-            gradient,
-        ]
+        found.setdefault(name.rpartition(".")[0], {}).setdefault("own", []).append(gradient)
     return found
 
 

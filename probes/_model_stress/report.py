@@ -1,6 +1,4 @@
-"""Reports what the suites found: numbers with their thresholds, one line for each suite, and the
-answer.
-"""
+"""Reports the suites' numbers with thresholds, a line for each suite, and the answer."""
 
 from __future__ import annotations
 
@@ -11,15 +9,14 @@ from _model_stress.findings import worst_first
 from _model_stress.request import RANKS, SUITES
 from _model_stress.suite_children import Outcome
 from _shared import named_object
+from _shared.child_program import summary_of
 
 EVALUATION = "evaluation"
 STATUS = {"passed": "ok", "failed": "fail", "skipped": "unknown", "unanswered": "unknown"}
 
 
 class SuiteLine(NamedTuple):
-    """`state` is passed, failed, skipped (it does not apply) or unanswered (it died or hung);
-    `sentence` says why, or what was tried.
-    """
+    """`state` is passed, failed, skipped or unanswered (it died or hung)."""
 
     name: str
     state: str
@@ -31,13 +28,11 @@ def refused(error: named_object.NamedObjectError) -> NoReturn:
     if error.mistyped or error.error is None:
         _emit.result("cannot", error.sentence)
     _emit.fail_exception(error.sentence, error.error, given="model", kind="raised")
-    _emit.result("no", f"{error.sentence}: {type(error.error).__name__}: {str(error.error)[:200]}")
+    _emit.result("no", f"{error.sentence}: {summary_of(error.error)}")
 
 
 def broken(outcome: Outcome) -> NoReturn:
-    """What holds the suites together ended without an answer: as it imported what the user
-    named, or later.
-    """
+    """The import of the named object, or the parent process, ended without an answer."""
     if outcome.how == "raised" and outcome.error is not None:
         frame = _frame(outcome.error)
         _emit.result(
@@ -47,7 +42,7 @@ def broken(outcome: Outcome) -> NoReturn:
         )
     if outcome.step != "import":
         _emit.result("cannot", f"The stress test {outcome.why} at {outcome.step!r}.")
-    sentence = f"The model's module, as it is imported, {outcome.why}."
+    sentence = f"Importing the model's module fails: it {outcome.why}."
     _emit.fail(sentence, given="model", kind=outcome.how, signal=outcome.signal, phase="import")
     _emit.result("no", sentence)
 
@@ -61,8 +56,8 @@ def no_model(first: Outcome) -> NoReturn:
     if first.how in ("given", "skipped"):
         _emit.result("cannot", first.why)
     doing = {
-        "build": "The model is not built",
-        "sample": "The sample is not made",
+        "build": "The model cannot be built",
+        "sample": "The sample cannot be made",
         "forward": "The model does not run forward",
         "backward": "The model does not run backward",
     }
@@ -88,9 +83,7 @@ def no_model(first: Outcome) -> NoReturn:
 
 
 def evaluation(first: Outcome) -> SuiteLine:
-    """Whether eval() is deterministic. It comes before the suites, since their comparisons rely on
-    it.
-    """
+    """Whether eval() is deterministic, on which the suites' comparisons rely."""
     return _line(EVALUATION, "passed", "two runs in eval() agree", first.rows)
 
 
@@ -116,13 +109,8 @@ def tell(name: str, outcome: Outcome) -> SuiteLine:
         else outcome.why
     )
     where = _frame(outcome.error)
-    return _line(
-        name,
-        "unanswered",
-        f"it ended at {outcome.step!r}{where}: {what}",
-        outcome.rows,
-        outcome.took_s,
-    )
+    sentence = f"it ended at {outcome.step!r}{where}: {what}"
+    return _line(name, "unanswered", sentence, outcome.rows, outcome.took_s)
 
 
 def _frame(error: Any) -> str:
@@ -175,9 +163,7 @@ def _line(
 
 
 def answer(lines: List[SuiteLine]) -> NoReturn:
-    """`7/7 suites passed`, or which did not. A suite that died or hung neither passed nor failed:
-    the answer is `cannot`, unless another failed.
-    """
+    """`7/7 suites passed`, or which did not. One that died or hung makes the answer `cannot`."""
     suites = [line for line in lines if line.name in SUITES]
     passed = sum(line.state == "passed" for line in suites)
     counted = f"{passed}/{len(suites)} suites passed" if suites else ""
@@ -188,8 +174,8 @@ def answer(lines: List[SuiteLine]) -> NoReturn:
     agreed = next((line for line in lines if line.name == RANKS), None)
     if agreed is not None and agreed.state == "passed":
         counted += f"; {agreed.sentence}" if agreed.sentence else ""
-    told = " ".join(f"{line.name}: {line.sentence}" for line in (*bad, *open_))[:1200]
+    sentences = " ".join(f"{line.name}: {line.sentence}" for line in (*bad, *open_))[:1200]
     nothing = all(line.state == "skipped" for line in lines if line.name != EVALUATION)
     _emit.result(
-        "no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {told}".strip()
+        "no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {sentences}".strip()
     )

@@ -34,37 +34,25 @@ class StressRequest(NamedTuple):
 
 def read_request() -> StressRequest:
     """Read the flags; the environment gives the defaults. An invalid value answers `cannot`."""
-    number = _emit.number_from_environment
     parser = _emit.Parser()
-    parser.add_argument("--model", default=os.environ.get("TRAINPROBE_MODEL", ""))
-    parser.add_argument("--sample", default=os.environ.get("TRAINPROBE_SAMPLE", ""))
-    parser.add_argument(
-        "--device", default=os.environ.get("TRAINPROBE_DEVICE", "cpu"), choices=("cpu", "cuda")
-    )
-    parser.add_argument("--bench-steps", type=int, default=number("TRAINPROBE_BENCH_STEPS", 20, 1))
-    parser.add_argument("--fuzz", type=int, default=number("TRAINPROBE_FUZZ", 12, 0))
-    parser.add_argument("--seed", type=int, default=number("TRAINPROBE_SEED", 0, 0))
-    parser.add_argument(
-        "--suites",
-        default=os.environ.get("TRAINPROBE_SUITES", ""),
-        help="some of " + ",".join((*SUITES, RANKS)),
-    )
+    parser.text("--model", "TRAINPROBE_MODEL")
+    parser.text("--sample", "TRAINPROBE_SAMPLE")
+    device = os.environ.get("TRAINPROBE_DEVICE", "cpu")
+    parser.add_argument("--device", default=device, choices=("cpu", "cuda"))
+    parser.number("--bench-steps", "TRAINPROBE_BENCH_STEPS", 20, 1)
+    parser.number("--fuzz", "TRAINPROBE_FUZZ", 12)
+    parser.number("--seed", "TRAINPROBE_SEED", 0)
+    parser.text("--suites", "TRAINPROBE_SUITES")
     parser.add_argument("--ranks", type=int, default=2)
-    parser.add_argument(
-        "--timeout-s", type=float, default=_seconds(os.environ.get("TRAINPROBE_DEADLINE_S", ""))
-    )
+    parser.seconds(300)
     parser.add_argument("--alone", default="", help=argparse.SUPPRESS)
     request = parser.parse_args()
-    suites = tuple(item.strip() for item in request.suites.split(",") if item.strip()) or (
-        *SUITES,
-        RANKS,
-    )
+    every = (*SUITES, RANKS)
+    suites = tuple(item.strip() for item in request.suites.split(",") if item.strip()) or every
     for item in suites:
-        if item not in (*SUITES, RANKS):
-            _emit.result(
-                "cannot",
-                f"There is no suite {item[:40]!r}; there are {', '.join((*SUITES, RANKS))}.",
-            )
+        if item not in every:
+            sentence = f"There is no suite {item[:40]!r}; there are {', '.join(every)}."
+            _emit.result("cannot", sentence)
     if not 0 <= request.seed < MOST_SEED:
         _emit.result("cannot", f"--seed {request.seed} is not between 0 and {MOST_SEED}.")
     if not request.model:
@@ -81,10 +69,3 @@ def read_request() -> StressRequest:
         request.timeout_s,
         request.alone,
     )
-
-
-def _seconds(text: str) -> float:
-    try:
-        return float(text) if text.strip() else 300.0
-    except ValueError:
-        _emit.result("cannot", f"TRAINPROBE_DEADLINE_S={text!r} is not a number.")

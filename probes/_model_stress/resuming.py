@@ -1,6 +1,4 @@
-"""Going on from a checkpoint: what the second run lacks, found by putting things of the first
-into it until both are alike.
-"""
+"""Resuming: what the second run lacks, found by copying state of the first until both are equal."""
 
 from __future__ import annotations
 
@@ -22,17 +20,13 @@ from _model_stress.module_state import (
 from _model_stress.tested_model import TestedModel
 from _model_stress.training import TrainingRun, read
 
-STEPS, BEFORE = (
-    4,
-    2,
-)  # of the run that goes on; of them before the checkpoint from which the second one does
+# of the run that goes on; of them before the checkpoint from which the second one does
+STEPS, BEFORE = (4, 2)
 FAR = (0, 10, 1000, 100_000)  # values that a counter may come to
 
 
 class Trained(NamedTuple):
-    """The run that went on: what it held when it was built, at its first checkpoint and at its
-    end, and the checkpoints of both times.
-    """
+    """The uninterrupted run: its state when built, at its first checkpoint and at its end."""
 
     course: TrainingRun
     batches: List[Batch]
@@ -90,7 +84,7 @@ def compared_runs(
     if drift <= 10 * noise:
         findings.note(
             f"Two equal runs of training differ by {noise:.2g} and the resumed one by {drift:.2g}:"
-            " no more than that is known."
+            " the difference may be noise."
         )
         return None
     return _unexplained(findings, trained, again, max(drift, 1e-12))
@@ -103,17 +97,11 @@ def _unexplained(
     for place, (item, other) in enumerate(zip(mine, theirs)):
         if gap(other, item) > 0:
             sentence = (
-                f"The loss of step {BEFORE + 1 + place} is {float(item):.7g} in the run that went"
-                f" on and {float(other):.7g} in the resumed one."
+                f"The loss of step {BEFORE + 1 + place} is {float(item):.7g} in the uninterrupted"
+                f" run and {float(other):.7g} in the resumed one."
             )
-            findings.held(
-                "resume.loss",
-                drift,
-                0,
-                "of the largest value",
-                sentence,
-                what="loss",
-                where=f"step {BEFORE + 1 + place}",
+            findings.differs(
+                "resume.loss", drift, sentence, what="loss", where=f"step {BEFORE + 1 + place}"
             )
             return {"loss"}
     after = snapshot(again.model)
@@ -122,21 +110,17 @@ def _unexplained(
     )
     kind = trained.end[name].kind if name else PARAMETER
     sentence = (
-        f"After {STEPS} steps {name} is not what it is after {BEFORE} steps, a save, a load and"
-        f" {STEPS - BEFORE} steps."
+        f"After {STEPS} steps {name} differs from what it is after {BEFORE} steps, a save, a load"
+        f" and {STEPS - BEFORE} steps."
     )
-    findings.held(
-        f"resume.{kind}", drift, 0, "of the largest value", sentence, what=kind, where=name
-    )
+    findings.differs(f"resume.{kind}", drift, sentence, what=kind, where=name)
     return {name}
 
 
 def compared_counters(
     tested: TestedModel, findings: Findings, trained: Trained, explained: Set[str]
 ) -> None:
-    """Numbers that each step moves and no load brings back: does the loss depend on how far they
-    have come?
-    """
+    """Does the loss depend on counters that each step moves and no load restores?"""
     findings.step("counters")
     state, _ = read(trained.data, tested.device)
     fresh = TrainingRun(tested, tested.request.seed + 1)
@@ -159,16 +143,16 @@ def compared_counters(
         moved = _sensitive(tested, fresh, name, now, trained.batches[0])
         if moved is None:
             findings.note(
-                f"Training counts {name} up, no state dict has it, and nothing was seen to depend"
+                f"Training increments {name}, no state dict has it, and nothing appears to depend"
                 " on it."
             )
             continue
         sentence = (
-            f"Training moves {name}, no state dict has it, and the loss depends on it: it is"
-            f" another one at {moved}."
+            f"Training moves {name}, no state dict has it, and the loss depends on it: it differs"
+            f" at {moved}."
         )
         what = "state.not_saved" if now.tensors else "resume.attribute"
-        findings.held(what, 1, 0, "values", sentence, what=now.kind, where=name)
+        findings.counted(what, 1, "values", sentence, what=now.kind, where=name)
         explained.add(name)
 
 
@@ -205,9 +189,7 @@ def _number(value: Any) -> Optional[float]:
 
 
 def _drift(trained: Trained, other: TrainingRun, registered: List[str]) -> float:
-    """How far a run of the last steps is from the one that went on: the largest of losses,
-    parameters and saved buffers, 0 where all are bit for bit alike.
-    """
+    """The largest difference of losses, parameters and buffers after the last steps; 0 if equal."""
     after = snapshot(other.model)
     mine = trained.course.losses[-len(other.losses) :]
     apart_ = [gap(item, two) for item, two in zip(other.losses, mine)]
@@ -235,29 +217,13 @@ def tell(
     )
     if counts:
         sentence = f"Training moves {where}, {depends} depend on it, and no state dict has it."
-        findings.held(
-            "resume.attribute",
-            max(worst, 1e-12),
-            0,
-            "of the largest value",
-            sentence,
-            what=kind,
-            where=where,
-        )
+        findings.differs("resume.attribute", max(worst, 1e-12), sentence, what=kind, where=where)
     else:
         sentence = (
             f"{where} ({kind}) is not in the state dict, and {depends} depend on it: copied over,"
             f" they are equal; without it they differ by {worst:.2g}."
         )
-        findings.held(
-            "state.not_saved",
-            max(worst, 1e-12),
-            0,
-            "of the largest value",
-            sentence,
-            what=kind,
-            where=where,
-        )
+        findings.differs("state.not_saved", max(worst, 1e-12), sentence, what=kind, where=where)
 
 
 def measured_or_infinite(measured: Callable[[], float]) -> float:
@@ -271,21 +237,19 @@ def measured_or_infinite(measured: Callable[[], float]) -> float:
 def smallest(
     equal: Callable[[Set[str]], bool], candidates: List[str], findings: Findings
 ) -> List[str]:
-    """Return a smallest set of candidates with which it is equal; [] where not even all of them do
-    it.
-
-    QuickXplain (Junker 2004): asks some k log(n/k) times for k of n.
+    """A smallest set of candidates with which it is equal; [] if not even all suffice. QuickXplain
+    (Junker 2004): asks some k log(n/k) times for k of n.
     """
     if not candidates or not equal(set(candidates)):
         return []
 
-    def explain(given: List[str], rest: List[str], grown: bool) -> List[str]:
-        if grown and equal(set(given)):
+    def explain(chosen: List[str], rest: List[str], grown: bool) -> List[str]:
+        if grown and equal(set(chosen)):
             return []
         if len(rest) == 1 or findings.left_s() < 1:
             return rest
         first, second = rest[: len(rest) // 2], rest[len(rest) // 2 :]
-        later = explain(given + first, second, bool(first))
-        return explain(given + later, first, bool(later)) + later
+        later = explain(chosen + first, second, bool(first))
+        return explain(chosen + later, first, bool(later)) + later
 
     return explain([], candidates, grown=False)

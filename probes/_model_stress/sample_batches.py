@@ -1,6 +1,4 @@
-"""Makes a batch where the user named none: from the configuration of a transformers model, or from
-the first layer of a plain module.
-"""
+"""Makes a batch from a transformers configuration or a module's first layer, without a sample."""
 
 from __future__ import annotations
 
@@ -31,33 +29,28 @@ LENGTH_WORD = re.compile(r"len|seq|token|position|time|steps|^t$|^l$|size|frames
 
 
 def takes_sizes(sample: Any) -> bool:
-    """Can the sample's factory be asked for rows and length: does it take two positional arguments
-    that may be these?
-
-    Two without defaults are; with defaults their names must say so, or `seed` and `device` would be
-    taken for sizes.
+    """Whether the sample's factory takes two positional arguments that may be rows and length. With
+    defaults their names must say so, or `seed` and `device` would be taken for sizes.
     """
     if not callable(sample) or isinstance(sample, (torch.Tensor, torch.nn.Module)):
         return False
     try:
-        given = [
+        parameters = [
             item
             for item in inspect.signature(sample).parameters.values()
             if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
         return False
-    if len(given) < 2 or any(item.default is item.empty for item in given[2:]):
+    if len(parameters) < 2 or any(item.default is item.empty for item in parameters[2:]):
         return False
-    first, second = given[:2]
+    first, second = parameters[:2]
     sized = bool(ROWS_WORD.search(first.name)) and bool(LENGTH_WORD.search(second.name))
     return sized or is_turned(sample) or first.default is second.default is inspect.Parameter.empty
 
 
 def is_turned(sample: Any) -> bool:
-    """Whether the factory takes the length first and the rows second, by the names of its
-    arguments.
-    """
+    """Whether the factory's arguments are the length first and the rows second, by name."""
     first, second = (name for name, _ in zip(inspect.signature(sample).parameters, range(2)))
     return (
         bool(LENGTH_WORD.search(first))
@@ -68,9 +61,7 @@ def is_turned(sample: Any) -> bool:
 
 
 def drawn(sample: Any) -> Any:
-    """The batch that a sample is, or gives: of a factory, a loader (its first) or a data set
-    (its first rows, collated).
-    """
+    """The batch that a sample is or gives: of a factory, a loader or a data set."""
     data = (
         sample()
         if callable(sample) and not isinstance(sample, (torch.Tensor, torch.nn.Module))
@@ -88,9 +79,7 @@ def drawn(sample: Any) -> Any:
 
 
 def made_up(model: Any, rows: int, length: Optional[int], seed: int) -> Batch:
-    """Return a batch for `model`; raises NamedObjectError where it cannot be guessed what the model
-    takes.
-    """
+    """A batch for `model`; raises NamedObjectError where the inputs cannot be guessed."""
     if hasattr(model, "config") and hasattr(model, "main_input_name"):
         return _for_transformers(model, rows, length, seed)
     return _for_first_layer(model, rows, length, seed)

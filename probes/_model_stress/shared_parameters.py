@@ -1,6 +1,4 @@
-"""With and without shared parameters: a model in which each place has a copy of its own must
-give the same loss, and their gradients must add up.
-"""
+"""A model without shared parameters must give the same loss; the copies' gradients must add up."""
 
 from __future__ import annotations
 
@@ -13,15 +11,14 @@ from _model_stress.fault_location import opened
 from _model_stress.findings import Findings, gap
 from _model_stress.sizes import Size, written
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 TIE = "tie_word_embeddings"
 FEW = 3
 
 
 def unshared(model: Any) -> Tuple[Any, Dict[str, List[str]]]:
-    """Return a copy in which no two places hold one parameter or one module, and the names of
-    each that was shared, its first name first.
-    """
+    """A copy in which nothing is shared, and the names of each parameter that was."""
     visited: Dict[int, str] = {}
     names: Dict[str, List[str]] = {}
     for name, item in model.named_parameters(remove_duplicate=False):
@@ -50,19 +47,14 @@ def _part(module: Any, modules: set[int], parameters: set[int]) -> None:
 
 
 def sharing(tested: TestedModel, findings: Findings, went: List[Size]) -> str:
-    """Compare losses and gradients over the cheapest sizes with nothing shared; then the model
-    with the tying option turned round.
-    """
+    """Compare losses and gradients without sharing; then flip the tying option."""
     if not went:
         return ""
     try:
         model = tested.comparing(tested.request.seed)
         other, shared = unshared(model)
     except Exception as error:  # what holds locks, files or views of itself
-        findings.note(
-            f"The model cannot be copied without sharing ({type(error).__name__}:"
-            f" {str(error)[:120]})."
-        )
+        findings.note(f"The model cannot be copied without sharing ({summary_of(error)}).")
         return ""
     message = []
     sizes = [size for size in went if size[1] is None or size[1] > 1][:FEW]
@@ -119,49 +111,33 @@ def _compared(
     others = ", ".join(shared[first][1:4])
     tolerance = tested.tolerance
     sentence = (
-        f"With a copy of its own in each place the loss differs by {worst_loss[0]:.2g} at"
-        f" {worst_loss[1]}, though {first} ({others}) has the same values."
+        f"With separate copies the loss differs by {worst_loss[0]:.2g} at {worst_loss[1]}, though"
+        f" {first} ({others}) has equal values in all of them."
     )
+    place = {"what": "parameter", "where": first, "size": worst_loss[1]}
     same = findings.held(
-        "shape.sharing_loss",
-        worst_loss[0],
-        tolerance,
-        "of the loss",
-        sentence,
-        what="parameter",
-        where=first,
-        size=worst_loss[1],
+        "shape.sharing_loss", worst_loss[0], tolerance, "of the loss", sentence, **place
     )
     if same:
         sentence = (
-            f"The gradient of {first}, shared with {others}, is not the sum of its parts': it"
-            f" differs by {worst[0]:.2g} of the largest at {worst[2]}."
+            f"The gradient of {first}, shared with {others}, is not the sum of its copies'"
+            f" gradients: it differs by {worst[0]:.2g} of the largest at {worst[2]}."
         )
-        findings.held(
-            "shape.sharing_gradient",
-            worst[0],
-            10 * tolerance,
-            "of the largest value",
-            sentence,
-            what="parameter",
-            where=first,
-            size=worst[2],
+        place["size"] = worst[2]
+        findings.differs(
+            "shape.sharing_gradient", worst[0], sentence, tolerance=10 * tolerance, **place
         )
 
 
 def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
-    """The other value of the tying option must go through too; its loss is another model's (T5
-    scales by it), so that it is not compared.
-    """
+    """The other value of the tying option must run too; its loss is that of another model."""
     turned = not tested.options()[TIE]
     where = f"{TIE}={turned}"
     findings.step(where)
     try:
         model = tested.build(tested.request.seed, options={TIE: turned})
     except Exception as error:  # a refusal, of whatever kind: the fuzz suite judges those
-        findings.note(
-            f"With {where} the model is not built ({type(error).__name__}: {str(error)[:200]})."
-        )
+        findings.note(f"With {where} the model cannot be built ({summary_of(error)}).")
         return
     for size in sizes:
         batch = tested.batch(size[0], size[1], seed=17, model=model)
@@ -169,17 +145,9 @@ def _turned(tested: TestedModel, findings: Findings, sizes: List[Size]) -> None:
             try:
                 tested.run(model, batch, seed=3, grad=True).loss.backward()
             except Exception as error:  # whatever the user's model raises is what was looked for
-                sentence = (
-                    f"With {where} a batch of {written(size)} fails ({type(error).__name__}:"
-                    f" {str(error)[:200]})."
-                )
+                sentence = f"With {where} a batch of {written(size)} fails ({summary_of(error)})."
+                labels = {"module": now.innermost(), "size": written(size)}
                 findings.raised(
-                    "shape.sharing_loss",
-                    error,
-                    sentence,
-                    what="option",
-                    where=where,
-                    module=now.innermost(),
-                    size=written(size),
+                    "shape.sharing_loss", error, sentence, what="option", where=where, **labels
                 )
                 return

@@ -1,6 +1,4 @@
-"""One model at many batch sizes: which went through, with what results, and which are too large for
-the time.
-"""
+"""One model at many batch sizes: which work, with what results, and which take too long."""
 
 from __future__ import annotations
 
@@ -10,9 +8,10 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from _model_stress.batches import Batch
-from _model_stress.fault_location import opened, own_frame, refused
+from _model_stress.fault_location import ill_gradients, opened, own_frame, refused
 from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 GRID = ((1, 8), (1, 1), (2, 1), (3, 7), (2, 31), (5, 16), (2, 128), (1, 127), (2, 512))
 ROWS = (1, 2, 3, 5, 8)  # where nothing counts positions
@@ -21,11 +20,9 @@ Size = Tuple[int, Optional[int]]
 
 
 class Passed(NamedTuple):
-    """One size. `error` where it raised, with `doing` forward or backward and the innermost
-    `module` that stood open.
-
-    `shapes` are the outputs', `loss` the value, `ill` the parameters whose gradients are not
-    finite, `ill_outputs` the outputs that are not.
+    """One size. `error`: it raised, while `doing` forward or backward in the innermost `module`.
+    `shapes` are the outputs', `ill` parameters have gradients and `ill_outputs` values that are not
+    finite.
     """
 
     size: Size
@@ -39,9 +36,7 @@ class Passed(NamedTuple):
 
     @property
     def cause(self) -> Tuple[str, str, int]:
-        """What distinguishes one failure from another: the exception's type, and the user's line or
-        the module it came from.
-        """
+        """What tells failures apart: the exception's type, and the user's line or the module."""
         frame = own_frame(self.error) if self.error is not None else None
         return (
             type(self.error).__name__,
@@ -53,6 +48,22 @@ class Passed(NamedTuple):
     def refused(self) -> bool:
         return self.error is not None and refused(self.error)
 
+    @property
+    def failure(self) -> str:
+        """` in encoder.0 (ValueError: its message)`, "" where nothing was raised."""
+        if self.error is None:
+            return ""
+        return f"{f' in {self.module}' if self.module else ''} ({summary_of(self.error)})"
+
+    @property
+    def order(self) -> Tuple[int, Size]:
+        """Smaller sizes come first."""
+        return order_of(self.size)
+
+
+def order_of(size: Size) -> Tuple[int, Size]:
+    return size[0] * (size[1] or 1), size
+
 
 def written(size: Size) -> str:
     """`2x512`; only the rows where nothing counts positions."""
@@ -60,10 +71,8 @@ def written(size: Size) -> str:
 
 
 def allowed_length(model: Any, declared: Optional[int]) -> Optional[int]:
-    """Return the longest sequence that the model's declaration promises.
-
-    A position table with a padding row counts on from behind it (RoBERTa's positions begin at
-    padding_idx + 1), so that many fewer go.
+    """The longest sequence that the declaration allows. A position table with a padding row has
+    fewer places (RoBERTa's positions begin at padding_idx + 1).
     """
     if declared is None:
         return None
@@ -78,9 +87,7 @@ def allowed_length(model: Any, declared: Optional[int]) -> Optional[int]:
 
 
 def resizable(tested: TestedModel) -> bool:
-    """May the length be varied: does a shorter batch go through, or does the user's sample
-    promise any length? Of pictures the size stays.
-    """
+    """Whether the length may vary: a shorter batch runs, or the sample takes any length."""
     if any(
         item.dim() == 4 and item.is_floating_point() for item in tested.batch(2).leaves().values()
     ):
@@ -89,9 +96,7 @@ def resizable(tested: TestedModel) -> bool:
 
 
 def sizes_for(tested: TestedModel, longest: Optional[int]) -> List[Size]:
-    """Return the grid for this model, the cheapest first: within what it declares, with its
-    longest and one less.
-    """
+    """The sizes to try, the cheapest first: within the declared length, with it and one less."""
     own = tested.own_length
     if own is None or not resizable(tested):
         return [(rows, own) for rows in ROWS]
@@ -104,9 +109,7 @@ def sizes_for(tested: TestedModel, longest: Optional[int]) -> List[Size]:
 
 
 def weight(size: Size) -> float:
-    """What a size costs, as a number to be compared: attention grows with the square of its
-    length.
-    """
+    """The relative cost of a size: attention grows with the square of its length."""
     rows, length = size
     return rows * (length or 1) * (1 + (length or 0) / 512)
 
@@ -156,7 +159,7 @@ class Runs:
                     ran.loss.backward()
             except Exception as error:  # whatever the user's model raises is what was looked for
                 if isinstance(error, MemoryError) or any(
-                    word in str(error).lower() for word in OUT_OF_MEMORY
+                    text in str(error).lower() for text in OUT_OF_MEMORY
                 ):
                     return None
                 return Passed(size, error, doing, now.innermost() if doing == "forward" else "")
@@ -165,22 +168,13 @@ class Runs:
         self._per_position_s = max(
             0.5 * self._per_position_s, (time.perf_counter() - began) / weight(size)
         )
-        ill = tuple(
-            name
-            for name, item in model.named_parameters()
-            if item.grad is not None and not bool(torch.isfinite(_dense(item.grad)).all())
-        )
         outputs = {name: item for name, item in ran.outputs.items() if item.dim() > 0}
         return Passed(
             size,
             loss=float(ran.loss.detach()),
             shapes={name: tuple(item.shape) for name, item in outputs.items()},
-            ill=ill,
+            ill=tuple(ill_gradients(model)),
             ill_outputs=tuple(
                 name for name, item in outputs.items() if bool(torch.isnan(item).any())
             ),
         )
-
-
-def _dense(gradient: Any) -> Any:
-    return gradient.coalesce().values() if gradient.is_sparse else gradient

@@ -33,11 +33,9 @@ CANARY_S = 10.0  # for some milliseconds of work
 
 
 class Outcome(NamedTuple):
-    """`how` is done, skipped, given (`why` says why the named object cannot be loaded), raised,
-    died or stood. `step` is the last step that it began.
-
-    `rows` are what the suite wrote, `answer` what it returned (as JSON), `error` an exception:
-    type, message, frames. `signal` names the signal it died of.
+    """`how` is done, skipped, given (the named object cannot be loaded), raised, died or stood;
+    `step` is the last. `rows` are the suite's, `answer` its JSON, `error` has type, message and
+    frames, `signal` ended it.
     """
 
     how: str
@@ -53,11 +51,9 @@ class Outcome(NamedTuple):
 def in_a_child(
     run: Callable[[Findings], Any], path: str, deadline_s: float, *, visible: bool = False
 ) -> Outcome:
-    """Call `run(findings)` in a forked child and return how it ended, within `deadline_s` and a
-    second.
-
-    The child is a session of its own and is ended with all that it started. It volunteers for the
-    OOM killer. Its output goes to a file, unless it is `visible`.
+    """Call `run(findings)` in a forked child; return how it ended, within `deadline_s` and a
+    second. The child is a session, ended with all that it started, and volunteers for the OOM
+    killer. Its output goes to a file, unless it is `visible`.
     """
     began = time.monotonic()
     output = "" if visible else f"{path}.out"
@@ -70,9 +66,7 @@ def in_a_child(
 
 
 def in_fresh_interpreter(argv: Sequence[str], path: str, deadline_s: float) -> Outcome:
-    """Like `in_a_child`, in a new interpreter that runs `argv`; it calls `as_child`. For a parent
-    that must not fork.
-    """
+    """Like `in_a_child`, in a new interpreter that runs `argv`, for a parent that must not fork."""
     began = time.monotonic()
     child = PythonChild(os.path.dirname(path), os.path.basename(path), argv, {})
     while child.alive() and time.monotonic() < began + deadline_s:
@@ -85,12 +79,11 @@ def in_fresh_interpreter(argv: Sequence[str], path: str, deadline_s: float) -> O
 
 
 def why_not_fork(canary: Callable[[], Any], path: str) -> str:
-    """Why a child that is forked now could hang through no fault of the model; empty where forking
-    is safe.
+    """Why a forked child could hang through no fault of the model; "" where forking is safe.
 
-    Only the forking thread lives on in a child: locks of other threads stay locked for ever
-    (fork(2)), and CUDA refuses to work. Python's threads are counted; some libraries' threads
-    survive a fork (OpenBLAS) and some do not (GNU's OpenMP), so a child tries with `canary`.
+    Only the forking thread lives on (fork(2)): others' locks stay locked, and CUDA refuses to work.
+    Some libraries' threads survive a fork (OpenBLAS), some do not (GNU's OpenMP): a child tries
+    `canary`.
     """
     for descriptor in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):
@@ -100,10 +93,7 @@ def why_not_fork(canary: Callable[[], Any], path: str) -> str:
         return f"the import started {threading.active_count() - 1} threads"
     threads = len(os.listdir("/proc/self/task"))
     if threads > 1 and in_a_child(lambda _: canary(), path, CANARY_S).how != "done":
-        return (
-            f"the import started {threads - 1} threads of a library that does not live through a"
-            " fork"
-        )
+        return f"the import started {threads - 1} threads of a library that does not survive a fork"
     return ""
 
 
@@ -165,15 +155,11 @@ def _last_output(tail: str) -> str:
     before, fatal, dump = tail.partition("Fatal Python error: ")
     last = next((line.strip() for line in reversed(before.splitlines()) if line.strip()), "")
     at = _innermost(dump, crashed=True) if fatal else ""
-    return (f" in {at}" if at else "") + (
-        f"; the last that it printed: {last[:200]}" if last else ""
-    )
+    return (f" in {at}" if at else "") + (f"; its last output: {last[:200]}" if last else "")
 
 
 def _innermost(dump: str, *, crashed: bool = False) -> str:
-    """The innermost frame of a dump outside of torch, as `file:line (function)`; the innermost of
-    all where there is none.
-    """
+    """The innermost frame of a dump outside torch, else of all: `file:line (function)`."""
     frames = frames_of_dump(dump, crashed=crashed)
     own = [item for item in frames if "/torch/" not in item["file"]] or frames
     return "{file}:{line} ({function})".format(**own[-1]) if own else ""

@@ -18,15 +18,13 @@ import torch
 
 from _model_stress import sample_batches
 from _model_stress.batches import Axes, Batch, axes_between, batch_of, leaves_of
+from _model_stress.findings import gap
 from _model_stress.request import StressRequest
 from _shared import named_object
+from _shared.child_program import summary_of
 
-CACHES = (
-    "past_key_values",
-    "mems",
-    "cache_params",
-    "state",
-)  # of generation: not what training sees
+# of generation: not what training sees
+CACHES = ("past_key_values", "mems", "cache_params", "state")
 LENGTHS = (
     "max_position_embeddings",
     "n_positions",
@@ -42,15 +40,22 @@ LENGTHS = (
 
 
 class RunResult(NamedTuple):
-    """One forward pass: the loss (a scalar that may be differentiated) and the floating-point
-    outputs by name.
-
-    `own_loss` is false where the model gave none, and the mean square of its outputs stands for it.
+    """One forward pass: the scalar loss and the floating-point outputs by name. `own_loss` is false
+    where the mean square of the outputs stands for a loss.
     """
 
     loss: Any
     outputs: Dict[str, Any]
     own_loss: bool
+
+    def outputs_gap(self, other: RunResult) -> float:
+        """The largest gap of the outputs that both have, 0 without any."""
+        both = [name for name in self.outputs if name in other.outputs]
+        return max((gap(self.outputs[name], other.outputs[name]) for name in both), default=0.0)
+
+    def gap(self, other: RunResult) -> float:
+        """The largest gap of outputs and loss."""
+        return max(self.outputs_gap(other), gap(self.loss, other.loss))
 
 
 class Traits(NamedTuple):
@@ -77,9 +82,7 @@ class Traits(NamedTuple):
 
 
 class TestedModel:
-    """Made once, in the parent, where it imports; each suite's child builds from it. `kind` is
-    module, transformers or lightning.
-    """
+    """Made once, in the parent; children build from it. `kind`: module, transformers, lightning."""
 
     def __init__(self, request: StressRequest) -> None:
         self.request, self.device, self.traits = request, request.device, Traits()
@@ -128,18 +131,14 @@ class TestedModel:
 
     @property
     def tolerance(self) -> float:
-        """What two ways to calculate the same may differ by, relative to the largest value, with
-        `comparing()` models.
-
-        In float64 some modules still go through float32 (norms and softmax of many models), so
-        2**-24 times some hundred; in float32 ten times as much.
+        """The relative difference allowed between two ways to calculate the same with `comparing()`
+        models. In float64 some norms and softmaxes still use float32: 2**-24 times some hundred; in
+        float32 ten times that.
         """
         return 1e-5 if self.traits.doubles else 1e-3
 
     def options(self) -> Dict[str, Any]:
-        """Return the numeric and boolean options of the factory or of the model's configuration,
-        with their values.
-        """
+        """The numeric and boolean options of the factory or the model's configuration."""
         return dict(self._config(self))
 
     # ---- batches
@@ -147,9 +146,7 @@ class TestedModel:
     def batch(
         self, rows: int, length: Optional[int] = None, seed: int = 0, model: Any = None
     ) -> Batch:
-        """Return a batch of these sizes, in the floating-point type and on the device of `model`;
-        the sample's own length where None.
-
+        """A batch of these sizes, in `model`'s type and device; `length` None is the sample's own.
         Raises NamedObjectError where no sample was given and none can be made up.
         """
         found = self._sized(rows, length, seed, model)
@@ -208,17 +205,13 @@ class TestedModel:
     # ---- a pass
 
     def run(self, model: Any, batch: Batch, *, seed: int = 0, grad: bool = False) -> RunResult:
-        """Run `model` forward on `batch`, its random numbers drawn by `seed`; raises what the
-        model raises.
-        """
+        """Run `model` forward on `batch` with `seed`; raises what the model raises."""
         sow(seed)
         with torch.set_grad_enabled(grad):
             return self.read(self.call(model, batch.data))
 
     def call(self, model: Any, data: Any) -> Any:
-        """Call the model with a batch's data, as a training step would: training_step of a
-        Lightning module, else forward with what it takes.
-        """
+        """Call the model as a training step would: Lightning's training_step, else forward."""
         if self.kind == "lightning":
             return _training_step(model, data)
         given = list(inspect.signature(model.forward).parameters.values())
@@ -278,9 +271,7 @@ def sow(seed: int) -> None:
 
 
 def _training_step(model: Any, data: Any) -> Any:
-    """Without a trainer: self.log only warns then. Raises NamedObjectError where the step asks for
-    more, as manual optimization does.
-    """
+    """Call without a trainer. Raises NamedObjectError where the step needs more than self.log."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         takes = len(
@@ -296,8 +287,8 @@ def _training_step(model: Any, data: Any) -> Any:
             if "not attached to a `Trainer`" not in str(error):
                 raise
             raise named_object.NamedObjectError(
-                f"{type(model).__name__}.training_step needs its trainer, which the stress test has"
-                " not; name the module inside it."
+                f"{type(model).__name__}.training_step needs its trainer, which the stress test"
+                " does not have; name the module inside."
             ) from error
 
 
@@ -315,11 +306,8 @@ def kind_of(model: Any) -> str:
 
 
 def stir(model: Any, seed: int, fan_ins: Mapping[str, float]) -> None:
-    """Add a random part to every weight, as large as its fan-in allows; to biases and scales a
-    tenth.
-
-    Where the fan-in is unknown, the shape stands in, as torch lays it out: (out, in, ...). A table,
-    whose rows are picked and not added up, has the width of its rows.
+    """Add a random part to every weight, as large as its fan-in allows; a tenth to biases and
+    scales. Without a fan-in the shape stands in, (out, in, ...), for a table the width of its rows.
     """
     draw = torch.Generator().manual_seed(seed + 1)
     with torch.no_grad():
@@ -333,9 +321,7 @@ def stir(model: Any, seed: int, fan_ins: Mapping[str, float]) -> None:
 
 
 def cast(model: Any, dtype: Any) -> None:
-    """Cast a model to float32 or float64, complex tensors to as many digits: Module.to would
-    drop their imaginary parts, and make another model of it.
-    """
+    """Cast a model to float32 or float64; Module.to would drop imaginary parts of tensors."""
     kept = [
         (held, name, item.detach().clone())
         for module in model.modules()
@@ -351,9 +337,7 @@ def cast(model: Any, dtype: Any) -> None:
 
 
 def max_length_of(model: Any) -> Tuple[Optional[int], str]:
-    """The longest sequence that a model declares, and the name that says so; (None, "") where
-    none does.
-    """
+    """The longest sequence that a model declares, and where; (None, "") without one."""
     config = getattr(model, "config", None)
     for holder, prefix in (
         (config, "config."),
@@ -455,9 +439,7 @@ def _with_config(model: Any, options: Dict[str, Any]) -> Any:
 
 
 def _changed(config: Any, options: Dict[str, Any]) -> Any:
-    """The configuration with other values, made anew where it can be: what its class derived
-    from the old ones (a width of heads, a list of layers) goes.
-    """
+    """The configuration with other values, without what its class derived from the old ones."""
     if dataclasses.is_dataclass(config) and not hasattr(config, "to_dict"):
         return dataclasses.replace(config, **options)  # type: ignore[type-var]
     try:
@@ -508,17 +490,14 @@ def _of_instance(made: Any) -> Maker:
             return copy.deepcopy(made)
         except Exception as error:  # whatever it holds that cannot be copied
             raise named_object.NamedObjectError(
-                f"The module cannot be copied ({type(error).__name__}: {str(error)[:160]}); name a"
-                " factory that builds it."
+                f"The module cannot be copied ({summary_of(error)}); name a factory that builds it."
             ) from error
 
     return make, lambda _: _config_of(made)
 
 
 def _of_folder(path: str) -> Maker:
-    """The class that config.json names, with the folder's weights where it has any; code of the
-    folder itself is never run.
-    """
+    """The class in config.json with the folder's weights, if any; its code is never run."""
     if not os.path.isfile(os.path.join(path, "config.json")):
         raise named_object.NamedObjectError(
             f"There is no config.json in {path}: the stress test needs a model that it can build."
@@ -529,7 +508,7 @@ def _of_folder(path: str) -> Maker:
     except Exception as error:
         # it is not installed, or config.json is none of its own, or asks for code of the folder
         raise named_object.NamedObjectError(
-            f"{path} cannot be read by transformers: {type(error).__name__}: {str(error)[:300]}"
+            f"{path} cannot be read by transformers: {summary_of(error)}"
         ) from error
     kind = getattr(transformers, str((config.architectures or [""])[0]), None)
     weights = any(name.endswith((".safetensors", ".bin")) for name in os.listdir(path))

@@ -1,6 +1,4 @@
-"""A few steps of training as a script would do them: optimizer, schedule, random state, a
-checkpoint of it all, and going on from one.
-"""
+"""A few steps of training as in a script: optimizer, schedule, random state, checkpoints."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ RATE = 1e-3
 
 
 class TrainingRun:
-    """One run of training. `seed` draws the model's weights; `losses` are those of its steps, on
-    the host.
-    """
+    """One run of training. `seed` draws the weights; `losses` are its steps', on the host."""
 
     def __init__(self, tested: TestedModel, seed: int) -> None:
         self.tested, self.model = tested, tested.build(seed)
@@ -71,9 +67,7 @@ class TrainingRun:
             self.losses.append(loss.detach().cpu().clone())
 
     def saved(self) -> bytes:
-        """Return the checkpoint as torch.save writes it: the state dict (of Lightning with what
-        its hook adds), optimizers, schedules, random state.
-        """
+        """The checkpoint as torch.save writes it: model, optimizers, schedules, random state."""
         state: Dict[str, Any] = {"state_dict": self.model.state_dict()}
         if self.tested.kind == "lightning":
             self.model.on_save_checkpoint(state)
@@ -90,10 +84,8 @@ class TrainingRun:
         return out.getvalue()
 
     def loaded(self, state: Dict[str, Any], others: Any, *, strict: bool = True) -> Any:
-        """Put a checkpoint into this run; return what load_state_dict returned. Raises what it
-        raises.
-
-        Lightning makes its optimizers after the weights are loaded, a script before.
+        """Load a checkpoint; return what load_state_dict returned, raise what it raises. Lightning
+        makes its optimizers after the weights are loaded, a script before.
         """
         if self.tested.kind == "lightning":
             self.model.on_load_checkpoint(state)
@@ -113,16 +105,12 @@ class TrainingRun:
 
     @property
     def others(self) -> Any:
-        """The random states of Python and numpy at the time of the last save: no checkpoint of
-        tensors has room for them.
-        """
+        """The random states of Python and numpy at the last save, not in the checkpoint."""
         return self._others
 
 
 def read(data: bytes, device: str) -> Tuple[Dict[str, Any], Optional[Exception]]:
-    """Return a checkpoint, read with weights_only where that works, and the error where it does
-    not.
-    """
+    """A checkpoint, read with weights_only if possible, and the error if not."""
     try:
         return torch.load(io.BytesIO(data), map_location=_to(device), weights_only=True), None
     except Exception as error:  # whatever the user's hooks have put into it
@@ -150,9 +138,7 @@ def _set_others(states: Any) -> None:
 
 
 def _configured(made: Any) -> Tuple[List[Any], List[Any]]:
-    """Return the optimizers and schedules in what configure_optimizers returned, of whatever
-    form.
-    """
+    """The optimizers and schedules in what configure_optimizers returned."""
     if isinstance(made, torch.optim.Optimizer):
         return [made], []
     if isinstance(made, dict):

@@ -50,9 +50,7 @@ _IfAddrs._fields_ = (
 
 
 def interfaces() -> List[Interface]:
-    """IPv4 and IPv6 addresses in the kernel's order, which is the one in which the libraries
-    look.
-    """
+    """IPv4 and IPv6 addresses in the kernel's order, in which the libraries look."""
     library = ctypes.CDLL(None, use_errno=True)
     first = ctypes.POINTER(_IfAddrs)()
     if library.getifaddrs(ctypes.byref(first)) != 0:
@@ -126,9 +124,7 @@ def nccl(rows: List[Interface], environment: Dict[str, str]) -> Tuple[List[Inter
 
 
 def gloo(rows: List[Interface], environment: Dict[str, str], own: List[str]) -> Optional[Interface]:
-    """What gloo takes; `own` are the addresses of this host's name. None where it takes none, or
-    an address that is not here.
-    """
+    """What gloo takes among `own`, the addresses of this host's name; None where it takes none."""
     setting = [name for name in environment.get("GLOO_SOCKET_IFNAME", "").split(",") if name]
     if setting:
         return next((item for item in rows if item.name == setting[0]), None)

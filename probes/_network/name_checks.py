@@ -1,5 +1,5 @@
-"""The checks of names and interfaces: does this host's name lead to it, and will the libraries use
-a network that other nodes reach?
+"""Checks of names and interfaces: does the host's name lead to it, over a network that others
+reach?
 """
 
 from __future__ import annotations
@@ -49,11 +49,8 @@ def _asked_of_dns(own: str, others: List[str]) -> Dict[str, Any]:
 
 
 def sample(nodes: Sequence[str], own: str) -> List[str]:
-    """The other nodes whose names are asked for: all of a few, of many the first, which is the
-    master, and those that come after this one.
-
-    Every name is so asked for by some node, and hundreds of nodes that ask at once are no storm for
-    the name server.
+    """The other nodes to look up: all of a few; of many the master and those after this one. So
+    some node looks up each name, and hundreds of nodes do not storm the name server.
     """
     short = own.partition(".")[0]
     place = next((place for place, name in enumerate(nodes) if name.partition(".")[0] == short), 0)
@@ -64,19 +61,14 @@ def sample(nodes: Sequence[str], own: str) -> List[str]:
 
 
 def dns(launch: checks.Launch, results: checks.Results) -> None:
-    """This host's own name must lead to an address that others reach; every other node's name
-    must resolve, and not to this host.
-    """
+    """This host's name must lead to a reachable address; other nodes' names must not lead here."""
     own, limit_s = socket.gethostname(), results.threshold("host.dns", DNS_S)
     others = sample(launch.nodes, own)
     answer = child_processes.ask(lambda: _asked_of_dns(own, others), limit_s)
     if answer.how != "answered":
-        results.add(
-            "host.dns",
-            "fail" if answer.how in ("timed_out", "stuck") else "unknown",
-            f"Names are not resolved: {answer.reply}.",
-            fix="check the name servers in /etc/resolv.conf",
-        )
+        state = "fail" if answer.how in ("timed_out", "stuck") else "unknown"
+        sentence = f"Names are not resolved: {answer.reply}."
+        results.add("host.dns", state, sentence, fix="check the name servers in /etc/resolv.conf")
         return
     found: Dict[str, Any] = answer.reply
     wrong: List[str] = []
@@ -139,16 +131,12 @@ def own_addresses() -> List[str]:
 
 
 def kind(name: str) -> str:
-    """What nodes can be compared by: `enp65s0` and `eno1` are alike, `lo` and `docker0` are not.
-    Subnets differ by right where a rack has its own.
-    """
+    """How nodes are compared: `enp65s0` and `eno1` are alike, `lo` and `docker0` are not."""
     return "en" if re.match(r"en[opsx]", name) else re.sub(r"\d.*", "", name)
 
 
 def takes(launch: checks.Launch, results: checks.Results) -> None:
-    """What NCCL and gloo will talk over; on several nodes it must be one network that others
-    reach.
-    """
+    """What NCCL and gloo will use; on several nodes it must be one network that others reach."""
     rows = interfaces.interfaces()
     of_nccl, rule = interfaces.nccl(rows, dict(os.environ))
     of_gloo = interfaces.gloo(rows, dict(os.environ), own_addresses())
@@ -173,13 +161,8 @@ def takes(launch: checks.Launch, results: checks.Results) -> None:
     ]
     apart = of_nccl and of_gloo and several and of_nccl[0].network != of_gloo.network and not wrong
     sentence = "; ".join(wrong) or f"{', '.join(chosen)}{': two networks' if apart else ''}"
-    results.add(
-        "net.if",
-        "fail" if wrong else "ok",
-        f"Interfaces that will be used: {sentence}.",
-        chosen,
-        fix=fix,
-    )
+    state = "fail" if wrong else "ok"
+    results.add("net.if", state, f"Interfaces that will be used: {sentence}.", chosen, fix=fix)
     checks.value("net.interface", " ".join(dict.fromkeys(kind(item.name) for item in of_nccl)))
     checks.value("net.interface.gloo", kind(of_gloo.name) if of_gloo else "none")
     for item in of_nccl[:1]:

@@ -67,9 +67,7 @@ def ports(root: str) -> List[Port]:
 
 
 def wanted(found: List[Port]) -> List[Port]:
-    """Those that NCCL_IB_HCA leaves: prefixes, `^` leaves out, `=` asks for whole names,
-    `:port`.
-    """
+    """The ports that NCCL_IB_HCA selects: prefixes, `^` excludes, `=` for whole names, `:port`."""
     rule = os.environ.get("NCCL_IB_HCA", "")
     leaves_out, rule = rule.startswith("^"), rule.lstrip("^")
     whole, rule = rule.startswith("="), rule.lstrip("=")
@@ -117,9 +115,10 @@ def state(launch: checks.Launch, results: checks.Results) -> None:
         for port in up
         if port.layer == "InfiniBand" and port.rate < fastest and _kin(port, up, fastest)
     ]
+    # gloo goes over TCP in any case
     needed = bool(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*")) or any(
         port.layer == "InfiniBand" for port in used
-    )  # gloo goes over TCP in any case
+    )
     none = [] if up or not needed else [f"none of {len(used)} ports is active: NCCL goes over TCP"]
     least = results.threshold("ib.state", 0)
     few = [f"{len(up)} of {least:g} ports are active"] if len(up) < least else []
@@ -152,9 +151,7 @@ def _shown(port: Port) -> str:
 
 
 def _kin(port: Port, others: List[Port], rate: float) -> bool:
-    """Whether most ports of its kind run at that rate. One for storage may be meant to be
-    slower, so that this alone is worth a word and no more.
-    """
+    """Whether most ports of its kind run at that rate; a storage port may be slower on purpose."""
     kind = [item for item in others if item.layer == port.layer]
     return sum(item.rate == rate for item in kind) > len(kind) / 2
 
@@ -178,13 +175,9 @@ def gid(launch: checks.Launch, results: checks.Results) -> None:
             if "v2" in kernel_files.line(launch.root, path)
             else [f"NCCL_IB_GID_INDEX={index} of {port.device} is no GID of RoCE v2"]
         )
-    results.add(
-        "ib.gid",
-        "fail" if wrong else "ok",
-        f"RoCE: {'; '.join(wrong) or f'{len(roce)} ports have a GID of v2'}.",
-        without,
-        fix="show_gids; give the interface its IPv4 address, unset NCCL_IB_GID_INDEX",
-    )
+    sentence = f"RoCE: {'; '.join(wrong) or f'{len(roce)} ports have a GID of v2'}."
+    fix = "show_gids; give the interface its IPv4 address, unset NCCL_IB_GID_INDEX"
+    results.add("ib.gid", "fail" if wrong else "ok", sentence, without, fix=fix)
     checks.value("rdma.gid_index", index)
 
 

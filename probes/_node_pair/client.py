@@ -21,9 +21,8 @@ SEND_S, WINDOW_S = 0.5, 0.1
 # at all
 STUCK_BYTES = 2**16
 STUCK_S = 3.0
-MOST_MBPS = (
-    250  # what is sent at most: enough to tell a crippled link, and no burden for a shared one
-)
+# what is sent at most: enough to tell a crippled link, and no burden for a shared one
+MOST_MBPS = 250
 CHUNK = 2**16
 TCP_INFO_BYTES = 160
 RESET = struct.pack("ii", 1, 0)
@@ -33,9 +32,7 @@ UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENE
 def try_ports(
     request: PairRequest, peer: Peer, ports: Sequence[int], within_s: float
 ) -> Dict[int, str]:
-    """Connect to all ports at once. States: ok, refused, reset, timeout, unreachable, silent
-    (connected, and nobody spoke), foreign (somebody else did).
-    """
+    """Connect to all ports at once. foreign: somebody else answered; silent: nobody did."""
     states: Dict[int, str] = dict.fromkeys(ports, "timeout")
     until = time.monotonic() + within_s
     with selectors.DefaultSelector() as selector, contextlib.ExitStack() as opened:
@@ -109,9 +106,7 @@ def opened(
 
 
 def echo(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
-    """Round trips of 16 bytes over one connection: p50, p99 in ms, the kernel's own least, and
-    what had to be sent again.
-    """
+    """Round trips of 16 bytes: p50 and p99 in ms, the kernel's least, and resent segments."""
     item = opened(request, peer, port, ECHO, PORT_S)
     if item is None:
         return {"echo": "no connection"}
@@ -148,9 +143,7 @@ def echo(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
 
 
 def throughput(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
-    """Send for a moment, and count what the other host has acknowledged: Mbit/s of the best
-    tenth of a second, segments, and how many were sent again.
-    """
+    """Send briefly; measure Mbit/s of the best tenth of a second, segments, and resent ones."""
     item = opened(request, peer, port, SINK, PORT_S)
     if item is None:
         return {}
@@ -176,9 +169,8 @@ def throughput(request: PairRequest, peer: Peer, port: int) -> Dict[str, Any]:
         info = tcp_info(item)
         marks.append((time.monotonic(), info.get("acknowledged", sent)))
         with contextlib.suppress(OSError):
-            item.setsockopt(
-                socket.SOL_SOCKET, socket.SO_LINGER, RESET
-            )  # what is still queued need not arrive
+            # what is still queued need not arrive
+            item.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESET)
     steady = marks[1:] if len(marks) > 2 else marks  # a limit lets a first burst pass
     rates = [
         (later[1] - earlier[1]) / (later[0] - earlier[0])

@@ -15,9 +15,7 @@ REPEATS = 5
 
 
 def reduce_together(request: PairRequest) -> None:
-    """Make a group of the members and sum numbers whose sum is exact. Does not return. Element i
-    of rank r is i % 97 + r + 1, as in gloo_control.py.
-    """
+    """Sum numbers whose sum is exact in a group of the members, as gloo_control; never returns."""
     torch, dist, device = backend.torch_with(request.arm, request.local_rank)
     first = request.members[0][1] or request.members[0][0]
     where = f"tcp://{'[' + first + ']' if ':' in first else first}:{request.meeting_port}"
@@ -60,13 +58,9 @@ def _reduce(request: PairRequest, torch: Any, dist: Any, device: str, where: str
                     wrong.append(count * 4)
         least = min(took)
         _emit.measure("took_ms", round(least, 4), "ms", bytes=count * 4)
-        _emit.measure(
-            "busbw_gbps",
-            round(count * 4 / least / 1e6 * 2 * (n - 1) / n, 4),
-            "GB/s",
-            bytes=count * 4,
-            source="nccl-tests PERFORMANCE.md",
-        )
+        value = round(count * 4 / least / 1e6 * 2 * (n - 1) / n, 4)
+        labels = {"bytes": count * 4, "source": "nccl-tests PERFORMANCE.md"}
+        _emit.measure("busbw_gbps", value, "GB/s", **labels)
     if wrong:
         _emit.fail(
             f"The sum of {n} members is wrong on {request.me}.", bytes=wrong[0], kind="wrong-result"

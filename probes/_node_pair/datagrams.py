@@ -1,8 +1,5 @@
-"""Small datagrams both ways: who hears whom, and how many of a numbered series get lost on each
-way.
-
-Both sides send at their own pace and tell in each datagram what they have seen, so that a way that
-is dead or lossy shows from either end.
+"""Small datagrams both ways: who hears whom, and how many are lost. Each datagram carries what its
+sender received, so that a dead or lossy direction shows at both ends.
 """
 
 from __future__ import annotations
@@ -20,9 +17,8 @@ SERIES = 1000  # with 1 % loss, fewer than two of them get lost in one series of
 EACH = 5  # sent at once
 PACE_S = 0.005
 HELLO_S = 0.05
-WINDOW = (
-    150  # not more on the way than a receive buffer holds while its process waits for a processor
-)
+# not more on the way than a receive buffer holds while its process waits for a processor
+WINDOW = 150
 PATIENCE_S = 2.0  # for a window that does not open: then the rest is sent at the pace alone
 FORMAT = struct.Struct("!4s16sBIIIIB")
 MAGIC = b"tpnp"
@@ -58,9 +54,7 @@ class Datagrams:
         self._over.set()
 
     def dropped_here(self) -> int:
-        """Datagrams that reached this host and found the socket's buffer full (last column of
-        /proc/net/udp): nothing that a network does.
-        """
+        """Datagrams dropped at this host's full socket buffer (/proc/net/udp), not by a network."""
         with contextlib.suppress(OSError, ValueError, IndexError):
             for path in ("/proc/net/udp", "/proc/net/udp6"):
                 with open(path, encoding="ascii") as file:
@@ -97,9 +91,7 @@ class Datagrams:
             peer.bye |= bool(flags & BYE)
 
     def _send(self) -> None:
-        """By the clock, so that a process that had to wait for a processor catches up; the
-        window keeps that from being a flood.
-        """
+        """Send by the clock, so that a delayed process catches up; the window prevents a flood."""
         hello_at = 0.0
         opened: Dict[int, float] = {}
         moved: Dict[int, float] = {}

@@ -22,9 +22,7 @@ SILENT_S = 2.0
 
 
 def talk(request: PairRequest) -> None:
-    """Meet all other members, try each, tell what was seen, and answer until the others are done
-    or the time is over. Does not return.
-    """
+    """Meet the members, try each, report, and answer until all are done. Does not return."""
     began = time.monotonic()
     with _emit.phase("look up"):
         where = look_up(request.members, request.ports[0], LOOK_UP_S)
@@ -45,7 +43,7 @@ def talk(request: PairRequest) -> None:
         **_self(mine, serving, datagrams),
     )
     threads = [
-        threading.Thread(target=_one, args=(request, peer, datagrams, began), daemon=True)
+        threading.Thread(target=_try_peer, args=(request, peer, datagrams, began), daemon=True)
         for peer in peers
     ]
     with _emit.phase("talk"):
@@ -58,25 +56,19 @@ def talk(request: PairRequest) -> None:
         while time.monotonic() < until and not all(_done(peer, datagrams) for peer in peers):
             time.sleep(0.02)
     good_peers = [_tell(request, peer, datagrams) for peer in peers]
-    time.sleep(
-        LEAVING_S if any(peer.heard for peer in peers) else 0
-    )  # our last datagrams say that we are done
+    # our last datagrams say that we are done
+    time.sleep(LEAVING_S if any(peer.heard for peer in peers) else 0)
     serving.close()
     datagrams.close()
     bad = [peer.name for peer, good in zip(peers, good_peers) if not good]
     if bad:
         _emit.result("no", f"{request.me} has trouble with {', '.join(bad)}.", at_once=True)
-    _emit.result(
-        "yes",
-        f"{request.me} and {', '.join(peer.name for peer in peers)} reach each other.",
-        at_once=True,
-    )
+    sentence = f"{request.me} and {', '.join(peer.name for peer in peers)} reach each other."
+    _emit.result("yes", sentence, at_once=True)
 
 
 def _done(peer: Peer, datagrams: Datagrams) -> bool:
-    """It has said so, or its datagrams, which come twenty times a second as long as it lives,
-    have ended.
-    """
+    """It said so, or its steady datagrams have ended."""
     silent = peer.datagrams and not datagrams.trouble and time.monotonic() - peer.last > SILENT_S
     return peer.bye or not peer.heard or bool(silent)
 
@@ -97,7 +89,7 @@ def _self(mine: Any, serving: Serving, datagrams: Datagrams) -> Dict[str, Any]:
     }
 
 
-def _one(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -> None:
+def _try_peer(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -> None:
     if peer.trouble:
         return
     meet_until, end = began + request.meet_s, began + request.end_s
@@ -130,9 +122,7 @@ def _one(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -
 
 
 def _retry(request: PairRequest, peer: Peer, states: Dict[int, str], end: float) -> None:
-    """Ports that did not answer get the kernel's second attempt, twice: who has just started or
-    waits for a processor is no firewall.
-    """
+    """Let silent ports have the kernel's second attempt, twice: a slow peer is no firewall."""
     for _ in range(2):
         missing = [port for port, state in states.items() if state != "ok"]
         if (

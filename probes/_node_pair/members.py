@@ -1,6 +1,4 @@
-"""The members of a pair test: the request in TRAINPROBE_PAIR, and what this member sees of each
-other one.
-"""
+"""The members of a pair test: the request in TRAINPROBE_PAIR, and what a member sees of others."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ import _emit
 
 @dataclass
 class PairRequest:
-    """`ports` are where every member listens, `datagrams` the UDP port; `meet_s` is how long the
-    others are waited for, `end_s` the end of all, both from the start.
-    """
+    """Members listen on `ports` and UDP `datagrams`; `meet_s`, `end_s` count from the start."""
 
     me: str
     members: List[Tuple[str, str]]  # name, address; an empty address is looked up by name
@@ -101,9 +97,7 @@ def read_request() -> PairRequest:
 def look_up(
     names: List[Tuple[str, str]], port: int, within_s: float
 ) -> Dict[str, Tuple[int, str, str]]:
-    """Return family, address and trouble for each (name, address). A resolver may hang, so each
-    name has a thread that is left behind.
-    """
+    """Return family, address and trouble of each (name, address); a thread may hang in each."""
     found: Dict[str, Tuple[int, str, str]] = {}
 
     def item(name: str, address: str) -> None:

@@ -1,6 +1,4 @@
-"""The listening side of a member: it answers on each port, echoes, and swallows what is sent to
-measure throughput.
-"""
+"""The listening side of a member: it answers, echoes, and swallows what measures throughput."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ PATIENCE_S = 3.0
 
 
 class Serving:
-    """Listeners on all ports, one thread that accepts, and one for each connection. `taken` are
-    ports that others use here.
-    """
+    """Listeners on all ports, each connection in a thread. `taken` are ports that others use."""
 
     def __init__(self, request: PairRequest, peers: List[Peer], family: int) -> None:
         self.request = request

@@ -16,17 +16,12 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-_PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
-sys.path[:] = [
-    _PROBES,
-    *(
-        entry
-        for entry in sys.path
-        if os.path.realpath(entry or ".") != os.path.join(_PROBES, "_dataset")
-    ),
-]
+_HERE = os.path.dirname(os.path.realpath(__file__))
+_PROBES = os.path.dirname(_HERE)
+sys.path[:] = [_PROBES, *(entry for entry in sys.path if os.path.realpath(entry or ".") != _HERE)]
 from _scaled_dataset import child_report, consistency, process_usage, reading  # noqa: E402
 from _shared import data_sources  # noqa: E402
+from _shared.child_program import summary_of  # noqa: E402
 from _shared.named_object import NamedObjectError, load_named_object  # noqa: E402
 
 sys.path.remove(_PROBES)  # what the probes are called must not shadow what the user imports
@@ -62,9 +57,7 @@ class Job:
                     self.collate = self.collate()
 
     def sources(self, rows: int) -> List[data_sources.Source]:
-        """Call the factory, with `rows` where it takes them. Raises what the user's code raises,
-        and NonsenseError.
-        """
+        """Call the factory, with `rows` if it takes them. Raises its errors and NonsenseError."""
         pid, before, open_before = os.getpid(), time.perf_counter(), _open()
         takes = data_sources.takes_rows(self.found)
         with child_report.phase("factory", **({"rows": rows} if takes else {})):
@@ -107,9 +100,7 @@ class Job:
         return made._replace(**changes)
 
     def stacked(self, source: data_sources.Source, want: data_sources.Want) -> data_sources.Want:
-        """Where the user gave no collate function and torch's own cannot stack the first rows,
-        leave samples as they are.
-        """
+        """Leave samples unstacked if the user gave no collate function and torch's cannot stack."""
         if want.collate is not None or source.kind in ("loader", "opaque"):
             return want
         if self.task["stack"] == "list":
@@ -131,7 +122,7 @@ class Job:
         except Exception as error:
             # told apart from the user's own faults: reading these rows has just worked
             self.task["stack"] = "list"
-            child_report.tell("unstackable", says=f"{type(error).__name__}: {str(error)[:200]}")
+            child_report.tell("unstackable", says=f"{summary_of(error)}")
             return want._replace(collate=data_sources.as_list)
         self.task["stack"] = "torch"
         child_report.tell("stackable")
@@ -160,14 +151,11 @@ def _described(source: data_sources.Source) -> Dict[str, Any]:
 
 
 def read(job: Job) -> None:
-    """Take the rows in growing numbers; twice over the last where `epochs` says so. Stops where
-    the next size would not fit the time.
-    """
+    """Read growing numbers of rows, the last one `epochs` times, while the next fits the time."""
     loaded: List[data_sources.Source] = []
     source: Any = None
-    spent: List[
-        Tuple[int, float]
-    ] = []  # rows, and the seconds that they took beside the start of workers
+    # rows, and the seconds that they took beside the start of workers
+    spent: List[Tuple[int, float]] = []
     start_s = build_s = 0.0
     now_open = 0
     first_open: Optional[int] = None
@@ -250,9 +238,7 @@ def read(job: Job) -> None:
 def _least(
     found: reading.Epoch, job: Job, source: data_sources.Source, want: data_sources.Want
 ) -> reading.Epoch:
-    """Read a short pass up to twice more and keep the least times: on a busy machine one of a
-    few milliseconds may take many times as long.
-    """
+    """Repeat a short pass up to twice and keep the least times, against a busy machine's noise."""
     for _ in range(2):
         if (
             want.ranks > 1
@@ -279,9 +265,7 @@ def _least(
 
 
 def has_fewer(job: Job, source: data_sources.Source, rows: int) -> bool:
-    """Does the factory give the same data whatever it is asked for, and is that less than
-    `rows`?
-    """
+    """Does the factory give the same data for any size, and less than `rows`?"""
     length = None if data_sources.takes_rows(job.found) else data_sources.length_of(source)
     return length is not None and length < rows
 
@@ -289,9 +273,7 @@ def has_fewer(job: Job, source: data_sources.Source, rows: int) -> bool:
 def cheap(
     spent: List[Tuple[int, float]], held: List[Tuple[int, int]], rows: int, left_s: float
 ) -> bool:
-    """Is a size that nobody asked for sure to be cheap? Its time fits half of what is left three
-    times over, and its memory a tenth of what is free.
-    """
+    """Whether a size surely fits a sixth of the time left and a tenth of the free memory."""
     if len(spent) < 2:
         return False
     (before, before_s), (last, last_s) = spent[-2:]
@@ -309,9 +291,7 @@ def next_size(
     held: List[Tuple[int, int]],
     start_s: float,
 ) -> int:
-    """Take the next size from the front of `sizes`, or one on the way to it; 0 where none is
-    left, or none fits the time.
-    """
+    """The next of `sizes`, or one on the way to it; 0 if none is left or fits the time."""
     rows, left_s = sizes[0] if sizes else 0, job.until - time.perf_counter()
     further = rows in job.task["further"]
     if not rows or (further and not cheap(spent, held, rows, left_s)):
@@ -335,10 +315,8 @@ def next_size(
 
 
 def nearest(spent: List[Tuple[int, float]], rows: int, left_s: float) -> int:
-    """`rows` itself, or a size on the way to it: nothing that was measured far below foretells it.
-
-    A size further away than STEP is taken at once only where even a cube of the rows would fit the
-    time. Returns 0 where no size fits any more.
+    """`rows` itself, or a size on the way to it; 0 if none fits the time. A size further than STEP
+    is taken at once only if even a cube of the rows would fit.
     """
     if not spent:
         return rows
@@ -353,9 +331,8 @@ def nearest(spent: List[Tuple[int, float]], rows: int, left_s: float) -> int:
 
 
 def foreseen(spent: List[Tuple[int, float]], rows: int) -> float:
-    """How long `rows` will take if time goes on as from the last sizes on: in step, or as it bends.
-
-    Of a single size most is start-up, so three times as long.
+    """How long `rows` will take by the last sizes: in proportion, or as the curve bends. After a
+    single size, which is mostly start-up, three times as long.
     """
     if len(spent) < 2:
         return 3 * spent[-1][1]
@@ -376,9 +353,7 @@ def _workers_of(source: data_sources.Source, want: data_sources.Want) -> int:
 
 
 def together(job: Job) -> None:
-    """Open every loader that the user has, all alive at one time, as training, validation and
-    test are; read two batches of each.
-    """
+    """Open all of the user's loaders at once, as training does; read two batches of each."""
     rows = job.task["rows"][-1]
     alive, high = [], process_usage.most([])
     for source in job.sources(rows):
@@ -410,9 +385,7 @@ TASKS = {
 
 
 def _join_group(task: Dict[str, Any]) -> None:
-    """What asks for its rank by torch.distributed must find a group. It is nobody's fault here
-    where there can be none.
-    """
+    """Join a group of one, for data sets that ask for their rank; failing is no fault."""
     import datetime as dt
 
     import torch.distributed

@@ -41,9 +41,7 @@ PYTHONS_OWN = (  # how Python starts processes and prints stacks
 
 
 class Stack(NamedTuple):
-    """The main thread of one process, outermost frame first. `worker` is true for a process
-    below the rank's own.
-    """
+    """The main thread of one process, outermost frame first. `worker`: below the rank's own."""
 
     pid: int
     worker: bool
@@ -51,9 +49,7 @@ class Stack(NamedTuple):
 
 
 class ChildRun(NamedTuple):
-    """How one child ended: done, failed (it reported why), died, stood (we killed it, as it made
-    no progress) or ended (we killed it, as another had failed).
-    """
+    """How one child ended: done, failed, died, stood (no progress) or ended (another failed)."""
 
     rank: int
     how: str
@@ -92,10 +88,8 @@ def become_subreaper() -> None:
 def run(
     task: Dict[str, Any], ranks: int, deadline_s: float, patience_s: float, idle_s: float
 ) -> CellRun:
-    """Run `task` in `ranks` children at the same moment.
-
-    All are ended after `deadline_s`, when no child has reported anything for `patience_s`, and when
-    none has for `idle_s` and none computed either.
+    """Run `task` in `ranks` children at once. All are ended after `deadline_s`, when none reports
+    for `patience_s`, and when none reports or computes for `idle_s`.
     """
     with _emit.scratch_folder("data") as folder:
         return _Watch(task, ranks, folder).until_ended(deadline_s, patience_s, idle_s)
@@ -139,9 +133,7 @@ class _Child(PythonChild):
         return found
 
     def ask_for_stacks(self) -> None:
-        """Ask the child, then everything below it, one after the other: what they print names no
-        process.
-        """
+        """Ask the child, then each process below it in turn: what they print names no process."""
         self.own_output = self.text("out")
         for pid in [self.pid, *descendants(self.pid)][:16]:
             if not process_usage.catches(pid, signal.SIGUSR1):

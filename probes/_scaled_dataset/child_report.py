@@ -1,6 +1,4 @@
-"""The child's reports to its probe: JSON lines. The file is opened for each line, since the user's
-code may close every descriptor.
-"""
+"""The child's reports: JSON lines. Each opens the file, as user code may close descriptors."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def tell(what: str, **fields: Any) -> None:
 
 
 def of_a_fork(what: str) -> None:
-    """Report from a process that the user's code forked and that came back into ours, before it
-    ends.
-    """
+    """Report that the user's code forked and returned into ours, and end that process."""
     _state["pid"] = os.getpid()
     tell(what)
 

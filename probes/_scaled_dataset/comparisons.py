@@ -24,9 +24,7 @@ REPEATED_SHARE = 0.05  # padding at the end of an epoch repeats fewer
 def round_trip(
     run: ChildRun, task: Dict[str, Any], cell: CellRun, dataset: str
 ) -> Iterator[Failure]:
-    """Tell length, keys and values in each process; yield what was lost on the way, and what was
-    empty from the start.
-    """
+    """Send length, keys and values through each process; yield what was lost or empty."""
     for line in run.of("unsteady") + run.of("unchecked"):
         _emit.check("data.compared", "unknown", line["says"])
     for line in run.of("pickled"):
@@ -78,11 +76,8 @@ def _empty(run: ChildRun, by_where: Dict[str, Dict[str, int]]) -> Iterator[Failu
         )
         return
     for where in [name for name in WHERE if by_where.get(name, {}).get("dataset.empty_samples")]:
-        yield Failure(
-            "empty",
-            f"Samples that hold something in the parent come back empty {WHERE[where]}",
-            {"where": where},
-        )
+        sentence = f"Samples with content in the parent are empty {WHERE[where]}"
+        yield Failure("empty", sentence, {"where": where})
         return
 
 
@@ -95,9 +90,7 @@ def _lost(before: Dict[str, int], after: Dict[str, int], where: str) -> str:
         and "dataset.digest" in after
         and before["dataset.digest"] != after["dataset.digest"]
     ):
-        return (
-            f"The values of first, middle or last rows are others {WHERE[where]} than in the parent"
-        )
+        return f"The values of first, middle or last rows differ {WHERE[where]} from the parent"
     return ""
 
 
@@ -127,15 +120,8 @@ def shards(cell: CellRun, task: Dict[str, Any], alone: ChildRun) -> Iterator[Fai
         missing = sum(max(0, count - read_counts[item]) for item, count in expected.items())
         _emit.measure("shards.missing", missing, "rows", **labels)
         for rank, line in shards_read:
-            _emit.measure(
-                "batches",
-                line["batches"],
-                "",
-                rank=rank,
-                rows=sum(expected.values()),
-                how="shards",
-                **labels,
-            )
+            more = {"rank": rank, "rows": sum(expected.values()), "how": "shards"}
+            _emit.measure("batches", line["batches"], "", **more, **labels)
     else:
         missing = 0
     yield from _judged(shards_read, readers, rows, twice, missing, labels, whole=whole)
@@ -165,20 +151,15 @@ def _judged(
         return
     batches = [line["batches"] for _, line in shards_read]
     if twice > max(1, REPEATED_SHARE * rows):
-        _emit.check(
-            "data.shards",
-            "warn",
+        sentence = (
             f"All {len(shards_read)} ranks read the same rows ({twice} of {rows} came more than"
-            " once). That is right only where the trainer splits the data itself.",
-            twice,
+            " once). That is right only where the trainer splits the data itself."
         )
+        _emit.check("data.shards", "warn", sentence, twice)
     elif whole and max(batches) != min(batches):
         counts = ", ".join(f"rank {rank}: {line['batches']}" for rank, line in shards_read)
-        yield Failure(
-            "uneven",
-            f"The ranks have different numbers of batches ({counts})",
-            {**labels, "batches": batches},
-        )
+        sentence = f"The ranks have different numbers of batches ({counts})"
+        yield Failure("uneven", sentence, {**labels, "batches": batches})
     if missing > len(readers) * 8 + REPEATED_SHARE * rows:
         sentence = f"{missing} rows that one process reads alone are read by no rank and no worker"
         _emit.check("data.shards", "warn", f"{sentence}.", missing)

@@ -1,6 +1,4 @@
-"""Is the data the same in every process that reads it: after a round trip through pickle, in
-workers, and over the ranks?
-"""
+"""Is the data the same after pickling, in workers, and over the ranks?"""
 
 from __future__ import annotations
 
@@ -16,14 +14,12 @@ ROWS_OF_A_STREAM = 3
 
 
 def round_trip(job: Any) -> None:
-    """Compare first, middle and last rows in this process, after a round trip through pickle, in
-    a forked and in a spawned worker.
-    """
+    """Compare rows after a round trip through pickle, a forked and a spawned worker."""
     source = job.sources(job.task["rows"][-1])[0]
     if source.kind == "opaque":
         child_report.tell(
             "unchecked",
-            says="It makes its batches itself, so its data set could not be looked at apart.",
+            says="It makes its own batches, so its data set could not be read separately.",
         )
         return
     dataset = source.dataset
@@ -41,7 +37,7 @@ def round_trip(job: Any) -> None:
             "unsteady",
             says=(
                 "Two reads of one row differ, or hold objects that cannot be compared; values are"
-                " not held against each other."
+                " not compared."
             ),
         )
     there = _pickled(dataset, spots, length, steady=steady)
@@ -156,18 +152,12 @@ def _in_worker(
         return
     shapes = [sample_digests.Shape(keys, digest, empty) for _, keys, digest, empty, _ in found]
     lengths = [length for *_, length in found if length >= 0]
-    _tell(
-        where,
-        lengths[0] if lengths else None,
-        shapes,
-        sample_digests.combined(shapes) if steady else None,
-    )
+    value = lengths[0] if lengths else None
+    _tell(where, value, shapes, sample_digests.combined(shapes) if steady else None)
 
 
 def shards(job: Any) -> None:
-    """Tell what this rank and each of its workers reads: digests of rows in their order,
-    batches, and the numbers that its workers draw.
-    """
+    """Report what this rank and its workers read, in digests, and what the workers draw."""
     source, task = job.sources(job.task["rows"][-1])[0], job.task
     if source.kind == "opaque":
         return
@@ -197,9 +187,7 @@ def shards(job: Any) -> None:
 
 
 def draws(job: Any, source: data_sources.Source) -> None:
-    """Let each worker draw from every generator; and read row 0 in each, where two reads of it
-    differ: then the data set draws by itself.
-    """
+    """Draw from every generator in each worker; row 0 shows whether the data set draws itself."""
     import torch.utils.data
 
     workers, dataset = job.task["workers"], source.dataset

@@ -16,9 +16,7 @@ IMPORTS = 4  # a spawned worker imports what its parent has imported, and severa
 
 
 class Failure(NamedTuple):
-    """`kind`: raised, nonsense, died, stood, unpicklable, lost, empty, uneven, overlap or
-    missing. `more` are fields of the event.
-    """
+    """`kind` as in the event: raised, nonsense, died, stood, …; `more` are fields of the event."""
 
     kind: str
     sentence: str
@@ -26,9 +24,7 @@ class Failure(NamedTuple):
 
 
 def of_cell(cell: CellRun, task: Dict[str, Any], dataset: str) -> Optional[Failure]:
-    """The first failure of a cell: a child that says what is wrong, before one that died, before
-    one that stood still.
-    """
+    """The first failure of a cell: a child that reported one, one that died, one that stalled."""
     for kind in ("failed", "died", "stood"):
         for run in cell.runs:
             if run.how == kind:
@@ -106,9 +102,7 @@ def _died(run: ChildRun, cell: CellRun, task: Dict[str, Any], dataset: str) -> F
 
 
 def too_soon(cell: CellRun) -> bool:
-    """Whether a slow start would look the same. A busy child is judged by its CPU time, an idle one
-    by the clock.
-    """
+    """Whether a slow start looks the same: by CPU time if busy, by the clock if idle."""
     phases = [run.phase for run in cell.runs if run.how == "stood"]
     if any(phase in BEFORE for phase in phases):
         return True
@@ -152,9 +146,7 @@ def _stood(run: ChildRun, cell: CellRun, task: Dict[str, Any], dataset: str) -> 
 
 
 def _printed(run: ChildRun) -> str:
-    """The last exception that was printed and ended nothing: a thread of a worker that cannot
-    send its batch only prints why.
-    """
+    """The last printed exception that ended nothing, as of a worker's sending thread."""
     found = RAISED.findall(run.tail)
     return f"; before that it printed {found[-1][:160]}" if found else ""
 
@@ -212,9 +204,7 @@ def _labels(run: ChildRun, task: Dict[str, Any]) -> Dict[str, Any]:
 
 
 def _at(frames: List[Dict[str, Any]], *, anywhere: bool = True) -> str:
-    """` at file.py:12 in f`: the innermost frame of the user's, or where there is none the
-    innermost of all.
-    """
+    """` at file.py:12 in f`: the user's innermost frame, else the innermost of all."""
     own = [
         frame
         for frame in frames

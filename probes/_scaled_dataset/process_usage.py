@@ -1,6 +1,4 @@
-"""The resources of a process and all below it, and their limits. Nothing here raises: what cannot
-be read is left out.
-"""
+"""The resources of a process tree, and their limits. Raises nothing; the unreadable is left out."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ SHM = "/dev/shm"  # noqa: S108 - the place that is measured
 
 
 class Usage(NamedTuple):
-    """All processes of a tree at one moment. `parent` is the root's PSS, `worker` the largest
-    PSS below it, `private` the largest private part below it.
-    """
+    """A process tree at one moment: the root's PSS, and the largest PSS and private part below."""
 
     pss: int
     rss: int
@@ -35,8 +31,8 @@ class Usage(NamedTuple):
 
 def shm_used() -> int:
     with contextlib.suppress(OSError):
-        here = os.statvfs(SHM)
-        return (here.f_blocks - here.f_bfree) * here.f_frsize
+        shm = os.statvfs(SHM)
+        return (shm.f_blocks - shm.f_bfree) * shm.f_frsize
     return 0
 
 
@@ -88,9 +84,7 @@ def catches(pid: int, number: int) -> bool:
 
 
 def limits() -> Dict[str, Tuple[int, str]]:
-    """Return name → (value, unit) of every limit that is set: memory, descriptors, processes,
-    shared memory, processors.
-    """
+    """Return {name: (value, unit)} of every limit: memory, descriptors, processes, processors."""
     found: Dict[str, Tuple[int, str]] = {}
     now = memory_limits()
     for name, value in (("memory_bytes", now.limit), ("memory_free_bytes", now.free)):

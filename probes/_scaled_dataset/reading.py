@@ -14,9 +14,7 @@ LOOK_S = 0.7
 
 
 class Epoch(NamedTuple):
-    """One pass. `first_s` is from the start of the iterator to the first batch, `rest_s` from
-    there to the end. `whole` is false where time ran out.
-    """
+    """One pass: `first_s` to the first batch, `rest_s` from there; `whole`: it was not cut off."""
 
     first_s: float
     rest_s: float
@@ -31,9 +29,7 @@ class Epoch(NamedTuple):
 def epoch(
     batches: Any, want: data_sources.Want, until: float, pid: int, shm_before: int, batch_rows: int
 ) -> Epoch:
-    """Read until the end, `want.rows` rows (of this rank's share), or the time `until`
-    (perf_counter).
-    """
+    """Read to the end, `want.rows` rows of this rank's share, or `until` (perf_counter)."""
     share = -(-want.rows // want.ranks)
     began = time.perf_counter()
     iterator = iter(batches)
@@ -85,10 +81,8 @@ AHEAD = 8  # times the workers
 
 
 def numbers(read: Epoch, workers: int) -> Dict[str, Any]:
-    """The measures of one epoch: name → (value, unit). One that was cut gives no time of a whole.
-
-    Nor does one of few batches: workers read ahead (two batches each, by default) while the first
-    is waited for, so a short pass seems to take no time.
+    """The measures of one epoch: name → (value, unit); no times of a whole for a cut or short pass.
+    Workers read ahead (two batches each) during the first wait, so a short pass seems free.
     """
     found: Dict[str, Any] = {"first_batch_s": (read.first_s, "s"), "batches": (read.batches, "")}
     took_s = read.rest_s if workers else read.first_s + read.rest_s

@@ -10,15 +10,11 @@ DEPTH = 12
 
 
 class NotComparableError(Exception):
-    """Nothing can be run of whether two such samples are equal: they hold an object that shows
-    no values.
-    """
+    """Two such samples cannot be compared: they hold an object without visible values."""
 
 
 class Shape(NamedTuple):
-    """`keys` counts the keys of a dict, the parts of a tuple or list, 1 of anything else.
-    `digest` is None where samples cannot be compared.
-    """
+    """`keys` counts a dict's keys or a sequence's parts, else 1; `digest` None: not comparable."""
 
     keys: int
     digest: Optional[int]
@@ -42,9 +38,7 @@ def digest(samples: Iterable[Any]) -> Optional[int]:
 
 
 def combined(shapes: Iterable[Shape]) -> Optional[int]:
-    """One number for several samples in their order; None where one of them cannot be compared,
-    or there is none.
-    """
+    """One digest of several samples in order; None if one cannot be compared or there is none."""
     found = [item.digest for item in shapes]
     known = [item for item in found if item is not None]
     return (
@@ -85,10 +79,10 @@ def rows_in(batch: Any, default: int) -> int:
     return default
 
 
-def _crc(value: Any, so_far: int, depth: int) -> int:
+def _crc(value: Any, crc: int, depth: int) -> int:
     if depth > DEPTH:
         raise NotComparableError
-    return zlib.crc32(_form(value, depth), zlib.crc32(type(value).__name__.encode(), so_far))
+    return zlib.crc32(_form(value, depth), zlib.crc32(type(value).__name__.encode(), crc))
 
 
 def _form(value: Any, depth: int) -> bytes:
@@ -112,9 +106,8 @@ def _form(value: Any, depth: int) -> bytes:
 
 
 def _form_of_object(value: Any, depth: int) -> bytes:
-    if hasattr(value, "detach") and hasattr(
-        value, "cpu"
-    ):  # a tensor; bfloat16 is unknown to numpy, its bytes are not
+    # a tensor; bfloat16 is unknown to numpy, its bytes are not
+    if hasattr(value, "detach") and hasattr(value, "cpu"):
         import torch
 
         flat = value.detach().cpu().contiguous()
@@ -153,9 +146,7 @@ def _joined(values: Iterable[Any], depth: int) -> bytes:
 
 
 class Digests:
-    """A collate function that gives, for each sample, who read it and what it was: (worker's id,
-    or -1 without workers, digest, keys, empty, length of the dataset there).
-    """
+    """A collate function that gives (worker or -1, digest, keys, empty, length) for each sample."""
 
     def __call__(self, samples: Any) -> List[Any]:
         import torch.utils.data
@@ -170,9 +161,7 @@ class Digests:
 
 
 class Draws:
-    """A collate function that draws one number from each generator that workers are given: who
-    drew, then Python's, torch's and numpy's.
-    """
+    """A collate function that draws from Python's, torch's and numpy's generators in a worker."""
 
     def __call__(self, samples: Any) -> List[Any]:
         import random

@@ -1,10 +1,9 @@
-"""Decides which cells are tried, in which order, within the time; turns the children's reports into
-measures, failures and an answer.
-"""
+"""Decides which cells to try within the time; makes measures, failures and an answer of reports."""
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from typing import Any, Dict, List, NamedTuple, NoReturn, Optional, Tuple
 
@@ -20,15 +19,14 @@ ROWS = (2, 100, 1000)
 # largest size
 FURTHER = (10_000, 100_000, 1_000_000)
 WORKERS = (0, 2)
+WITHOUT_LADDER_S = 170.0
 SHARD_ROWS = 2000
 MODEST_ROWS = 1000  # enough to see whether workers that are started in another way read at all
 
 
 class DatasetRequest(NamedTuple):
-    """What the user asked for. `rows` are sizes, lowest first; `batch` None is the data's own;
-    `ranks` those that are planned on this node.
-
-    `further` are sizes that are read as well where the smaller ones were cheap.
+    """The request. `rows` are sizes, lowest first; `batch` None is the data's own; `ranks` are
+    planned on this node; `further` sizes are read if the smaller ones were cheap.
     """
 
     dataset: str
@@ -39,6 +37,48 @@ class DatasetRequest(NamedTuple):
     ranks: int
     deadline_s: float
     further: Tuple[int, ...] = ()
+
+
+def read_request(
+    dataset: str, rows: Optional[List[int]], workers: Optional[List[int]]
+) -> DatasetRequest:
+    """Put together the course; flags come first. Answers `cannot` where a number is none."""
+    sizes = tuple(sorted(set(rows or _listed("TRAINPROBE_ROWS"))))
+    most = _emit.number_from_environment("TRAINPROBE_PLANNED_ROWS", 0) or FURTHER[-1]
+    planned = _emit.number_from_environment("TRAINPROBE_PLANNED_WORKERS", 0)
+    counts = workers or _listed("TRAINPROBE_WORKERS") or [0, planned or WORKERS[-1]]
+    batch = _emit.number_from_environment("TRAINPROBE_BATCH_SIZE", 0)
+    return DatasetRequest(
+        dataset,
+        os.environ.get("TRAINPROBE_COLLATE", ""),
+        grown(sizes or ROWS),
+        tuple(sorted(set(counts))),
+        batch or None,
+        _emit.number_from_environment("TRAINPROBE_NPROC", 1, 1),
+        _emit.seconds_from_environment("TRAINPROBE_DEADLINE_S", WITHOUT_LADDER_S),
+        () if sizes else tuple(size for size in FURTHER if size <= most),
+    )
+
+
+def grown(sizes: Tuple[int, ...]) -> Tuple[int, ...]:
+    """From one number, the largest, make sizes in steps of three, so that growth shows."""
+    if len(sizes) > 1:
+        return sizes
+    most = sizes[0]
+    return tuple(
+        sorted({min(2, most), *(most // part for part in (27, 9, 3) if most // part >= 2), most})
+    )
+
+
+def _listed(name: str) -> List[int]:
+    text = os.environ.get(name, "").strip()
+    try:
+        found = [int(item) for item in text.split(",") if item.strip()]
+    except ValueError:
+        _emit.result("cannot", f"{name}={text!r} is not a list of numbers.")
+    if any(item < 0 for item in found):
+        _emit.result("cannot", f"{name}={text!r} has a number below zero.")
+    return found
 
 
 class DatasetTrial:
@@ -62,9 +102,7 @@ class DatasetTrial:
         )
 
     def run(self) -> NoReturn:
-        """Smallest and plainest first; then workers, ranks and start methods, each with its share
-        of the remaining time.
-        """
+        """Run the smallest cell first; then workers, ranks and start methods, sharing the time."""
         for name, (value, unit) in process_usage.limits().items():
             _emit.measure(f"limit.{name}", value, unit)
         cells.become_subreaper()
@@ -86,9 +124,7 @@ class DatasetTrial:
 
     @property
     def method(self) -> str:
-        """How the user's workers are started: as their loader says, else Python's default here
-        (forkserver from 3.14 on).
-        """
+        """How workers start: as their loader says, else Python's default (forkserver from 3.14)."""
         return str(self.sources[0]["method"] or multiprocessing.get_start_method())
 
     def _with_workers(self) -> None:
@@ -100,7 +136,7 @@ class DatasetTrial:
             _emit.check(
                 "data.opaque",
                 "unknown",
-                "The data makes its batches with workers of its own; other numbers of workers and"
+                "The data makes its batches with its own workers; other numbers of workers and"
                 " start methods could not be tried.",
             )
             counts = []
@@ -214,9 +250,7 @@ class DatasetTrial:
         *,
         steps: bool = False,
     ) -> int:
-        """Read growing sizes, with `steps` also those between that a law needs; return the
-        largest that worked, 0 where none did.
-        """
+        """Read growing sizes, with `steps` more of them; return the largest that worked, or 0."""
         ran = self.cell("read", workers, method, ranks, rows, epochs, steps=steps)
         if ran is None:
             return 0
@@ -236,7 +270,7 @@ class DatasetTrial:
             _emit.check(
                 "data.forks",
                 "warn",
-                f"{self.request.dataset} forks, and its child comes back: whatever calls it goes on"
+                f"{self.request.dataset} forks, and its child returns: whatever calls it continues"
                 " twice.",
             )
         for line in first.of("skipped"):
@@ -302,13 +336,8 @@ class DatasetTrial:
             and (built[0]["takes_rows"] or rows == task["rows"][0])
         ):
             of = [line for line in built if line["rows"] == rows or not line["takes_rows"]]
-            _emit.measure(
-                "build_s",
-                round(max(line["build_s"] for line in of), 5),
-                "s",
-                rows=of[0]["rows"],
-                ranks=task["ranks"],
-            )
+            value = round(max(line["build_s"] for line in of), 5)
+            _emit.measure("build_s", value, "s", rows=of[0]["rows"], ranks=task["ranks"])
         if len(reads) < task["ranks"]:
             return 0
         found: Dict[str, Tuple[float, str]] = {}
@@ -339,9 +368,8 @@ class DatasetTrial:
         ]
         until = max(line["at"] for _, line in reads)
         during = [look for at, look in cell.samples if min(begun, default=until) <= at <= until]
-        left_open = max(
-            line["left_open"] for _, line in reads
-        )  # by the sizes before: what leaks with each row read is this size's own only once
+        # by the sizes before: what leaks with each row read is this size's own only once
+        left_open = max(line["left_open"] for _, line in reads)
         top = process_usage.most(
             [
                 top,
@@ -380,20 +408,10 @@ class DatasetTrial:
         for epoch in sorted({line["epoch"] for line in lines}):
             of = [line for line in lines if line["epoch"] == epoch]
             if labels["workers"]:
-                _emit.measure(
-                    "loader.worker_growth",
-                    max(line["workers"] for line in of),
-                    "bytes",
-                    epoch=epoch,
-                    **labels,
-                )
-            _emit.measure(
-                "loader.parent_growth",
-                max(line["parent"] for line in of),
-                "bytes",
-                epoch=epoch,
-                **labels,
-            )
+                value = max(line["workers"] for line in of)
+                _emit.measure("loader.worker_growth", value, "bytes", epoch=epoch, **labels)
+            value = max(line["parent"] for line in of)
+            _emit.measure("loader.parent_growth", value, "bytes", epoch=epoch, **labels)
 
     def _check(self) -> None:
         ran = self.cell("checks", 0, "none", 1, self.rows[-1:])
@@ -406,17 +424,15 @@ class DatasetTrial:
                     (item["method"] or self.method) == "fork" for item in self.sources
                 ):
                     sentence = (
-                        f"{failure.sentence}. Forked workers need no pickle, and no other was asked"
-                        " for."
+                        f"{failure.sentence}. Forked workers need no pickle, and no others were"
+                        " requested."
                     )
                     _emit.check("data.pickle", "warn", sentence, failure.more.get("type", ""))
                 else:
                     self.fail(failure, too_soon=failures.too_soon(ran[1]))
 
     def _shards(self, workers: int, method: str) -> None:
-        """A stream, or a loader of the user's, may give several readers the same rows; a plain
-        data set is split by torch.
-        """
+        """Whether several readers may get the same rows: a stream's or a loader's do."""
         if (
             self.sources[0]["kind"] in ("map", "opaque")
             or not self.steady
@@ -476,7 +492,7 @@ class DatasetTrial:
             )
         if not self.costs:
             _emit.result(
-                "cannot", self.unknown or "There was not time enough to read a single row."
+                "cannot", self.unknown or "There was not enough time to read a single row."
             )
         if (
             max(self.request.workers)

@@ -1,6 +1,4 @@
-"""How many workers this host can take, for all ranks and all loaders that are open at the same
-time.
-"""
+"""How many workers this host can take, for all ranks and loaders open at the same time."""
 
 from __future__ import annotations
 
@@ -19,9 +17,7 @@ def tell(
     loaders: int,
     failed: List[Dict[str, Any]],
 ) -> Optional[int]:
-    """Tell `workers.safe`, per rank and loader, from what one worker was measured to take; None
-    where no cell with workers was measured.
-    """
+    """Report `workers.safe` per rank and loader; None without a measured cell with workers."""
     with_workers = [key for key in costs if key[0]]
     broken = sorted({(item["workers"], item["method"]) for item in failed if item.get("workers")})
     if not with_workers:
@@ -65,9 +61,7 @@ def tell(
 def _bounds(
     costs: Costs, key: Tuple[int, str, int], limits: Dict[str, int], ranks: int, loaders: int
 ) -> Dict[str, int]:
-    """How many workers per rank and loader each limit bears, with HEADROOM; a worker's cost is
-    the difference to no workers, or to its largest.
-    """
+    """The workers per rank and loader that each limit bears, with HEADROOM."""
     workers = key[0]
     cost, none = costs[key], costs.get((0, "none", 1))
     base = none or cost

@@ -12,18 +12,28 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, NamedTuple, NoReturn, Sequence, Tuple
+from typing import (
+    Any,
+    Callable,
+    Dict,
+    Iterable,
+    List,
+    Mapping,
+    NamedTuple,
+    NoReturn,
+    Sequence,
+    Tuple,
+)
 
 import _emit
 
 BUDGETS = ("quick", "standard", "deep")
 STEP = ("step",)
-ADMIN = (
-    "step",
-    "prolog",
-    "epilog",
-    "healthcheck",
-)  # about the node alone; touches nothing of a job
+# about the node alone; touches nothing of a job
+ADMIN = ("step", "prolog", "epilog", "healthcheck")
+
+
+Row = Tuple[str, str, Any, str, str]  # check, status, value, sentence, fix
 
 
 class Launch(NamedTuple):
@@ -70,6 +80,19 @@ class Check(NamedTuple):
     budget: str = "quick"
 
 
+def report(groups: Mapping[str, Iterable[Row]]) -> List[Row]:
+    """Report the rows of each group, looked for under a phase of its name; return all of them."""
+    reported: List[Row] = []
+    for name, rows in groups.items():
+        with _emit.phase(name):
+            for row in rows:
+                check, status, value, sentence, fix = row
+                fix = "" if status == "ok" else fix
+                _emit.check(check, status, sentence, value, fix=fix)
+                reported.append(row)
+    return reported
+
+
 def planned_nodes() -> Tuple[str, ...]:
     """The node names in TRAINPROBE_NODES."""
     return tuple(name for name in os.environ.get("TRAINPROBE_NODES", "").split(",") if name)
@@ -89,9 +112,7 @@ def thresholds() -> Dict[str, float]:
 
 
 def run(checks: Sequence[Check], description: str, all_good: str) -> NoReturn:
-    """Run the checks of this slot and budget, then answer: `no` names the failed checks, `yes`
-    prints `all_good`.
-    """
+    """Run the checks of this slot and budget; `no` names the failed ones, `yes` says `all_good`."""
     parser = _emit.Parser(description=description)
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--root", default="/")
@@ -110,11 +131,10 @@ def run(checks: Sequence[Check], description: str, all_good: str) -> NoReturn:
         else:
             _run_one(item, launch, results)
     failed = [name for name, state in results.states.items() if state == "fail"]
-    _emit.result(
-        "no" if failed else "yes",
-        f"Failed: {', '.join(failed)}." if failed else all_good,
-        at_once=True,  # a forked child may still hang in the kernel
-    )
+    # at once: a forked child may still hang in the kernel
+    if failed:
+        _emit.result("no", f"Failed: {', '.join(failed)}.", at_once=True)
+    _emit.result("yes", all_good, at_once=True)
 
 
 def _launch(root: str) -> Launch:

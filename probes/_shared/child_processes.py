@@ -29,9 +29,8 @@ PR_SET_PDEATHSIG = 1  # linux/prctl.h
 GRACE_S = 0.3
 REPLY_CAP = 2**22
 DUMP_LINE = re.compile(r'^  File "([^"]*)", line (\d+)(?: in (\S+))?', re.MULTILINE)
-_prctl = ctypes.CDLL(
-    None
-).prctl  # looked up now: a forked child can no longer take the lock of dlopen
+# looked up now: a forked child can no longer take the lock of dlopen
+_prctl = ctypes.CDLL(None).prctl
 
 
 class Ending(NamedTuple):
@@ -83,9 +82,7 @@ class PythonChild:
         return self.answered() or os.path.exists(self.path("ready"))
 
     def end(self, abort_s: float = 2.0) -> None:
-        """End the child if it still runs: SIGABRT, on which faulthandler writes all stacks, then
-        SIGKILL. A child that has answered gets five seconds to end by itself.
-        """
+        """End a running child by SIGABRT (faulthandler writes stacks), then SIGKILL."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(5.0 if os.path.exists(self.path("json")) else 0.0)
         for number, wait_s in ((signal.SIGABRT, abort_s), (signal.SIGKILL, 3.0)):
@@ -150,9 +147,7 @@ def kill_group(pid: int) -> None:
 
 def frames_of_dump(dump: str, *, crashed: bool = False) -> List[Dict[str, Any]]:
     """The main thread's frames in faulthandler's dump, outermost first, without ours; of a crash
-    the frames of the thread that crashed.
-
-    faulthandler prints the main thread last, and the innermost frame of a thread first.
+    those of the crashed thread. faulthandler prints the main thread last, innermost frame first.
     """
     parts = re.split(r"^(Current thread|Thread) 0x[^\n]*$", dump, flags=re.MULTILINE)
     blocks = [*zip(parts[1::2], parts[2::2])] or [("", dump)]
@@ -176,9 +171,7 @@ def source_line(path: str, number: int) -> str:
 
 
 def fork(work: Callable[[], object], output: str = "") -> int:
-    """Fork a child that calls `work` and ends; return its pid. Its output goes to the file
-    `output`, if one is named. It dies with this process.
-    """
+    """Fork a child that calls `work` and ends; return its pid. It dies with this process."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):  # a stream that the user's code has closed
             stream.flush()
@@ -211,9 +204,8 @@ def wait_status(pid: int, until: float) -> Optional[int]:
 
 
 class Answer(NamedTuple):
-    """The answer to a question. `how` is answered, raised, timed_out, stuck (it cannot be killed)
-    or died; `reply` is what the child returned, or the text of its error. `where` is the kernel
-    function in which it blocked, "" where the kernel does not say.
+    """The answer to a question. `how` is answered, raised, timed_out, stuck (unkillable) or died;
+    `reply` is the result or the error's text; `where` the blocking kernel function, if known.
     """
 
     how: str

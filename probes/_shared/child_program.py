@@ -1,6 +1,5 @@
-"""What runs inside a child process of a probe that reports through files FOLDER/KEY.*.
-
-It imports little: import_memory measures what a process holds before and after an import.
+"""What runs inside a child that reports through files FOLDER/KEY.*. It imports little:
+import_memory measures the process before and after an import.
 """
 
 from __future__ import annotations
@@ -10,16 +9,14 @@ import faulthandler
 import json
 import os
 import time
-from typing import Any, Dict, List
+from typing import Any, Dict, Iterable, List
 
 PROBES = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
 PARENT = os.getppid()
 
 
 def prepare(folder: str, key: str) -> None:
-    """Volunteer for the OOM killer, so that it spares the probe, and write all stacks to
-    FOLDER/KEY.stack on SIGABRT and on a crash.
-    """
+    """Volunteer for the OOM killer; write all stacks to FOLDER/KEY.stack on SIGABRT or a crash."""
     with contextlib.suppress(OSError):
         write("/proc/self/oom_score_adj", "500")
     stacks = open(f"{folder}/{key}.stack", "w", encoding="utf-8")  # noqa: SIM115 - stays open
@@ -59,16 +56,21 @@ def error_fields(error: BaseException, most: int = 60) -> Dict[str, Any]:
     entries = [
         item for item in traceback.extract_tb(error.__traceback__) if not is_ours(item.filename)
     ]
-    frames: List[Dict[str, Any]] = [
-        {
-            "file": item.filename,
-            "line": item.lineno,
-            "function": item.name,
-            "text": (item.line or "")[:200],
-        }
-        for item in entries[-most:]
-    ]
+    frames = frames_of(entries[-most:])
     return {"type": type(error).__name__, "message": message_of(error)[:4000], "frames": frames}
+
+
+def frames_of(entries: Iterable[Any]) -> List[Dict[str, Any]]:
+    """Frames of `traceback.extract_tb` as rows of JSON."""
+    return [
+        {"file": it.filename, "line": it.lineno, "function": it.name, "text": (it.line or "")[:200]}
+        for it in entries
+    ]
+
+
+def summary_of(error: BaseException, most: int = 200) -> str:
+    """`ValueError: the message`, its message cut to `most` characters."""
+    return f"{type(error).__name__}: {message_of(error).strip()[:most]}"
 
 
 def message_of(error: BaseException) -> str:
@@ -76,4 +78,4 @@ def message_of(error: BaseException) -> str:
     try:
         return str(error)
     except Exception as other:  # whatever the user's __str__ raises
-        return f"(its message cannot be had: {type(other).__name__})"
+        return f"(its message cannot be read: {type(other).__name__})"

@@ -1,6 +1,4 @@
-"""Recognises what a user's factory returns: datasets, iterables, loaders, data modules, or several
-of them; and makes loaders of it.
-"""
+"""Recognises datasets, iterables, loaders and data modules of a factory; makes loaders."""
 
 from __future__ import annotations
 
@@ -52,9 +50,7 @@ class Source(NamedTuple):
 
 
 class Want(NamedTuple):
-    """How a loader is to be made. `method` is none, fork, spawn or forkserver; `batch` None
-    keeps the user's own, or takes BATCH.
-    """
+    """How to make a loader: `method` none, fork, spawn, forkserver; `batch` None is the user's."""
 
     rows: int
     workers: int
@@ -66,9 +62,7 @@ class Want(NamedTuple):
 
 
 def call(found: Any, rows: int) -> Any:
-    """Return what a factory gives; `rows` is passed where its signature has that name. What is
-    data already is returned as it is.
-    """
+    """What a factory gives, `rows` passed if its signature has it; data is returned as it is."""
     if not isinstance(found, type) and (is_data(found) or not callable(found)):
         return found
     return found(rows=rows) if takes_rows(found) else found()
@@ -129,9 +123,10 @@ def kind_of(produced: Any) -> str:
         raise NonsenseError(f"The factory gave the class {produced.__name__}, not an object of it.")
     if isinstance(produced, torch.utils.data.DataLoader):
         return "loader"
+    # webdataset.WebLoader
     if isinstance(
         next(iter(getattr(produced, "pipeline", None) or [None])), torch.utils.data.DataLoader
-    ):  # webdataset.WebLoader
+    ):
         return "opaque"
     if _is_stream(produced):
         return "stream"
@@ -143,8 +138,8 @@ def kind_of(produced: Any) -> str:
         or inspect.isasyncgen(produced)
     ):
         raise NonsenseError(
-            f"The factory gave {what}, which can be read once only and goes to no worker; an"
-            " IterableDataset can be read again."
+            f"The factory gave {what}, which can be read only once and not by workers; use an"
+            " IterableDataset."
         )
     if hasattr(produced, "__getitem__") and hasattr(produced, "__len__"):
         return "map"
@@ -158,9 +153,7 @@ def kind_of(produced: Any) -> str:
 
 
 def length_of(source: Source) -> Optional[int]:
-    """How many rows it says that it has; None where it says nothing. Raises NonsenseError for
-    what is no number of rows, and what len() raises.
-    """
+    """The number of rows, None where unknown. Raises NonsenseError, and what len() raises."""
     dataset = source.dataset
     if source.kind == "opaque" or not hasattr(dataset, "__len__"):
         return None
@@ -185,9 +178,7 @@ def as_list(samples: Any) -> Any:
 
 
 def loader(source: Source, want: Want) -> Any:
-    """Return an iterable of batches over at most `want.rows` rows where rows have numbers; a
-    stream is stopped by its reader.
-    """
+    """An iterable of batches over at most `want.rows` rows; the reader stops a stream."""
     import torch.utils.data
 
     if source.kind == "opaque":

@@ -46,12 +46,10 @@ def exists(root: str, path: str) -> bool:
 
 
 def chosen(root: str, path: str) -> str:
-    """The word in brackets of a file such as `always [madvise] never`; the first word where
-    there are none.
-    """
+    """The bracketed word of a file such as `always [madvise] never`, else the first."""
     choices = read(root, path).split()
     return next(
-        (word.strip("[]") for word in choices if word.startswith("[")),
+        (choice.strip("[]") for choice in choices if choice.startswith("[")),
         choices[0] if choices else "",
     )
 
@@ -67,9 +65,7 @@ def nvidia_gpus(root: str) -> List[str]:
 
 
 def kernel_log(root: str) -> Optional[List[Tuple[float, str]]]:
-    """(seconds since boot, line); records are `prio,seq,µs since boot,flags;text`. None where it
-    may not be read. Below another root it is a plain file.
-    """
+    """(seconds since boot, line) of /dev/kmsg or, below another root, of a file; None if denied."""
     text = b""
     try:
         file = os.open(below(root, "/dev/kmsg"), os.O_RDONLY | os.O_NONBLOCK)

@@ -15,10 +15,9 @@ from _shared.proc import read_text
 
 
 class MemoryLimits(NamedTuple):
-    """Bytes. `limit` is the least limit up the tree, else the host's memory; `free` what may still
-    be had below it; `host_free` what the host has.
-
-    `kills` counts the OOM kills of the cgroup; `whole_group` is true where one kill ends all of it.
+    """Bytes. `limit` is the least limit up the tree or the host's memory, `free` what is left below
+    it, `host_free` the host's; `kills` counts the cgroup's OOM kills; `whole_group`: one kill ends
+    all.
     """
 
     limit: int
@@ -35,9 +34,7 @@ def number(folder: str, name: str) -> Optional[int]:
 
 
 def cgroup_folders(controller: str) -> Iterator[str]:
-    """Yield this process's cgroup folder and all above it, v1 and v2. A container hides the upper
-    part: its own folder is the mount.
-    """
+    """This process's cgroup folder and all above it, v1 and v2; a container hides the upper."""
     for line in read_text("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if not controllers or controller in controllers.split(","):
@@ -72,9 +69,8 @@ def memory_limits() -> MemoryLimits:
                     re.MULTILINE,
                 )
             )
-            given_back = int(
-                files.get("total_inactive_file") or files.get("inactive_file") or 0
-            )  # v1 tells both, and the first is the whole tree's
+            # v1 tells both, and the first is the whole tree's
+            given_back = int(files.get("total_inactive_file") or files.get("inactive_file") or 0)
             free = min(free, max(0, allowed - max(0, used - given_back)))
         for text in re.findall(
             r"^oom_kill (\d+)",

@@ -40,10 +40,8 @@ def split(text: str) -> Tuple[str, str]:
 
 
 def load_named_object(text: str) -> Any:
-    """Import what `text` names and return the object, uncalled.
-
-    Raises NamedObjectError, also for SystemExit and other BaseExceptions of the user's module
-    except KeyboardInterrupt.
+    """Import what `text` names; return the object, uncalled. Raises NamedObjectError, also for a
+    BaseException of the module other than KeyboardInterrupt.
     """
     where, name = split(text)
     is_file = where.endswith(".py") or os.sep in where
@@ -70,9 +68,7 @@ def load_named_object(text: str) -> Any:
 
 
 def prepend_to_path(first: List[str]) -> None:
-    """Put `first`, the folder of the user's script and the current one at the head of
-    `sys.path`, in this order.
-    """
+    """Put `first`, the folder of the user's script and the current one first on `sys.path`."""
     script = os.environ.get("TRAINPROBE_SCRIPT", "")
     folders = [*first, *([os.path.dirname(os.path.abspath(script))] if script else []), os.getcwd()]
     sys.path[:] = list(dict.fromkeys([*folders, *sys.path]))

@@ -1,6 +1,4 @@
-"""Which mount a path lies on, and whether it answers. Each path is tried in a child of its own,
-since a dead server blocks in the kernel.
-"""
+"""Which mount a path lies on, and whether it answers. A child tries each: a dead server blocks."""
 
 from __future__ import annotations
 
@@ -28,9 +26,7 @@ MOST = 24
 
 
 class Mount(NamedTuple):
-    """One row of mountinfo(5). `options` are those of the mount, `whole` those of the file
-    system.
-    """
+    """One row of mountinfo(5). `options` are the mount's, `whole` the file system's."""
 
     point: str
     kind: str
@@ -43,9 +39,7 @@ class Mount(NamedTuple):
         return bool(NETWORK.fullmatch(self.kind)) and not LOCAL_FUSE.fullmatch(self.kind)
 
     def shown(self) -> str:
-        """The same text on every node that has the same: a local disk's device is left out, a
-        server stands there.
-        """
+        """The same text on every node with the same mount: without a local disk's device."""
         return (
             f"{self.kind} {self.source} at {self.point}"
             if self.network
@@ -93,10 +87,8 @@ def on(mounts: List[Mount], path: str) -> Optional[Mount]:
 
 
 def asked_paths(launch: checks.Launch, mounts: List[Mount]) -> Tuple[List[str], List[str]]:
-    """(what the job needs, what else could block it).
-
-    A mount that hangs and that nobody here needs is asked by an administrator's health check only:
-    each look at it may leave a process behind.
+    """(what the job needs, what else could block it). Only a health check asks unneeded mounts:
+    each look at a hanging one may leave a process behind.
     """
     needed = list(launch.paths[:MOST])
     others = (
@@ -142,9 +134,7 @@ def look(launch: checks.Launch, deadline_s: float) -> Dict[str, Path]:
 
 
 def ask(path: str, tries: bool) -> Dict[str, Any]:
-    """In the child: everything that may block. `tries` also writes a small file and takes it
-    away.
-    """
+    """In the child: all that may block. `tries` also writes and removes a small file."""
     reply: Dict[str, Any] = {"real": os.path.realpath(path)}
     try:
         os.stat(path)

@@ -78,9 +78,7 @@ class Paths:
         )
 
     def present(self, launch: checks.Launch, results: checks.Results) -> None:
-        """The named paths exist, on the mount that fstab plans, and can be written where their
-        permissions say so.
-        """
+        """The named paths exist on the mount of fstab and can be written as permissions say."""
         looked, planned = self.of(launch, results), mounts.planned(launch.root)
         points = {mount.point for mount in mounts.table(launch.root)}
         bad: List[str] = []
@@ -182,19 +180,12 @@ class Paths:
             "export TMPDIR=/tmp TRITON_CACHE_DIR=/tmp/triton-$SLURM_JOB_ID"
             " TORCHINDUCTOR_CACHE_DIR=/tmp/inductor-$SLURM_JOB_ID"
         )
-        results.add(
-            "fs.cache",
-            "warn" if slow else "ok",
-            f"Caches on the network: {', '.join(slow) or 'none'}.",
-            slow,
-            fix=fix,
-        )
+        sentence = f"Caches on the network: {', '.join(slow) or 'none'}."
+        results.add("fs.cache", "warn" if slow else "ok", sentence, slow, fix=fix)
 
 
 def _meant(item: mounts.Path) -> bool:
-    """A mount that was made read-only is meant so; a file system that went read-only under a
-    writable mount is not.
-    """
+    """Whether the mount itself is read-only, not just the file system under a writable one."""
     return (
         item.stat.get("writable") == "EROFS"
         and item.mount is not None
@@ -239,20 +230,13 @@ def quota(launch: checks.Launch, results: checks.Results) -> None:
     if all(answer.how != "answered" for answer in answers):
         results.add("fs.quota", "unknown", f"The quota tools did not answer: {answers[0].reply}.")
         return
-    results.add(
-        "fs.quota",
-        "warn" if near else "ok",
-        f"Quotas: {'; '.join(near) or f'{len(used)}, all with room'}.",
-        near,
-        fix="free space, or ask for a larger quota",
-        threshold=most,
-    )
+    sentence = f"Quotas: {'; '.join(near) or f'{len(used)}, all with room'}."
+    fix = "free space, or ask for a larger quota"
+    results.add("fs.quota", "warn" if near else "ok", sentence, near, fix=fix, threshold=most)
 
 
 def quota_rows(text: str) -> List[Tuple[str, float]]:
-    """(file system, the larger of its shares of blocks and files). Columns: used, quota, limit,
-    grace, and the same for files; 0 is no limit.
-    """
+    """(file system, the larger of its used shares of blocks and files); 0 means no limit."""
     rows = []
     for line in text.splitlines():
         found = re.match(

@@ -20,12 +20,9 @@ def small_files(_launch: checks.Launch, results: checks.Results) -> None:
     least = results.threshold("fs.smallfile", 100.0)
     answer = child_processes.ask(lambda: _read_small(folder), 10.0)
     if answer.how != "answered":
-        results.add(
-            "fs.smallfile",
-            "unknown" if answer.how != "timed_out" else "fail",
-            f"Small files of {folder} could not be read: {answer.reply}.",
-            fix="look at the mount of the environment",
-        )
+        state = "unknown" if answer.how != "timed_out" else "fail"
+        sentence = f"Small files of {folder} could not be read: {answer.reply}."
+        results.add("fs.smallfile", state, sentence, fix="look at the mount of the environment")
         return
     files, took_s = answer.reply
     if files < 20:
@@ -36,14 +33,9 @@ def small_files(_launch: checks.Launch, results: checks.Results) -> None:
         f"Small files of {folder}: {rate:,.0f} a second ({files} files, what the page cache holds"
         " included)."
     )
-    results.add(
-        "fs.smallfile",
-        "fail" if rate < least else "ok",
-        sentence,
-        round(rate),
-        fix="put the environment on a local disk, or into a squashfs or container image",
-        threshold=least,
-    )
+    state = "fail" if rate < least else "ok"
+    fix = "put the environment on a local disk, or into a squashfs or container image"
+    results.add("fs.smallfile", state, sentence, round(rate), fix=fix, threshold=least)
 
 
 def _read_small(folder: str) -> List[float]:
@@ -108,9 +100,8 @@ def _large(folder: str) -> Dict[str, float]:
         wrote_s = time.monotonic() - began
         began, back = time.monotonic(), 0
         with open(path, "rb", buffering=0) as file:
-            os.posix_fadvise(
-                file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED
-            )  # from the disk and not from memory, where the file system obeys
+            # from the disk and not from memory, where the file system obeys
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
             while time.monotonic() - began < LARGE_S:
                 piece = len(file.read(MIB))
                 back += piece

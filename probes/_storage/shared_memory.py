@@ -12,10 +12,8 @@ from _shared import checks, child_processes, kernel_files
 
 SHM = "/dev/shm"  # noqa: S108 - the place that is measured
 MIB = 2**20
-NCCL_BYTES, CPU_BYTES = (
-    33 * MIB,
-    4 * MIB,
-)  # for each rank: a segment of NCCL's is up to 33 MB; a batch of a worker
+# for each rank: a segment of NCCL's is up to 33 MB; a batch of a worker
+NCCL_BYTES, CPU_BYTES = 33 * MIB, 4 * MIB
 LEFT = re.compile(
     r"nccl-\w+|torch_(\d+)_\w+|sem\.\w+|pymp-\w+|psm\w*[._-]\w+|vader_segment\.\S+"
     r"|__KMP_REGISTERED_LIB_(\d+)\w*"
@@ -62,9 +60,7 @@ def _taken(size: int) -> None:
 
 
 def stale(_launch: checks.Launch, results: checks.Results) -> None:
-    """Files that no living process has open or mapped, by their name of libraries that leave
-    some behind.
-    """
+    """Files left behind by libraries, which no living process has open or mapped."""
     now, files = time.time(), []
     for name in sorted(os.listdir(SHM))[:MOST_FILES] if os.path.isdir(SHM) else []:
         found = LEFT.fullmatch(name)
@@ -88,9 +84,8 @@ def stale(_launch: checks.Launch, results: checks.Results) -> None:
     disk = os.statvfs(SHM) if os.path.isdir(SHM) else None
     total = disk.f_blocks * disk.f_frsize if disk else 0
     size, most = sum(size for _, size in left), results.threshold("shm.stale", 0.1)
-    names = " ".join(
-        shlex.quote(os.path.join(SHM, name)) for name, _ in left[:20]
-    )  # others chose the names, and the line is there to be copied
+    # others chose the names, and the line is there to be copied
+    names = " ".join(shlex.quote(os.path.join(SHM, name)) for name, _ in left[:20])
     sentence = (
         f"{len(left)} files of dead processes hold {size / MIB:.0f} MiB of {SHM}"
         if left

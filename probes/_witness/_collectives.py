@@ -99,13 +99,11 @@ def _caller() -> FrameType:
     return sys._getframe(2)
 
 
-def _as_part_of(theirs: CodeType, ours: CodeType) -> CodeType:
-    """Our code object under the name and at the line of torch's wrapper, so that tracebacks and
-    stacks read as they always do.
-    """
+def _as_part_of(theirs: CodeType, own: CodeType) -> CodeType:
+    """Our code object under the name and line of torch's wrapper, so that stacks look the same."""
     call = next(
         line
-        for line, text in enumerate(linecache.getlines(ours.co_filename), 1)
+        for line, text in enumerate(linecache.getlines(own.co_filename), 1)
         if text.lstrip().startswith("answer = wrapped(")
     )
     first = theirs.co_firstlineno
@@ -120,19 +118,17 @@ def _as_part_of(theirs: CodeType, ours: CodeType) -> CodeType:
     names: Dict[str, Any] = {
         "co_filename": theirs.co_filename,
         "co_name": theirs.co_name,
-        "co_firstlineno": max(1, ours.co_firstlineno + at - call),
+        "co_firstlineno": max(1, own.co_firstlineno + at - call),
     }
     if hasattr(theirs, "co_qualname"):
         names["co_qualname"] = theirs.co_qualname
-    return ours.replace(**names)
+    return own.replace(**names)
 
 
 def journal_calls(c10d_logger: Any, path: str) -> None:
-    """Exchange the decorator in `c10d_logger`. Call it once, right after that module was
-    executed.
-    """
+    """Replace the decorator in `c10d_logger`, once, right after that module was executed."""
     original = c10d_logger._exception_logger
-    kept: List[Journal] = []
+    journals: List[Journal] = []
     inside = threading.local()
 
     def note(op: str, args: Tuple[Any, ...], kwargs: Mapping[str, Any]) -> Optional[int]:
@@ -140,10 +136,12 @@ def journal_calls(c10d_logger: Any, path: str) -> None:
         try:
             if op in NO_COLLECTIVES:
                 return None
-            if not kept:
-                kept.append(Journal(path))
+            if not journals:
+                journals.append(Journal(path))
             return (
-                kept[0].enter(op, args, kwargs, _caller()) if kept[0].pid == os.getpid() else None
+                journals[0].enter(op, args, kwargs, _caller())
+                if journals[0].pid == os.getpid()
+                else None
             )
         except Exception:
             return None
@@ -160,7 +158,7 @@ def journal_calls(c10d_logger: Any, path: str) -> None:
                 begin = note(op, args, kwargs)
                 answer = wrapped(*args, **kwargs)
                 if begin is not None:
-                    kept[0].leave(begin)
+                    journals[0].leave(begin)
                 return answer
             finally:
                 inside.busy = False

@@ -25,20 +25,24 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
         getattr(module.Trainer, name).__code__
         for name in ("_remove_unused_columns", "_get_collator_with_removed_columns")
     )
-    told: list[Any] = []
+    reported: list[Any] = []
 
-    def asked(kept: Any, frame: Any) -> None:
-        if kept is None or frame.f_code not in (removing, wrapping):
+    def asked(columns_kept: Any, frame: Any) -> None:
+        if columns_kept is None or frame.f_code not in (removing, wrapping):
             return
-        seen = frame.f_locals
-        columns = list(seen["dataset"].column_names) if frame.f_code is removing else None
+        variables = frame.f_locals
+        columns = list(variables["dataset"].column_names) if frame.f_code is removing else None
         fields = {
-            "removed": None if columns is None else [name for name in columns if name not in kept],
-            "kept": list(kept) if columns is None else [name for name in columns if name in kept],
-            "of": seen.get("description") or "",
+            "removed": None
+            if columns is None
+            else [name for name in columns if name not in columns_kept],
+            "kept": list(columns_kept)
+            if columns is None
+            else [name for name in columns if name in columns_kept],
+            "of": variables.get("description") or "",
         }
-        if fields not in told and len(told) < _MOST:
-            told.append(fields)
+        if fields not in reported and len(reported) < _MOST:
+            reported.append(fields)
             tell(
                 "note",
                 "columns.removed",
@@ -48,12 +52,12 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
 
     class Kept:
         def __get__(self, trainer: Any, kind: Any = None) -> Any:
-            kept = _own(trainer)
-            guarded(asked)(kept, sys._getframe(1))
-            return kept
+            columns_kept = _own(trainer)
+            guarded(asked)(columns_kept, sys._getframe(1))
+            return columns_kept
 
-        def __set__(self, trainer: Any, kept: Any) -> None:
-            trainer.__dict__[_NAME] = kept
+        def __set__(self, trainer: Any, columns_kept: Any) -> None:
+            trainer.__dict__[_NAME] = columns_kept
 
         def __delete__(self, trainer: Any) -> None:
             _own(trainer)
@@ -63,9 +67,7 @@ def watch(module: Any, tell: Callable[..., None], guarded: Callable[..., Any]) -
 
 
 def _own(trainer: Any) -> Any:
-    """What the Trainer itself has there; as without us, an AttributeError where it has nothing,
-    and of the class.
-    """
+    """The Trainer's own attribute; AttributeError where it has none, as without us."""
     try:
         return trainer.__dict__[_NAME]
     except (AttributeError, KeyError):

@@ -115,16 +115,16 @@ def spawned(applied: Applied) -> Dict[str, After]:
 def smaller_batches(applied: Applied) -> Dict[str, After]:
     # (id of a data set, batch size) that we have set: libraries make a loader again from one that
     # is
-    ours: List[Tuple[int, int]] = []
+    halved: List[Tuple[int, int]] = []
 
     def after(module: Any) -> None:
         def make(init: Callable[..., Any]) -> Callable[..., Any]:
             def changed(self: Any, *args: Any, **kwargs: Any) -> None:
                 dataset = args[0] if args else kwargs.get("dataset")
                 size = args[1] if len(args) > 1 else kwargs.get("batch_size")
-                if isinstance(size, int) and size > 1 and (id(dataset), size) not in ours:
+                if isinstance(size, int) and size > 1 and (id(dataset), size) not in halved:
                     half = size // 2
-                    ours.append((id(dataset), half))
+                    halved.append((id(dataset), half))
                     if len(args) > 1:
                         args = (args[0], half, *args[2:])
                     else:
@@ -188,9 +188,7 @@ KNOBS: Dict[str, Callable[[Applied], Dict[str, After]]] = {
 
 
 def hooks(knob: str, tell: Tell) -> Dict[str, After]:
-    """What to do after which module was executed. For modules that are in already it is to be
-    done at once.
-    """
+    """What to do after which module was executed; at once for modules that are loaded."""
     if not knob:
         return what_is_there(tell)
     make = KNOBS.get(knob)

@@ -1,7 +1,5 @@
-"""Part of the witness: who wraps a model into torch.nn.DataParallel, and over how many GPUs.
-
-The attribute that the constructor sets once is watched, so that no frame of ours comes into the
-program's stacks.
+"""Part of the witness: who wraps a model into torch.nn.DataParallel, and over how many GPUs. It
+watches the attribute that the constructor sets, so that no frame of ours enters a stack.
 """
 
 from __future__ import annotations

@@ -83,9 +83,7 @@ def _rank() -> int | None:
 
 @_guarded
 def _tell(event: str, name: str, **fields: Any) -> None:
-    """Append one event by one write; the file is opened for each, so that no descriptor of ours
-    stays open in the program.
-    """
+    """Append one event by one write. The file is opened anew, so no descriptor stays open."""
     if os.getpid() != _saw["pid"]:
         return
     rank = _rank()
@@ -141,9 +139,7 @@ def _frames(traceback: Any) -> list[dict[str, Any]]:
 
 
 def _line(path: str, number: int) -> str:
-    """Read one line. `linecache` would import modules that evaluate text, after which Python
-    forgets that it was interrupted: another exit code.
-    """
+    """Read one line without `linecache`, whose imports change the exit code after an interrupt."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return next(
@@ -154,9 +150,7 @@ def _line(path: str, number: int) -> str:
 
 
 def _importing(error: BaseException, traceback: Any) -> str:
-    """The outermost module whose body was running, or the module that an ImportError did not
-    find.
-    """
+    """The outermost module whose body ran, or the one that an ImportError did not find."""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_name == "<module>" and frame.f_globals.get("__name__") not in (
@@ -183,30 +177,20 @@ def _described(error: BaseException, traceback: Any) -> dict[str, Any]:
 
 @_guarded
 def _record(error: Any, traceback: Any, thread: str) -> None:
-    """Record an uncaught exception once, though torch and the user may chain or replace the
-    hooks. Only its id is kept, not its frames.
-    """
+    """Record an uncaught exception once, by its id, though hooks may be chained or replaced."""
     if error is None or isinstance(error, SystemExit) or _saw["recorded"] == (id(error), thread):
         return
     _saw["recorded"] = (id(error), thread)
-    if thread == "MainThread" and not isinstance(
-        error, KeyboardInterrupt
-    ):  # that one ends by the signal
+    # that one ends by the signal
+    if thread == "MainThread" and not isinstance(error, KeyboardInterrupt):
         _saw["code"] = 1
-    _tell(
-        "fail",
-        "exception",
-        says=f"{type(error).__name__} was not caught.",
-        thread=thread,
-        **_described(error, traceback),
-    )
+    fields = {"says": f"{type(error).__name__} was not caught.", "thread": thread}
+    _tell("fail", "exception", **fields, **_described(error, traceback))
 
 
 @_guarded
 def _leaving(how: str, code: Any, caller: Any) -> None:
-    """Tell who ends the program by sys.exit or os._exit, and which exception was being handled
-    there.
-    """
+    """Report who ends the program by sys.exit or os._exit, and the exception in progress."""
     if os.getpid() != _saw["pid"]:
         return
     _saw["code"] = code if isinstance(code, int) else 0 if code is None else 1
@@ -221,29 +205,20 @@ def _leaving(how: str, code: Any, caller: Any) -> None:
         if handled is not None and not isinstance(handled, SystemExit)
         else None
     )
-    _tell(
-        "note",
-        "leave",
-        says=f"{how} was called.",
-        how=how,
-        code=_saw["code"],
-        where=where,
-        handling=about,
-    )
+    fields = {"says": f"{how} was called.", "how": how, "code": _saw["code"], "handling": about}
+    _tell("note", "leave", where=where, **fields)
 
 
 @_guarded
 def _at_exit() -> None:
     if os.getpid() != _saw["pid"]:
         return
-    _record(
-        getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread"
-    )  # where a hook did not chain
+    # where a hook did not chain
+    _record(getattr(sys, "last_value", None), getattr(sys, "last_traceback", None), "MainThread")
     if _saw["loaders"] and not _saw["batches"] and not _saw["empty"] and not _saw["code"]:
         _tell("note", "loader.empty", says="The loader ended without a batch.", dataset_len=None)
-    counters = getattr(
-        sys.modules.get("torch._dynamo.utils"), "counters", {}
-    )  # torch imports dynamo also where nothing is compiled
+    # torch imports dynamo also where nothing is compiled
+    counters = getattr(sys.modules.get("torch._dynamo.utils"), "counters", {})
     # a compiled step is not seen: null says so, 0 would not
     unseen = bool(counters.get("frames", {}).get("total")) and not _saw["steps"]
     counts = {
@@ -318,9 +293,7 @@ def _step() -> None:
 
 
 class _Yielded:
-    """Stands for the iterators' own count of batches, `_num_yielded`: to watch it adds no frame
-    to the program's stacks.
-    """
+    """Replaces the iterators' `_num_yielded`: watching it adds no frame to stacks."""
 
     def __get__(self, iterator: Any, kind: Any = None) -> Any:
         return self if iterator is None else iterator.__dict__["_num_yielded"]
@@ -379,14 +352,14 @@ def _on_dataloader(module: Any) -> None:
 
 
 def _on_data_parallel(module: Any) -> None:
-    _beside("_parallel").watch(module, _tell, _guarded)
+    _sibling("_parallel").watch(module, _tell, _guarded)
 
 
 def _on_c10d_logger(module: Any) -> None:
-    _beside("_collectives").journal_calls(module, _path("ring"))
+    _sibling("_collectives").journal_calls(module, _path("ring"))
 
 
-def _beside(name: str) -> Any:
+def _sibling(name: str) -> Any:
     """A file of this folder, which is on no path by now."""
     from importlib.machinery import SourceFileLoader
 
@@ -401,14 +374,12 @@ _AFTER_IMPORT: dict[str, Callable[[Any], None]] = {
     "torch.nn.parallel.data_parallel": _on_data_parallel,
     "torch.optim.optimizer": _on_optimizer,
     "torch.utils.data.dataloader": _on_dataloader,
-    "transformers.trainer": lambda module: _beside("_columns").watch(module, _tell, _guarded),
+    "transformers.trainer": lambda module: _sibling("_columns").watch(module, _tell, _guarded),
 }
 
 
 class _Finder:
-    """Runs a function after a module's body has run. It finds nothing itself, and leaves once
-    all modules are in.
-    """
+    """Runs a function after a module's body has run; it finds nothing and leaves when done."""
 
     @staticmethod
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
@@ -451,11 +422,9 @@ def _call_after(spec: Any, after: Callable[[Any], None]) -> None:
 
 
 def _role() -> str:
-    """Say `rank`, `alone` (no rank known: a launcher or a single process) or `child` (of a rank:
-    it stays silent).
-    """
-    words = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
-    if any(helper in words for helper in _HELPERS):
+    """`rank`, `alone` (a launcher or a single process) or `child` (of a rank, silent)."""
+    command = " ".join(getattr(sys, "orig_argv", None) or sys.argv)
+    if any(helper in command for helper in _HELPERS):
         return "child"
     rank, run = _rank(), os.environ.get("TORCHELASTIC_RUN_ID", "")
     if rank is None:
@@ -474,9 +443,8 @@ def _let_others_look() -> None:
             return
     import ctypes
 
-    ctypes.CDLL(None).prctl(
-        0x59616D61, ctypes.c_ulong(-1), 0, 0, 0
-    )  # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+    # PR_SET_PTRACER, PR_SET_PTRACER_ANY
+    ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
 
 
 @_guarded
@@ -514,7 +482,7 @@ def _start() -> None:
 
 
 def _turn_a_knob() -> None:
-    _beside("_knobs").turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
+    _sibling("_knobs").turn(os.environ.get("TRAINPROBE_KNOB", ""), _tell, _AFTER_IMPORT, _guarded)
 
 
 def _run_the_next() -> None:

@@ -49,17 +49,17 @@ def wrote(
     """
     file = folder / "stressed_models.py"
     file.write_text(source or MODELS.read_text())
-    told = json.dumps([suite, names, fuzz, seed, file.read_text()])
+    key = json.dumps([suite, names, fuzz, seed, file.read_text()])
     shared = folder.parent.parent if "PYTEST_XDIST_WORKER" in os.environ else folder.parent
-    kept_as = shared / f"stress-{hashlib.sha256(told.encode()).hexdigest()[:16]}"
-    with kept_as.with_suffix(".lock").open("w") as lock:
+    cache = shared / f"stress-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+    with cache.with_suffix(".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        if not kept_as.exists():
-            kept_as.write_text(_said(suite, file, names, fuzz, seed))
-    return {name: Wrote(rows) for name, rows in json.loads(kept_as.read_text()).items()}
+        if not cache.exists():
+            cache.write_text(_output_of(suite, file, names, fuzz, seed))
+    return {name: Wrote(rows) for name, rows in json.loads(cache.read_text()).items()}
 
 
-def _said(suite: str, file: Path, names: Sequence[str], fuzz: int, seed: int) -> str:
+def _output_of(suite: str, file: Path, names: Sequence[str], fuzz: int, seed: int) -> str:
     program = [
         sys.executable,
         str(ROOT / "tests" / "programs" / "stress_suite.py"),
@@ -69,14 +69,16 @@ def _said(suite: str, file: Path, names: Sequence[str], fuzz: int, seed: int) ->
         str(seed),
         *names,
     ]
-    kept = {key: value for key, value in os.environ.items() if not key.startswith("TRAINPROBE_")}
+    variables = {
+        name: value for name, value in os.environ.items() if not name.startswith("TRAINPROBE_")
+    }
     done = subprocess.run(
         program,
         capture_output=True,
         text=True,
         timeout=600,
         check=False,
-        env={**kept, "OMP_NUM_THREADS": "1"},
+        env={**variables, "OMP_NUM_THREADS": "1"},
     )
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout.strip().splitlines()[-1]

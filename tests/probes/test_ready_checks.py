@@ -199,11 +199,9 @@ def test_a_mount_that_does_not_answer_is_named_and_takes_nothing_else_with_it(
     assert str(folder) in check(done, "fs.hang")["says"]
     assert str(tmp_path) + " (" not in check(done, "fs.hang")["says"]
     told = states(done)
-    assert (told["fs.mounts"], told["fs.ckpt"], told["shm.alloc"]) == (
-        "ok",
-        "ok",
-        "ok",
-    ), done.output
+    assert (told["fs.mounts"], told["fs.ckpt"], told["shm.alloc"]) == ("ok", "ok", "ok"), (
+        done.output
+    )
     assert values(done)[f"mount.{folder}"] == "gives no answer"
     assert took_s < 15  # 0.7 s of patience, and two rates of at most some seconds on a busy machine
     assert check(machine, "host.procstate")["status"] == "warn", machine.output

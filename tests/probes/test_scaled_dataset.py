@@ -22,8 +22,8 @@ from _scaled_dataset import (
     cells,
     comparisons,
     process_usage,
-    request,
     sample_digests,
+    trial,
     worker_limit,
 )
 from _shared import data_sources
@@ -107,7 +107,7 @@ def take(run_probe: RunProbe, tmp_path: Path) -> Take:
         ("kills_itself", "died", "killed by SIGKILL"),
         ("nothing", "nonsense", "The factory gave None"),
         ("a_class", "nonsense", "the class Rows"),
-        ("endless", "nonsense", "can be read once only"),
+        ("endless", "nonsense", "can be read only once"),
         ("no_rows", "nonsense", "has no rows"),
         ("silent", "raised", "len() of the data raised RuntimeError: nobody counted"),
         ("lies", "raised", "raised IndexError: 5"),
@@ -287,8 +287,8 @@ def test_cheap_sizes_are_taken_at_once() -> None:
 
 
 def test_one_number_of_rows_is_the_most() -> None:
-    assert request.grown((1000,)) == (2, 37, 111, 333, 1000)
-    assert request.grown((5, 50)) == (5, 50)
+    assert trial.grown((1000,)) == (2, 37, 111, 333, 1000)
+    assert trial.grown((5, 50)) == (5, 50)
 
 
 def test_what_a_node_bears(monkeypatch: pytest.MonkeyPatch) -> None:

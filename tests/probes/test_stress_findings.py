@@ -41,7 +41,7 @@ def test_what_an_exception_says_is_written_also_where_it_says_nothing(tmp_path: 
     ]
     assert wordless == {
         "type": "WordlessError",
-        "message": "(its message cannot be had: ValueError)",
+        "message": "(its message cannot be read: ValueError)",
     }
     assert len(long["message"]) == 600
 
@@ -53,7 +53,7 @@ def test_a_kernel_that_this_processor_lacks_is_no_fault_of_the_model(
     """As oneDNN says it of an LSTM in float16."""
     pytest.importorskip("torch")
     monkeypatch.syspath_prepend(str(ROOT / "probes"))
-    is_missing = importlib.import_module("_model_stress.precision_passes").is_missing
+    is_missing = importlib.import_module("_model_stress.suites.precision").is_missing
 
     assert is_missing(
         RuntimeError(

@@ -67,7 +67,7 @@ def test_a_sound_model_draws_no_finding(name: str, found: dict[str, Wrote]) -> N
 
 
 def test_a_model_to_which_no_question_applies_is_skipped(found: dict[str, Wrote]) -> None:
-    assert "no mask was seen" in found["Smoother:frames"].says("skipped")
+    assert "it takes no mask" in found["Smoother:frames"].says("skipped")
     assert not [row for row in found["Smoother:frames"].rows if row["row"] in ("held", "summary")]
 
 

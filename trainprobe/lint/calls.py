@@ -58,9 +58,7 @@ def reaches(program: Program, *functions: Function) -> list[Function]:
 
 
 def calls_ending_in(program: Program, last: str) -> list[Call]:
-    """Return all calls under examination whose full name ends in `last`, in the order of the
-    source.
-    """
+    """All examined calls whose full name ends in `last`, in source order."""
     found = calls_by_last_name(program).get(last, [])
     if len(program.examined) == len(program.modules):
         return found
@@ -85,9 +83,7 @@ def calls_by_last_name(program: Program) -> dict[str, list[Call]]:
 
 
 def calls_to(program: Program, *names: str) -> list[Call]:
-    """Return all calls under examination of exactly these full names; subclasses of the project
-    count as their bases.
-    """
+    """All examined calls of these full names; subclasses of the project count as their bases."""
     return [
         call
         for name in names
@@ -116,9 +112,9 @@ def is_subclass(program: Program, name: str, *of: str) -> bool:
 
 def argument_for(call: ast.Call, function: Function, parameter: str) -> ast.expr | None:
     """Return the argument that a call gives for a parameter of the function that it runs."""
-    for word in call.keywords:
-        if word.arg == parameter:
-            return word.value
+    for keyword in call.keywords:
+        if keyword.arg == parameter:
+            return keyword.value
     if parameter not in function.parameters:
         return None
     bound = function.cls is not None and (

@@ -1,6 +1,4 @@
-"""Collective calls of torch, accelerate, transformers, Lightning, DeepSpeed and horovod, by full
-name.
-"""
+"""Collective calls of torch, accelerate, transformers, Lightning, DeepSpeed and horovod."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ from trainprobe.lint.wrappers import wrapped
 
 @dataclass(frozen=True)
 class Collective:
-    """A collective call. `name` is short and the same however the call is written; `sure` is the
-    confidence that it is one.
-    """
+    """A collective call. `name` is its short form; `sure` the confidence that it is one."""
 
     name: str
     says: str
@@ -31,6 +27,14 @@ class Collective:
     """
     group: bool = False
     """It names a process group, so some ranks may rightly not call it."""
+
+
+def of_all_ranks(
+    name: str, sure: float, kind: str = "collective", *, call: str = "", group: bool = False
+) -> Collective:
+    """A collective of all ranks; `call` names it in the sentence, `name` where that is empty."""
+    sentence = f"{call or name} is a collective of all ranks"
+    return Collective(name, sentence, sure, kind, group)
 
 
 GROUP_AT = {
@@ -113,6 +117,8 @@ HOROVOD = set(
     broadcast_parameters broadcast_optimizer_state barrier join alltoall
     """.split()
 )
+BARRIERS = dict.fromkeys(("barrier", "wait_for_everyone", "strategy.barrier"), "barrier")
+PARTS = {"clip_grad_norm_", "get_total_norm", "distribute_tensor", "redistribute"}
 ENGINE = {
     "save_checkpoint": 0.85,
     "load_checkpoint": 0.8,
@@ -132,9 +138,7 @@ TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.([\w.]+\
 
 @remembered
 def collective_of(program: Program, module: Module, call: ast.Call) -> Collective | None:
-    """Return the collective that a call is; None where it is none, or leads to one only through the
-    project's own code.
-    """
+    """The collective that a call is; None if it is none or reaches one through project code."""
     return _named(program, module, call, program.dotted(module, call.func))
 
 
@@ -145,52 +149,30 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
     if receiver == "torch.distributed" or receiver.startswith("torch.distributed.nn"):
         return _torch(program, module, call, last, name)
     if name in SETUP:
-        return Collective(
-            SETUP[name],
-            f"{SETUP[name]} is a collective of all ranks",
-            0.9,
-            "setup",
-            _has_group(program, module, call, None),
-        )
+        group = _has_group(program, module, call, None)
+        return of_all_ranks(SETUP[name], 0.9, "setup", group=group)
     if name.startswith("torch.distributed.checkpoint") and CHECKPOINT.fullmatch(name):
         if program.values.keyword(module, call, "no_dist", default=False) is True:
             return None
-        return Collective(
-            f"checkpoint.{last}",
-            f"torch.distributed.checkpoint's {last} is a collective of all ranks",
-            0.85,
-            "framework",
-        )
+        saving = f"torch.distributed.checkpoint's {last}"
+        return of_all_ranks(f"checkpoint.{last}", 0.85, "framework", call=saving)
     if last == "full_tensor" and isinstance(call.func, ast.Attribute):
-        return Collective(
-            "full_tensor",
-            "full_tensor() of a sharded tensor gathers its parts from all ranks",
-            0.85,
-        )
-    if last in {
-        "clip_grad_norm_",
-        "get_total_norm",
-        "distribute_tensor",
-        "redistribute",
-    } and _of_parts(program, module, call, name):
-        return Collective(last, f"{last} of sharded tensors is a collective of all ranks", 0.85)
+        sentence = "full_tensor() of a sharded tensor gathers its parts from all ranks"
+        return Collective("full_tensor", sentence, 0.85)
+    if last in PARTS and _of_parts(program, module, call, name):
+        return of_all_ranks(last, 0.85, call=f"{last} of sharded tensors")
     if receiver.startswith("horovod.") and last in HOROVOD:
-        return Collective(last, f"horovod's {last} is a collective of all ranks", 0.9)
+        return of_all_ranks(last, 0.9, call=f"horovod's {last}")
     if ACCELERATE_OPERATIONS.fullmatch(name):
-        return Collective(
-            last,
-            f"accelerate's {last} is a collective of all ranks",
-            0.9,
-            "barrier" if last == "wait_for_everyone" else "collective",
+        return of_all_ranks(
+            last, 0.9, BARRIERS.get(last, "collective"), call=f"accelerate's {last}"
         )
     if not isinstance(call.func, ast.Attribute):
         if name.endswith("()") or name.startswith("~"):
             return _sharded(program, module, call.func, "__call__")
-        return (
-            Collective("barrier", "a barrier is a collective of all ranks", 0.7, "barrier")
-            if last == "barrier" and program.called(module, call) is None
-            else None
-        )
+        if last != "barrier" or program.called(module, call) is not None:
+            return None
+        return of_all_ranks("barrier", 0.7, "barrier", call="a barrier")
     return _method(program, module, call, receiver, last) or _sharded(
         program, module, call.func.value, last
     )
@@ -201,23 +183,12 @@ def _torch(
 ) -> Collective | None:
     if name in SETUP:
         size = program.values.keyword(module, call, "world_size", 3)
-        return Collective(
-            SETUP[name],
-            f"{SETUP[name]} is a collective of all ranks",
-            0.9,
-            "setup",
-            isinstance(size, int),
-        )
+        return of_all_ranks(SETUP[name], 0.9, "setup", group=isinstance(size, int))
     if last not in GROUP_AT:
         return None
     kind = "barrier" if "barrier" in last else "collective"
-    return Collective(
-        last,
-        f"{last} is a collective of the whole group",
-        0.95,
-        kind,
-        _has_group(program, module, call, GROUP_AT[last]),
-    )
+    sentence = f"{last} is a collective of the whole group"
+    return Collective(last, sentence, 0.95, kind, _has_group(program, module, call, GROUP_AT[last]))
 
 
 def _of_parts(program: Program, module: Module, call: ast.Call, name: str) -> bool:
@@ -259,18 +230,11 @@ def _method(
             and not mentions_pattern(program, [module], SHARDS)
         ):
             found = (found[0], 0.45)  # under DDP each rank writes its own part, and nobody waits
-        return (
-            Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
-            if found
-            else None
-        )
+        if found is None:
+            return None
+        return Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
     if last in {"wait_for_everyone", "gather_for_metrics"}:
-        return Collective(
-            last,
-            f"{last} is a collective of all ranks",
-            0.85,
-            "barrier" if last == "wait_for_everyone" else "collective",
-        )
+        return of_all_ranks(last, 0.85, BARRIERS.get(last, "collective"))
     if (
         bare in {"trainer", "_trainer"}
         or receiver.endswith(("Trainer()", "()"))
@@ -280,24 +244,15 @@ def _method(
     if (
         bare == "fabric" or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}
     ) and last in FABRIC:
-        return Collective(
-            last,
-            f"Fabric.{last} is a collective of all ranks",
-            FABRIC[last],
-            "barrier" if last == "barrier" else "framework",
-        )
+        kind = BARRIERS.get(last, "framework")
+        return of_all_ranks(last, FABRIC[last], kind, call=f"Fabric.{last}")
     if (
         last == "barrier"
         and not receiver.startswith(("threading", "multiprocessing"))
         and program.called(module, call) is None
     ):
-        return Collective(
-            "barrier",
-            "a barrier is a collective of all ranks",
-            0.7,
-            "barrier",
-            bool(call.args or call.keywords),
-        )
+        group = bool(call.args or call.keywords)
+        return of_all_ranks("barrier", 0.7, "barrier", call="a barrier", group=group)
     return None
 
 
@@ -308,10 +263,8 @@ def _trainer(
     hugging = is_a(program, receiver, TRAINER)
     if not lightning and not hugging and receiver.startswith("~") and not receiver.endswith("()"):
         known = mentions(program, module).packages
-        hugging, lightning = (
-            bool(known & {"transformers", "trl"}),
-            bool(known & {"lightning", "pytorch_lightning"}),
-        )
+        hugging = bool(known & {"transformers", "trl"})
+        lightning = bool(known & {"lightning", "pytorch_lightning"})
         if hugging and lightning:
             return None
     ending = receiver.rpartition(".")[2]
@@ -322,36 +275,23 @@ def _trainer(
             last == "all_gather"
             or program.values.keyword(module, call, "sync_dist", default=False) is True
         )
-        return (
-            Collective(
-                last, f"LightningModule.{last} is a collective of all ranks", 0.9, "framework"
-            )
-            if synced
-            else None
-        )
+        module_call = f"LightningModule.{last}"
+        return of_all_ranks(last, 0.9, "framework", call=module_call) if synced else None
     if lightning and last in LIGHTNING:
-        return Collective(
-            last,
-            f"Trainer.{last} is a collective of all ranks",
-            LIGHTNING[last],
-            "barrier" if "barrier" in last else "framework",
-        )
+        kind = BARRIERS.get(last, "framework")
+        return of_all_ranks(last, LIGHTNING[last], kind, call=f"Trainer.{last}")
     if hugging and last in {"train", "evaluate", "predict"}:
-        return Collective(
-            last,
-            f"Trainer.{last} is a collective of all ranks: each gathers its part of the results",
-            0.85,
-            "framework",
+        sentence = (
+            f"Trainer.{last} is a collective of all ranks: each gathers its part of the results"
         )
+        return Collective(last, sentence, 0.85, "framework")
     if hugging and last == "save_model":
         sharded = mentions_pattern(program, [module], SHARDS)
-        return Collective(
-            last,
+        sentence = (
             "Trainer.save_model gathers the parameters from all ranks under FSDP and DeepSpeed"
-            " ZeRO-3",
-            0.75 if sharded else 0.45,
-            "sharded",
+            " ZeRO-3"
         )
+        return Collective(last, sentence, 0.75 if sharded else 0.45, "sharded")
     return None
 
 
@@ -371,45 +311,27 @@ def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) ->
 
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:
-    """Return the collective in a method of a model that is wrapped so; `__call__` is the forward
-    pass.
-    """
-    said = "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
+    """The collective in a method of a wrapped model; `__call__` is the forward pass."""
+    name_of_step = (
+        "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
+    )
     if "fsdp" in kinds and last in SHARDED_METHODS:
-        return Collective(
-            f"model.{last}",
-            f"{said} of an FSDP model gathers its parameters from all ranks",
-            0.9 if len(kinds) == 1 else 0.75,
-            "sharded",
-        )
+        sentence = f"{name_of_step} of an FSDP model gathers its parameters from all ranks"
+        return Collective(f"model.{last}", sentence, 0.9 if len(kinds) == 1 else 0.75, "sharded")
     if "fsdp2" in kinds and last in {"__call__", "forward", "generate"}:
-        return Collective(
-            f"model.{last}",
-            f"{said} of an FSDP model gathers its parameters from all ranks",
-            0.85,
-            "sharded",
-        )
+        sentence = f"{name_of_step} of an FSDP model gathers its parameters from all ranks"
+        return Collective(f"model.{last}", sentence, 0.85, "sharded")
     if "deepspeed" in kinds and last in ENGINE:
-        return Collective(
-            f"engine.{last}",
-            f"{said} of a DeepSpeed engine is a collective of all ranks",
-            ENGINE[last],
-            "framework",
-        )
+        sentence = f"{name_of_step} of a DeepSpeed engine is a collective of all ranks"
+        return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
     if "ddp" in kinds and last in {"__call__", "forward"}:
-        return Collective(
-            f"model.{last}",
-            f"{said} of a DDP model broadcasts its buffers from rank 0",
-            0.45,
-            "framework",
-        )
+        sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
+        return Collective(f"model.{last}", sentence, 0.45, "framework")
     return None
 
 
 def is_a(program: Program, receiver: str, pattern: re.Pattern[str], depth: int = 0) -> bool:
-    """Whether `receiver` is an instance of a class of that name, or of a project class derived
-    from one.
-    """
+    """Whether `receiver` is an instance of that class or of a project subclass of it."""
     name = receiver.removesuffix(".strategy")
     if not name.endswith("()") or depth > 6:
         return False

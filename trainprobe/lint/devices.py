@@ -37,9 +37,7 @@ MAKES = set(
 
 
 def device_kinds(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[str]:
-    """Return the kinds of device ("cuda", "cpu", "mps") that an expression may name; with an
-    index "cuda:0". Empty where nothing is known.
-    """
+    """The devices ("cuda", "cpu", "mps", "cuda:0") that an expression may name; maybe none."""
     if depth > 6:
         return set()
     known: dict[ast.AST, set[str]] = program.memory.setdefault("device kinds", {})
@@ -78,12 +76,11 @@ def _device_kinds(program: Program, module: Module, node: ast.expr, depth: int) 
         isinstance(node, ast.Attribute)
         and (holder := program.function(program.dotted(module, node))) is not None
     ):
-        told_by = [
-            item.value for item in holder.returns[:4] if item.value is not None
-        ]  # a property
+        # a property
+        results = [item.value for item in holder.returns[:4] if item.value is not None]
         return {
             kind
-            for item in told_by
+            for item in results
             for kind in device_kinds(program, holder.module, item, depth + 1)
         }
     value = program.value(module, node)

@@ -41,11 +41,8 @@ def findings_of(
     ignore: Collection[str] = (),
     chosen: Iterable[Rule] | None = None,
 ) -> tuple[list[Finding], list[NotRead]]:
-    """Run the rules and return their findings in the order of the source, without those that are
-    waived or less sure than `SHOWN_FROM`.
-
-    `select` and `ignore` name causes or rules. A finding that is selected by name is shown however
-    unsure it is.
+    """Run the rules; return unwaived findings above `SHOWN_FROM`, in source order. `select` and
+    `ignore` name causes or rules; a selected finding is shown however unsure it is.
     """
     found: list[Finding] = []
     trouble: list[NotRead] = []
@@ -75,9 +72,7 @@ def findings_of(
 
 
 def _found_by(rule: Rule, program: Program, trouble: list[NotRead]) -> list[Finding]:
-    """Run one rule. Where it fails, run it on ever smaller parts of the program, so that it is
-    skipped only for the files on which it fails.
-    """
+    """Run one rule. Where it fails, narrow it down to skip only the files on which it fails."""
     found: list[Finding] = []
     parts: list[list[Module]] = [list(program.modules.values())]
     tries = 0

@@ -49,9 +49,9 @@ def _of_call(program: Program, module: Module, call: ast.Call) -> Iterator[Setti
         if isinstance(name, str):
             yield Setting(module, call, name, call.args[1])
     elif called == "os.environ.update":
-        for word in call.keywords:
-            if word.arg is not None:
-                yield Setting(module, call, word.arg, word.value)
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                yield Setting(module, call, keyword.arg, keyword.value)
         if call.args and isinstance(call.args[0], ast.Dict):
             for key, value in zip(call.args[0].keys, call.args[0].values, strict=True):
                 if isinstance(key, ast.Constant) and isinstance(key.value, str):
@@ -67,9 +67,7 @@ CPU_COUNTS = set(
 
 
 def counts_all_cpus(program: Program, place: Expression) -> bool:
-    """Whether an expression is the number of the machine's CPUs, not divided among anybody nor
-    bounded.
-    """
+    """Whether an expression counts all CPUs, neither divided nor bounded."""
     behind = origin(program, place.module, place.node)
     found = False
     for node in ast.walk(behind.node):

@@ -1,6 +1,4 @@
-"""What an expression stands for: names and attributes followed to what they were given, and the
-arguments of calls, also those that arrive through `**options`.
-"""
+"""What an expression stands for, through names, attributes, arguments and `**options`."""
 
 from __future__ import annotations
 
@@ -25,16 +23,14 @@ class Expression(NamedTuple):
 def resolved_argument(
     program: Program, site: Call, name: str, position: int | None = None
 ) -> Expression | None:
-    """Return the expression given for an argument, also through `**options` whose dictionary is
-    written in the project.
-    """
+    """The expression given for an argument, also through `**options` with a known dictionary."""
     module, call = site.module, site.node
     node = argument(call, name, position)
     if node is not None:
         return Expression(module, node)
-    for word in call.keywords:
-        if word.arg is None:
-            spread = origin(program, module, word.value)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            spread = origin(program, module, keyword.value)
             if isinstance(spread.node, ast.Dict):
                 for key, value in zip(spread.node.keys, spread.node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == name:
@@ -47,8 +43,8 @@ def resolved_argument(
                 if inner is not None:
                     return Expression(spread.module, inner)
             if (
-                isinstance(word.value, ast.Name)
-                and (later := _set_later(module, word.value, name)) is not None
+                isinstance(keyword.value, ast.Name)
+                and (later := _set_later(module, keyword.value, name)) is not None
             ):
                 return Expression(module, later)
     return None
@@ -67,28 +63,21 @@ def _set_later(module: Module, options: ast.Name, name: str) -> ast.expr | None:
     scope = module.scope_of(options)
     for statement in module.of(ast.Assign):
         for target in statement.targets:
-            if (
-                isinstance(target, ast.Subscript)
-                and isinstance(target.value, ast.Name)
-                and target.value.id == options.id
-                and isinstance(target.slice, ast.Constant)
-                and target.slice.value == name
-                and module.scope_of(statement) is scope
-            ):
-                return statement.value
+            match target:
+                case ast.Subscript(value=ast.Name(id=holder), slice=ast.Constant(value=key)):
+                    if (holder, key) == (options.id, name) and module.scope_of(statement) is scope:
+                        return statement.value
     return None
 
 
 def has_unknown_arguments(program: Program, site: Call) -> bool:
-    """Whether a call may be given arguments that cannot be seen: `*args`, or `**options` whose
-    keys are not written in the project.
-    """
+    """Whether a call may be given unseen arguments: `*args`, or `**options` of unknown keys."""
     module, call = site.module, site.node
     if any(isinstance(item, ast.Starred) for item in call.args):
         return True
-    for word in call.keywords:
-        if word.arg is None:
-            spread = origin(program, module, word.value)
+    for keyword in call.keywords:
+        if keyword.arg is None:
+            spread = origin(program, module, keyword.value)
             if isinstance(spread.node, ast.Dict) and None not in spread.node.keys:
                 continue
             if not (
@@ -101,9 +90,7 @@ def has_unknown_arguments(program: Program, site: Call) -> bool:
 
 
 def origin(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Expression:
-    """Follow names and attributes to the expression that they were given; parameters to the one
-    argument that all calls of the project give.
-    """
+    """Follow names, attributes and parameters with one known argument to their expression."""
     if depth > DEEPEST:
         return Expression(module, node)
     if isinstance(node, ast.Name):

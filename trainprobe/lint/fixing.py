@@ -11,9 +11,7 @@ from trainprobe.lint.modules import Module
 
 
 def insert_line(module: Module, before: ast.stmt, text: str) -> Edit:
-    """Insert `text` (one or more lines, without indentation) as lines of their own before a
-    statement, indented as it is.
-    """
+    """Insert `text`, unindented lines, before a statement and indented as it is."""
     first = min(
         [before.lineno, *(decorator.lineno for decorator in getattr(before, "decorator_list", []))]
     )
@@ -56,7 +54,7 @@ def add_keyword(module: Module, call: ast.Call, text: str) -> Edit:
     """Add `name=value` as the last argument of a call."""
     end = call.end_lineno or call.lineno
     column = module.column_of(end, call.end_col_offset or 0) - 1
-    argument: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+    argument: list[ast.AST] = [*call.args, *(keyword.value for keyword in call.keywords)]
     if not argument:
         return Edit(end, column, end, column, text)
     last = max(
@@ -69,10 +67,8 @@ def add_keyword(module: Module, call: ast.Call, text: str) -> Edit:
 
 
 def applied(text: str, findings: Iterable[Finding]) -> tuple[str, list[Finding]]:
-    """Apply the safe fixes of one file. Returns the new text and the findings that were mended.
-
-    Fixes that overlap an earlier one are left for the next run; a fix whose result no longer parses
-    is not applied.
+    """Apply the safe fixes of one file; return the new text and the mended findings. Overlapping
+    fixes wait for the next run; a fix whose result does not parse is not applied.
     """
     taken: list[tuple[int, int, str]] = []
     mended: list[Finding] = []

@@ -1,6 +1,4 @@
-"""The rank conditions under which a statement runs: those around it, and earlier ones after which
-other ranks have left.
-"""
+"""The rank conditions under which a statement runs: around it, and early exits before it."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ EXITS = {"sys.exit", "os._exit", "exit", "quit"}
 
 @dataclass(frozen=True)
 class Guard:
-    """Only ranks for which `test` holds get here. `how` says why: the condition encloses it, other
-    ranks left earlier, or a decorator filters them.
-    """
+    """Only ranks for which `test` holds get here: by a condition, an early exit or a decorator."""
 
     test: RankTest
     how: Literal["inside", "return", "raise", "exit", "continue", "break", "decorator"]
@@ -85,9 +81,7 @@ def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
 
 @remembered
 def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
-    """Return, for each function or module, the conditions that make some ranks leave it, or a
-    loop in it, early.
-    """
+    """The conditions that make some ranks leave a function, module or loop early."""
     made: dict[ast.AST, list[Guard]] = {}
     for node in module.of(ast.If):
         ways = [
@@ -109,20 +103,11 @@ def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
 
 def _way_out(program: Program, module: Module, branch: list[ast.stmt]) -> str:
     for statement in branch:
-        if isinstance(statement, ast.Return):
-            return "return"
-        if isinstance(statement, ast.Raise):
-            return "raise"
-        if isinstance(statement, ast.Continue):
-            return "continue"
-        if isinstance(statement, ast.Break):
-            return "break"
-        if (
-            isinstance(statement, ast.Expr)
-            and isinstance(statement.value, ast.Call)
-            and program.dotted(module, statement.value.func) in EXITS
-        ):
-            return "exit"
+        match statement:
+            case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
+                return type(statement).__name__.lower()
+            case ast.Expr(value=ast.Call(func=called)) if program.dotted(module, called) in EXITS:
+                return "exit"
     return ""
 
 
@@ -131,10 +116,10 @@ def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
     if not before(module, leave.node, node):
         return False
     around = module.ancestors(leave.node)
-    here = set(module.ancestors(node))
+    ancestors = set(module.ancestors(node))
     if leave.how in {"continue", "break"}:
         loop = next((item for item in around if isinstance(item, LOOPS)), None)
-        return loop is not None and loop in here
+        return loop is not None and loop in ancestors
     if leave.how == "raise":  # one that is caught in this function is no leaving
         child: ast.AST = leave.node
         for up in around:
@@ -147,9 +132,7 @@ def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
 
 
 def before(module: Module, first: ast.AST, second: ast.AST) -> bool:
-    """Whether `first` ends before `second` begins in the source of one function, with no branch
-    that has only one of them.
-    """
+    """Whether `first` ends before `second` begins in one function, on all branches."""
     end = (getattr(first, "end_lineno", 0), getattr(first, "end_col_offset", 0))
     begin = (getattr(second, "lineno", 0), getattr(second, "col_offset", 0))
     if end > begin or module.scope_of(first) is not module.scope_of(second):
@@ -178,9 +161,7 @@ def _with_children(module: Module, node: ast.AST) -> Iterator[tuple[ast.AST, ast
 
 
 def decorated_by(program: Program, module: Module, decorator: ast.expr) -> RankTest | None:
-    """Return the condition that a decorator puts before every call of its function:
-    `rank_zero_only` and its like, or one of the project's own.
-    """
+    """The condition that a decorator such as `rank_zero_only` puts before its function."""
     name = program.dotted(module, decorator)
     function = program.function(name.removesuffix("()"))
     if function is not None:

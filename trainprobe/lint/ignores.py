@@ -1,6 +1,4 @@
-"""`# trainprobe: ignore[id, id]` on a line, or on the line above it; without ids it holds for
-all.
-"""
+"""`# trainprobe: ignore[id, id]` on a line or the line above it; without ids it waives all."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ COMMENT = re.compile(r"#\s*trainprobe:\s*ignore(?:\[([^\]\n]*)\])?", re.IGNORECA
 
 
 def waivers(text: str) -> dict[int, tuple[str, bool]]:
-    """Return the comments of a file that waive findings, by line, with whether the comment has
-    its line to itself. Texts that look like one are none.
-    """
+    """The comments that waive findings, by line, and whether they have the line to themselves."""
     if COMMENT.search(text) is None:
         return {}
     found = {}
@@ -31,9 +27,7 @@ def waivers(text: str) -> dict[int, tuple[str, bool]]:
 
 
 def is_ignored(finding: Finding, comments: Mapping[int, tuple[str, bool]]) -> bool:
-    """Whether a comment in the source waives a finding. `comments` are those of its file, as
-    `waivers` returns them.
-    """
+    """Whether one of the file's `comments`, as `waivers` returns them, waives a finding."""
     for number in (finding.line, finding.line - 1):
         text, alone = comments.get(number, ("", False))
         if number != finding.line and not alone:

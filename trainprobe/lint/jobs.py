@@ -47,9 +47,7 @@ def module_of(program: Program, dotted: str) -> Module | None:
 
 @remembered
 def job_modules(program: Program, module: Module) -> list[Module]:
-    """Return the modules that run in one process with `module`: those that it imports, those
-    that import it, and what these import.
-    """
+    """The modules in one process with `module`: its imports, its importers and their imports."""
     down, up = _edges(program)
     importers = _closure([module], up)
     return _closure(importers, down) if len(importers) <= 40 else _closure([module], down)
@@ -90,7 +88,5 @@ def calls_in_job(program: Program, module: Module, *names: str) -> list[Call]:
 
 @remembered
 def runs_on_ranks(program: Program, module: Module) -> bool:
-    """Whether the job of `module` is started as several ranks: it joins a process group or wraps
-    its model for one.
-    """
+    """Whether the job of `module` runs as several ranks: it joins a group or wraps for one."""
     return bool(calls_in_job(program, module, *STARTS, *WRAPS))

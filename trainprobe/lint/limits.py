@@ -35,9 +35,8 @@ def parsed(text: str, path: str) -> ast.Module:
         )
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore"
-            )  # what Python thinks of the user's escapes is not asked here
+            # what Python thinks of the user's escapes is not asked here
+            warnings.simplefilter("ignore")
             return ast.parse(text, filename=path)
     except SyntaxError as error:
         where = f" in line {error.lineno}" if error.lineno else ""

@@ -1,6 +1,4 @@
-"""The data loaders of a program: their workers, the start method of these, and the class of the
-data set.
-"""
+"""A program's data loaders: their workers, start method and data set's class."""
 
 from __future__ import annotations
 
@@ -53,12 +51,18 @@ def workers(program: Program, call: Call) -> Any:
 
 
 def has_workers(program: Program, call: Call) -> bool:
-    """Whether the loader is given workers: a number above 0, or one that somebody sets
-    elsewhere.
-    """
+    """Whether the loader has workers: a number above 0, or one set elsewhere."""
     number = workers(program, call)
     return (isinstance(number, int) and number > 0) or (
         number is UNKNOWN and resolved_argument(program, call, "num_workers", 5) is not None
+    )
+
+
+def makes_own_batches(program: Program, call: Call) -> bool:
+    """Whether no other batch sampler and no unseen argument decides about the batches."""
+    return (
+        not has_unknown_arguments(program, call)
+        and resolved_argument(program, call, "batch_sampler", 4) is None
     )
 
 
@@ -92,15 +96,11 @@ def dataset_of(program: Program, call: Call) -> Class | None:
 
 
 def is_dataset(program: Program, cls: Class) -> bool:
-    return bool(
-        DATASETS.intersection(class_and_bases(program, f"{cls.module.name}.{cls.qualname}"))
-    )
+    return bool(DATASETS.intersection(class_and_bases(program, cls.full_name)))
 
 
 def run_in_workers(program: Program, call: Call) -> list[Function]:
-    """Return the project's functions that a loader's workers run: those of its data set, its
-    collator and its worker_init_fn, with what they call.
-    """
+    """The project's functions that a loader's workers run, with what they call."""
     found: list[Function] = []
     cls = dataset_of(program, call)
     if cls is not None:
@@ -108,8 +108,8 @@ def run_in_workers(program: Program, call: Call) -> list[Function]:
             method = program.names.method(cls, name)
             if method is not None:
                 found.append(method)
-    for word, position in (("collate_fn", 6), ("worker_init_fn", None)):
-        place = resolved_argument(program, call, word, position)
+    for argument, position in (("collate_fn", 6), ("worker_init_fn", None)):
+        place = resolved_argument(program, call, argument, position)
         if place is not None:
             function = program.function(program.dotted(place.module, place.node))
             if function is not None and function.name != "__init__":
@@ -122,9 +122,7 @@ def run_in_workers(program: Program, call: Call) -> list[Function]:
 
 
 def loaders_in(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[ast.AST]:
-    """Return the calls that made the loaders in an expression: through names, tuples that
-    functions return, `enumerate`, `tqdm` and `zip`.
-    """
+    """The calls that made an expression's loaders, through names, tuples and iterators."""
     if depth > 6:
         return set()
     if isinstance(node, ast.Name):

@@ -1,6 +1,4 @@
-"""What the code of a module mentions. Comments and docstrings do not count: they state intentions,
-not behaviour.
-"""
+"""What a module's code mentions; comments and docstrings state intentions and do not count."""
 
 from __future__ import annotations
 
@@ -20,9 +18,8 @@ COMMAND = re.compile(
 
 
 class Mentions(NamedTuple):
-    """`names`: variables, attributes and keywords that are used, not those that are only imported
-    or defined. `packages`: what is imported, the first part of its name. `texts`: constants that
-    are no docstrings.
+    """`names`: variables, attributes and keywords in use, not only imported or defined. `packages`:
+    first parts of imported names. `texts`: constants that are no docstrings.
     """
 
     names: frozenset[str]
@@ -37,9 +34,7 @@ def mentions(program: Program, module: Module) -> Mentions:  # noqa: ARG001 - it
 
 
 def is_named(program: Program, modules: list[Module], *names: str) -> bool:
-    """Whether the code of one of the modules uses one of these names: as variable, attribute,
-    keyword, or as text, as `getattr` needs it.
-    """
+    """Whether one of the modules uses one of these names, also as text for `getattr`."""
     return any(
         holder.names.intersection(names) or holder.texts.intersection(names)
         for holder in (mentions(program, module) for module in modules)
@@ -54,17 +49,15 @@ def is_imported(program: Program, modules: list[Module], *packages: str) -> bool
 def mentions_pattern(program: Program, modules: list[Module], pattern: re.Pattern[str]) -> bool:
     """Whether a name or a text in the code matches."""
     return any(
-        pattern.search(word)
+        pattern.search(text)
         for module in modules
         for part in mentions(program, module)
-        for word in part
+        for text in part
     )
 
 
 def is_launched(module: Module) -> bool:
-    """Whether a whole command line in a comment or docstring says that a launcher starts this
-    file.
-    """
+    """Whether a command line in a comment or docstring launches this file."""
     return COMMAND.search(module.text) is not None
 
 

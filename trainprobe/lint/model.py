@@ -17,9 +17,7 @@ SHOWN_FROM = 0.5
 
 @dataclass(frozen=True)
 class Edit:
-    """Replace the text between two places of the finding's file. Lines count from 1, columns
-    from 0, in characters.
-    """
+    """Replace text in the finding's file. Lines count from 1, columns from 0, in characters."""
 
     line: int
     column: int
@@ -45,9 +43,7 @@ class Fix:
 
 @dataclass(frozen=True)
 class Finding:
-    """One fault seen in source. `id` is the cause that it would become, `rule` the pattern;
-    column counts from 1.
-    """
+    """One fault in source. `id` is the cause, `rule` the pattern; columns count from 1."""
 
     id: str
     rule: str
@@ -83,9 +79,7 @@ def _no_find(_program: Program) -> Iterable[Finding]:
 
 @dataclass(frozen=True)
 class Rule:
-    """One source pattern. A file in `rules/` declares it as `RULE`; its function `find` yields the
-    findings of a whole program, made by `RULE.finding`.
-    """
+    """One source pattern, a file's `RULE`; its `find` yields findings made by `RULE.finding`."""
 
     id: str
     cause: str
@@ -113,9 +107,7 @@ class Rule:
         edits: tuple[Edit, ...] | None = None,
         about: ast.AST | None = None,
     ) -> Finding:
-        """Make a finding at `node`; `about` is all the code that it concerns. In a notebook the
-        line is that of its text as `notebooks.cells_as_text` returns it.
-        """
+        """Make a finding at `node`, about this code; a notebook's line is that of its text."""
         line = getattr(node, "lineno", 1)
         return Finding(
             id=cause or self.cause,
@@ -133,9 +125,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class NotRead:
-    """A file that was left out, by all rules or by `rule` alone, with the reason as a sentence.
-    `file` is empty where it holds for all.
-    """
+    """A file left out, by all rules or by `rule`, and why. An empty `file` means all files."""
 
     file: str
     reason: str

@@ -23,9 +23,7 @@ SKIPPED = (ast.expr_context, ast.operator, ast.unaryop, ast.boolop, ast.cmpop)
 
 @dataclass(frozen=True, eq=False)
 class Binding:
-    """One place where a name gets its value. `dotted` is set for imports, `value` for
-    assignments, `index` for an unpacked tuple.
-    """
+    """Where a name gets its value: `dotted` of imports, `value`, `index` of an unpacked tuple."""
 
     kind: Literal["import", "value", "unpack", "param", "def", "class", "other"]
     node: ast.AST
@@ -75,9 +73,7 @@ class Function:
 
 @dataclass(eq=False, repr=False)
 class Class:
-    """A class of the project: its methods, and what is assigned in its body or to `self.` in its
-    methods.
-    """
+    """A class of the project: its methods, and what its body or `self.` assigns."""
 
     module: Module
     node: ast.ClassDef
@@ -89,11 +85,13 @@ class Class:
     def name(self) -> str:
         return self.node.name
 
+    @property
+    def full_name(self) -> str:
+        return f"{self.module.name}.{self.qualname}"
+
 
 class Module:
-    """A parsed file. `name` is unique in the program; `requested` is false for files read only
-    because others import them.
-    """
+    """A parsed file. `name` is unique; `requested` is false for files that others import."""
 
     def __init__(
         self,
@@ -242,9 +240,8 @@ class Module:
                 elif isinstance(value, ast.AST) and not isinstance(value, SKIPPED):
                     children.append(value)
             outside = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ()
-            for child in reversed(
-                children
-            ):  # so that they come off the stack in the order of the source
+            # so that they come off the stack in the order of the source
+            for child in reversed(children):
                 parents[child] = node
                 if child in outside:
                     stack.append((child, scope, function, prefix, depth + 1))
@@ -286,46 +283,44 @@ class Module:
             self.class_of_node[scope].attributes.setdefault(name, []).append(binding.value)
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:  # noqa: PLR0912 - one branch per kind of statement that binds
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._target(target, node.value, node, scope)
-        elif isinstance(node, ast.AnnAssign):
-            if node.value is not None:
-                self._target(node.target, node.value, node, scope)
-            elif isinstance(node.target, ast.Name):
-                self._add(scope, node.target.id, Binding("other", node, node.annotation))
-        elif isinstance(node, ast.NamedExpr):
-            self._target(node.target, node.value, node, scope)
-        elif isinstance(node, (ast.AugAssign, ast.For | ast.AsyncFor | ast.comprehension)):
-            self._target(node.target, None, node, scope)
-        elif isinstance(node, ast.withitem):
-            if node.optional_vars is not None:
-                self._target(node.optional_vars, node.context_expr, node, scope)
-        elif isinstance(node, ast.Import):
-            for alias in node.names:
-                bound = alias.asname or alias.name.split(".")[0]
-                self._add(
-                    scope,
-                    bound,
-                    Binding("import", node, dotted=alias.name if alias.asname else bound),
-                )
-        elif isinstance(node, ast.ImportFrom):
-            base = self._absolute(node)
-            for alias in node.names:
-                if alias.name == "*":
-                    self.star_imports.append(base)
-                else:
-                    self._add(
-                        scope,
-                        alias.asname or alias.name,
-                        Binding("import", node, dotted=f"{base}.{alias.name}"),
-                    )
-        elif isinstance(node, FUNCTIONS):
-            self._add(scope, node.name, Binding("def", node))
-        elif isinstance(node, ast.ClassDef):
-            self._add(scope, node.name, Binding("class", node))
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            self._add(scope, node.name, Binding("other", node))
+        match node:
+            case ast.Assign(targets=targets, value=value):
+                for target in targets:
+                    self._target(target, value, node, scope)
+            case ast.AnnAssign(target=ast.Name(id=name), value=None, annotation=annotation):
+                self._add(scope, name, Binding("other", node, annotation))
+            case (
+                ast.AnnAssign(target=target, value=ast.expr() as value)
+                | ast.NamedExpr(target=target, value=value)
+                | ast.withitem(optional_vars=ast.expr() as target, context_expr=value)
+            ):
+                self._target(target, value, node, scope)
+            case (
+                ast.AugAssign(target=target)
+                | ast.For(target=target)
+                | ast.AsyncFor(target=target)
+                | ast.comprehension(target=target)
+            ):
+                self._target(target, None, node, scope)
+            case ast.Import(names=names):
+                for alias in names:
+                    bound = alias.asname or alias.name.split(".")[0]
+                    dotted = alias.name if alias.asname else bound
+                    self._add(scope, bound, Binding("import", node, dotted=dotted))
+            case ast.ImportFrom(names=names):
+                base = self._absolute(node)
+                for alias in names:
+                    if alias.name == "*":
+                        self.star_imports.append(base)
+                    else:
+                        binding = Binding("import", node, dotted=f"{base}.{alias.name}")
+                        self._add(scope, alias.asname or alias.name, binding)
+            case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name):
+                self._add(scope, name, Binding("def", node))
+            case ast.ClassDef(name=name):
+                self._add(scope, name, Binding("class", node))
+            case ast.ExceptHandler(name=str(name)):
+                self._add(scope, name, Binding("other", node))
 
     def _absolute(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -337,49 +332,48 @@ class Module:
     def _target(
         self, target: ast.expr, value: ast.expr | None, node: ast.AST, scope: Scope
     ) -> None:
-        if isinstance(target, ast.Name):
-            self._add(
-                scope,
-                target.id,
-                Binding("value", node, value) if value is not None else Binding("other", node),
-            )
-        elif isinstance(target, ast.Starred):
-            self._target(target.value, None, node, scope)
-        elif isinstance(target, ast.Tuple | ast.List):
-            pairs = (
-                value.elts
-                if isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
-                else None
-            )
-            for index, item in enumerate(target.elts):
-                if pairs is not None:
-                    self._target(item, pairs[index], node, scope)
-                elif isinstance(item, ast.Name):
-                    self._add(
-                        scope,
-                        item.id,
-                        (
-                            Binding("unpack", node, value, index=index)
-                            if value is not None
-                            else Binding("other", node)
-                        ),
-                    )
-                else:
-                    self._target(item, None, node, scope)
-        elif (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and value is not None
-        ):
-            holder = self.function_of_node.get(scope)
-            first = holder.parameters[:1] if holder is not None and holder.cls is not None else []
-            if holder is not None and holder.cls is not None and first == [target.value.id]:
-                holder.cls.attributes.setdefault(target.attr, []).append(value)
+        other = Binding("other", node)
+        match target:
+            case ast.Name(id=name):
+                self._add(scope, name, Binding("value", node, value) if value else other)
+            case ast.Starred(value=inner):
+                self._target(inner, None, node, scope)
+            case ast.Tuple(elts=items) | ast.List(elts=items):
+                sequence = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(items)
+                for index, item in enumerate(items):
+                    if sequence:
+                        self._target(item, value.elts[index], node, scope)  # type: ignore[union-attr]
+                    elif isinstance(item, ast.Name):
+                        part = Binding("unpack", node, value, index=index)
+                        self._add(scope, item.id, part if value else other)
+                    else:
+                        self._target(item, None, node, scope)
+            case ast.Attribute(value=ast.Name(id=owner), attr=name) if value:
+                holder = self.function_of_node.get(scope)
+                cls = holder.cls if holder is not None else None
+                if holder is not None and cls is not None and holder.parameters[:1] == [owner]:
+                    cls.attributes.setdefault(name, []).append(value)
 
 
 def method_called(call: ast.Call) -> str:
     """Return "save" for `x.save()`, "" for a call of a plain name."""
     return call.func.attr if isinstance(call.func, ast.Attribute) else ""
+
+
+def last_name(node: ast.AST) -> str:
+    """Return "size" for `size` and for `x.size`, "" for anything else."""
+    match node:
+        case ast.Name(id=name) | ast.Attribute(attr=name):
+            return name
+    return ""
+
+
+def receiver_of(node: ast.AST, *methods: str) -> ast.expr | None:
+    """Return `x` of a call `x.save()` of one of these methods, None for anything else."""
+    match node:
+        case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in methods:
+            return receiver
+    return None
 
 
 BINDERS = {

@@ -1,6 +1,4 @@
-"""Full names of expressions, followed through aliases, from-imports, assignments, `self.x` and
-re-exports.
-"""
+"""Full names of expressions, through aliases, imports, assignments, `self.x` and re-exports."""
 
 from __future__ import annotations
 
@@ -88,15 +86,11 @@ class Names:
         return answer
 
     def bindings(self, module: Module, node: ast.Name) -> list[Binding]:
-        """All places that give this name its value, from the nearest scope that has any, in the
-        order of the source.
-        """
+        """All places that bind this name, in the nearest scope that has any, in source order."""
         return self.lookup(module, node.id, node)[1]
 
     def lookup(self, module: Module, name: str, at: ast.AST) -> tuple[Scope, list[Binding]]:
-        """Find `name` as seen from `at`: the scope that holds it and its bindings there; an
-        empty list where it is not the module's.
-        """
+        """The scope that holds `name` as seen from `at`, and its bindings there."""
         up: ast.AST | None = module.parents.get(at)
         first = True
         while up is not None:
@@ -110,9 +104,7 @@ class Names:
         return module.tree, module.bindings[module.tree].get(name, [])
 
     def latest(self, module: Module, node: ast.Name) -> Binding | None:
-        """The binding that most likely holds where `node` stands: the last before it in its own
-        scope, else the last of an outer one.
-        """
+        """The binding that most likely holds at `node`: the last before it, else an outer one's."""
         scope, found = self.lookup(module, node.id, node)
         if not found:
             return None
@@ -153,9 +145,8 @@ class Names:
         """The project's function or class of a dotted name; re-exports followed."""
         if dotted in self._definitions:
             return self._definitions[dotted]
-        if (
-            self._within > DEEPEST or len(dotted) > LONGEST
-        ):  # `from .a import a` beside `a = a.a` grows without end
+        # `from .a import a` beside `a = a.a` grows without end
+        if self._within > DEEPEST or len(dotted) > LONGEST:
             return None
         self._definitions[dotted] = None  # ends circles
         self._within += 1
@@ -219,9 +210,7 @@ class Names:
         return ""
 
     def canonical(self, dotted: str) -> str:
-        """Follow re-exports of the project's modules: `lib.dist.barrier` may be
-        "torch.distributed.barrier".
-        """
+        """Follow the project's re-exports: `lib.dist.barrier` is "torch.distributed.barrier"."""
         for _ in range(6):
             module, rest = self._module_part(dotted)
             if module is None or not rest:
@@ -242,7 +231,7 @@ class Names:
             return self._attribute(module, node, depth)
         if isinstance(node, ast.Call):
             return self._call(module, node, depth)
-        if isinstance(node, ast.Await | ast.Starred):
+        if isinstance(node, ast.Await | ast.Starred | ast.NamedExpr):
             return self.dotted(module, node.value, depth + 1)
         if isinstance(node, ast.Subscript):
             base = self.dotted(module, node.value, depth + 1)
@@ -257,30 +246,20 @@ class Names:
                 ),
                 "",
             )
-        if isinstance(node, ast.NamedExpr):
-            return self.dotted(module, node.value, depth + 1)
         return ""
 
     def _call(self, module: Module, node: ast.Call, depth: int) -> str:
         called = self.dotted(module, node.func, depth + 1)
         if called in {"functools.partial", "functools.wraps"} and node.args:
             return self.dotted(module, node.args[0], depth + 1)
-        if (
-            called == "getattr"
-            and len(node.args) >= 2
-            and isinstance(node.args[1], ast.Constant)
-            and isinstance(node.args[1].value, str)
-        ):
-            return f"{self.dotted(module, node.args[0], depth + 1)}.{node.args[1].value}"
+        match called, node.args:
+            case "getattr", [holder, ast.Constant(value=str(name)), *_]:
+                return f"{self.dotted(module, holder, depth + 1)}.{name}"
+            case _, [ast.Constant(value=name), *_] if called.endswith("importlib.import_module"):
+                return str(name)
         if called == "super" and (cls := module.class_of(node)) is not None:
             base = self.dotted(module, cls.node.bases[0], depth + 1) if cls.node.bases else ""
             return f"{base}()" if base else ""
-        if (
-            called.endswith("importlib.import_module")
-            and node.args
-            and isinstance(node.args[0], ast.Constant)
-        ):
-            return str(node.args[0].value)
         return f"{called}()" if called else ""
 
     def _name(self, module: Module, node: ast.Name, depth: int) -> str:  # noqa: PLR0911, PLR0912 - one branch per kind of binding
@@ -300,16 +279,12 @@ class Names:
         if binding.kind == "def":
             return f"{module.name}.{module.function_of_node[binding.node].qualname}"
         if binding.kind == "class":
-            return f"{module.name}.{module.class_of_node[binding.node].qualname}"
+            return module.class_of_node[binding.node].full_name
         if binding.kind == "param":
             holder = module.function_of_node.get(scope)
-            if (
-                holder is not None
-                and holder.cls is not None
-                and holder.parameters[:1] == [node.id]
-                and not _is_static(holder)
-            ):
-                return f"{module.name}.{holder.cls.qualname}()"
+            cls = holder.cls if holder is not None and not _is_static(holder) else None
+            if holder is not None and cls is not None and holder.parameters[:1] == [node.id]:
+                return f"{cls.full_name}()"
             if binding.value is not None:
                 named = self._annotation(module, binding.value, depth)
                 if named:
@@ -327,9 +302,8 @@ class Names:
             and (named := self._annotation(module, binding.value, depth))
         ):
             return f"{named}()"
-        imported = next(
-            (item for item in found if item.kind == "import"), None
-        )  # `try: import x / except ImportError: x = None`
+        # `try: import x / except ImportError: x = None`
+        imported = next((item for item in found if item.kind == "import"), None)
         if imported is not None:
             return self.canonical(self.program.import_target(module, imported.dotted))
         return f"~{node.id}"

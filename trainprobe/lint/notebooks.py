@@ -10,9 +10,7 @@ MAGIC = ("%", "!", "?")
 
 
 def cells_as_text(notebook: str) -> str:
-    """Return the code of all cells, each under a comment `# cell N`, magics commented out;
-    raises Unreadable with a sentence.
-    """
+    """The code of all cells, magics commented out; raises Unreadable with a sentence."""
     if len(notebook) > LARGEST_BYTES * 8:  # pictures in outputs make notebooks large
         raise Unreadable(
             f"It holds {len(notebook) / 1e6:.0f} MB; a notebook of that size is not read."
@@ -33,9 +31,8 @@ def cells_as_text(notebook: str) -> str:
     lines: list[str] = []
     for number, text in texts:
         lines.append(f"# cell {number}")
-        if text.startswith("%%") and not text.startswith(
-            ("%%time", "%%capture")
-        ):  # another language
+        # another language
+        if text.startswith("%%") and not text.startswith(("%%time", "%%capture")):
             lines += ["# " + line for line in text.split("\n")]
             continue
         for line in text.split("\n"):

@@ -1,6 +1,4 @@
-"""The order in which one process makes the calls that matter, through imports and the project's
-functions.
-"""
+"""The order in which one process makes calls, through imports and the project's functions."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ MOST = 400
 
 
 class Event(NamedTuple):
-    """Something that a rule looks for, at the point where the process reaches it. `via` holds the
-    calls on the way, the outermost first.
-    """
+    """What a rule looks for, where the process reaches it. `via` are the calls on the way."""
 
     kind: str
     module: Module
@@ -42,19 +38,14 @@ class Order:
         kind_of_call: CallKind,
         statement_kinds: StatementKinds | None = None,
     ) -> None:
-        self.program, self.kind_of_call, self.statement_kinds = (
-            program,
-            kind_of_call,
-            statement_kinds,
-        )
+        self.program, self.kind_of_call = program, kind_of_call
+        self.statement_kinds = statement_kinds
         self._statements: dict[Module, dict[Function | None, list[tuple[ast.AST, str]]]] = {}
         self._of_function: dict[Function, tuple[Event, ...]] = {}
         self._of_module: dict[Module, tuple[Event, ...]] = {}
 
     def traces(self) -> Iterator[list[Event]]:
-        """Yield one order for each module's top level, and one for each function that nothing in
-        the project calls, after that top level.
-        """
+        """Yield an order for each module's top level, then for each function that nobody calls."""
         for module in self.program.examined:
             top = self.top(module)
             if top:
@@ -136,9 +127,7 @@ class Order:
 
 
 def exclusive(module: Module, item: ast.AST, other: ast.AST) -> bool:
-    """Whether two places of a module are never both run in one pass: they stand in different
-    branches, or the first one's branch leaves.
-    """
+    """Whether one pass runs only one of two places: separate branches, or one that leaves."""
     above = {id(node): node for node in module.ancestors(other)}
     inner = item
     for node in module.ancestors(item):
@@ -174,3 +163,20 @@ def _end(node: ast.AST) -> tuple[int, int]:
 def _joined(steps: list[tuple[tuple[int, int], tuple[Event, ...]]]) -> tuple[Event, ...]:
     steps.sort(key=lambda step: step[0])
     return tuple(event for _end, events in steps for event in events)[:MOST]
+
+
+def preceded(program: Program, kind_of_call: CallKind, last: str) -> Iterator[tuple[Event, Event]]:
+    """Yield each event of kind `last` with the first event of another kind that comes before it."""
+    reported: set[ast.AST] = set()
+    for trace in Order(program, kind_of_call).traces():
+        earlier: list[Event] = []
+        for event in trace:
+            if event.kind != last:
+                earlier.append(event)
+            elif event.node not in reported:
+                for item in earlier:
+                    same = item.module is event.module
+                    if not same or not exclusive(event.module, item.node, event.node):
+                        reported.add(event.node)
+                        yield event, item
+                        break

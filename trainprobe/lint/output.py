@@ -58,9 +58,7 @@ def as_json(entry: LintResult) -> str:
 
 
 def as_lines(entry: LintResult, *, colour: bool = False, quiet: bool = False) -> list[str]:
-    """Return the text, grouped by file, a summary last. `quiet` omits reasons, rewrites and the
-    summary, but not the files that were skipped.
-    """
+    """The findings by file, a summary last. `quiet` keeps only findings and skipped files."""
     bold, dim, red, yellow, cyan, plain = (
         (BOLD, DIM, RED, YELLOW, CYAN, PLAIN) if colour else ("",) * 6
     )

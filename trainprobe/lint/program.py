@@ -1,6 +1,4 @@
-"""The program under reading: its modules by path and by dotted name, and the configuration files
-that it loads.
-"""
+"""The program under reading: its modules by path and dotted name, and its configuration files."""
 
 from __future__ import annotations
 
@@ -23,9 +21,7 @@ from trainprobe.lint.values import Values
 
 @dataclass(frozen=True)
 class Source:
-    """A file as it was read. `name` is the dotted name under which others import it; `requested`
-    false where only an import led here.
-    """
+    """A file as read. `name` is its dotted name; `requested` is false if an import led here."""
 
     path: str
     text: str
@@ -36,10 +32,8 @@ class Source:
 
 @dataclass(frozen=True)
 class NodeInfo:
-    """The node on which the program runs. None, or a missing package, means unknown.
-
-    `versions` are those of installed packages, `cpus` the processors that a node gives to the job,
-    `descriptors` the open files that one process may have, `ranks` those of the job on one node.
+    """The node on which the program runs; None or a missing package means unknown. `versions` of
+    packages, `cpus` of the job, `descriptors` per process, `ranks` per node.
     """
 
     versions: Mapping[str, str] = field(default_factory=dict)
@@ -49,10 +43,8 @@ class NodeInfo:
 
 
 class Program:
-    """All modules that were read together. Rules ask it; it never touches the disk.
-
-    `configs` maps a path, as written in the source, to the content of the YAML or JSON file;
-    `around` describes the node.
+    """All modules that were read together; no rule touches the disk. `configs` maps a path in the
+    source to the content of its YAML or JSON; `around` describes the node.
     """
 
     def __init__(
@@ -80,9 +72,7 @@ class Program:
             self.add(source)
 
     def forget(self) -> None:
-        """Drop all remembered answers. A rule that failed leaves unfinished ones behind, which
-        would silently mislead the other rules.
-        """
+        """Drop remembered answers: a failed rule leaves unfinished ones behind."""
         self.names, self.values, self.memory = Names(self), Values(self), {}
         self.examined = list(self.modules.values())
 
@@ -130,15 +120,11 @@ class Program:
         return self.names.dotted(module, node)
 
     def value(self, module: Module, node: ast.AST | None) -> Any:
-        """Return the constant value of an expression, or `values.UNKNOWN`; see
-        `values.Values.of`.
-        """
+        """The constant value of an expression, or `values.UNKNOWN`; see `values.Values.of`."""
         return self.values.of(module, node)
 
     def function(self, dotted: str) -> Function | None:
-        """Return the project's function or method of that name. `pkg.mod.Class` is its
-        `__init__`, `pkg.mod.Class().m` a method, bases included.
-        """
+        """The project's function or method of that name; `pkg.Class` is `__init__`."""
         found = self.names.definition(dotted)
         if isinstance(found, Class):
             return self.names.method(found, "__init__")
@@ -153,9 +139,7 @@ class Program:
         return found if isinstance(found, Class) else None
 
     def import_target(self, importer: Module, dotted: str) -> str:
-        """Return `dotted` with its module part replaced by the name of the project's module that
-        it finds from `importer`, where there is one.
-        """
+        """`dotted` with the module part that `importer` would import, if the project has it."""
         key = (importer.path, dotted)
         if key not in self._import_cache:
             self._import_cache[key] = self._find(importer, dotted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -17,6 +18,15 @@ Polarity = Literal["main", "others", "some"]
 Kind = Literal["", "rank", "derived", "main", "others", "some"]
 DEEPEST = 12
 
+ARITHMETIC = (ast.Mod, ast.FloorDiv, ast.Sub, ast.Add, ast.Mult)
+NEGATED: dict[Kind, Kind] = {
+    "main": "others",
+    "others": "main",
+    "rank": "main",
+    "derived": "some",
+    "some": "some",
+    "": "",
+}
 VARIABLES = re.compile(
     r"(LOCAL_|GLOBAL_|NODE_|GROUP_|ROLE_|WORLD_)?RANK|SLURM_(PROCID|LOCALID|NODEID)"
     r"|OMPI_COMM_WORLD_(LOCAL_|NODE_)?RANK|PMI_RANK|PMIX_RANK|MV2_COMM_WORLD_(LOCAL_)?RANK"
@@ -57,9 +67,7 @@ UNIFORM = {-1, None}
 
 @dataclass(frozen=True)
 class RankTest:
-    """A condition whose value differs between ranks. "main": true only on rank 0 (of the job or
-    node); "others": true on all ranks but it.
-    """
+    """A condition that ranks differ in. "main": true on rank 0 only; "others": on the rest."""
 
     polarity: Polarity
     says: str
@@ -74,9 +82,7 @@ def _turned(polarity: Polarity) -> Polarity:
 
 
 def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
-    """Return how a condition depends on the rank; None where it seems to have the same value on all
-    ranks.
-    """
+    """How a condition depends on the rank; None where it seems equal on all ranks."""
     kind = kind_of(program, module, node)
     if kind == "rank":  # `if rank:` holds on all but 0
         kind = "others"
@@ -86,9 +92,7 @@ def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
 
 
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
-    """Return what an expression holds: "rank" (the number itself), "derived" (a number computed
-    from it), "main" | "others" | "some" (a condition on it).
-    """
+    """Whether it holds the "rank", a "derived" number, or a condition "main", "others", "some"."""
     memory: dict[ast.AST, Kind] = program.memory.setdefault("ranks", {})
     if node in memory:
         return memory[node]
@@ -112,24 +116,12 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
         return _compare(program, module, node, depth)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         inner = kind_of(program, module, node.operand, depth)
-        return {
-            "main": "others",
-            "others": "main",
-            "rank": "main",
-            "derived": "some",
-            "some": "some",
-            "": "",
-        }[inner]  # type: ignore[return-value]
+        return NEGATED[inner]
     if isinstance(node, ast.BoolOp):
         return _together(program, module, node, depth)
-    if isinstance(node, ast.BinOp) and isinstance(
-        node.op, ast.Mod | ast.FloorDiv | ast.Sub | ast.Add | ast.Mult
-    ):
-        made = {
-            kind_of(program, module, node.left, depth),
-            kind_of(program, module, node.right, depth),
-        }
-        return "derived" if made & {"rank", "derived"} else ""
+    if isinstance(node, ast.BinOp):
+        kinds = {kind_of(program, module, item, depth) for item in (node.left, node.right)}
+        return "derived" if isinstance(node.op, ARITHMETIC) and kinds & {"rank", "derived"} else ""
     if isinstance(node, ast.IfExp):
         return kind_of(program, module, node.body, depth) or kind_of(
             program, module, node.orelse, depth
@@ -182,10 +174,8 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
     if not kind:
         return ""
     value = program.values.of(module, other)
-    equal, unequal = (
-        isinstance(operator, ast.Eq | ast.Is),
-        isinstance(operator, ast.NotEq | ast.IsNot),
-    )
+    equal = isinstance(operator, ast.Eq | ast.Is)
+    unequal = isinstance(operator, ast.NotEq | ast.IsNot)
     if kind in {"main", "others", "some"}:
         if value is True or value is False:
             same = (value is True) == equal
@@ -201,9 +191,8 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
         inside = isinstance(operator, ast.In)
         if isinstance(value, list | tuple) and set(value) <= {0, -1} and 0 in value:
             return "main" if inside else "others"
-        return (
-            "some" if isinstance(value, list | tuple | range) else ""
-        )  # else the members of a group, who may meet among themselves
+        # else the members of a group, who may meet among themselves
+        return "some" if isinstance(value, list | tuple | range) else ""
     return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
 
 
@@ -215,9 +204,8 @@ def _against(
     more = isinstance(operator, ast.Gt | ast.GtE) != flipped
     strict = isinstance(operator, ast.Gt | ast.Lt)
     if isinstance(value, int):
-        bound = value + (
-            0 if strict else (-1 if more else 1)
-        )  # as `rank > bound` or `rank < bound`
+        # as `rank > bound` or `rank < bound`
+        bound = value + (0 if strict else (-1 if more else 1))
         if more:
             return "others" if bound == 0 else "" if bound < 0 else "some"
         return "main" if bound == 1 else "" if bound < 1 else "some"
@@ -238,15 +226,16 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
             kinds.append(_imported(program, module, binding.dotted, depth))
         elif binding.kind in {"param", "other"}:
             unknown = True
-    none: Kind = ""
-    entry = next((kind for kind in kinds if kind), none)
-    if entry:
-        return entry
-    return (
-        _by_word(node.id)
-        if unknown and not any(item.kind in {"def", "class"} for item in found)
-        else ""
-    )
+    if any(kinds) or not unknown or any(item.kind in {"def", "class"} for item in found):
+        return _first(kinds)
+    return _by_name(node.id)
+
+
+def _first(kinds: Iterable[Kind]) -> Kind:
+    for kind in kinds:
+        if kind:
+            return kind
+    return ""
 
 
 def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind:
@@ -258,11 +247,11 @@ def _imported(program: Program, module: Module, dotted: str, depth: int) -> Kind
             if binding.kind == "value" and binding.value is not None:
                 return kind_of(program, other, binding.value, depth)
         return ""
-    return _by_word(last)
+    return _by_name(last)
 
 
-def _by_word(word: str) -> Kind:
-    low = word.lower()
+def _by_name(name: str) -> Kind:
+    low = name.lower()
     if low in RANK_NAMES:
         return "rank"
     return "main" if low not in BARE_WORDS and MAIN.fullmatch(low) else ""
@@ -277,28 +266,17 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             if method is not None:
                 return returned(program, method, depth)
             values = program.names.attribute_values(cls, node.attr)
-            none: Kind = ""
-            found = next(
-                (
-                    kind
-                    for where, value in values
-                    if (kind := kind_of(program, where, value, depth))
-                ),
-                none,
-            )
+            found = _first(kind_of(program, where, value, depth) for where, value in values)
             if found or (values and all(isinstance(value, ast.Constant) for _, value in values)):
                 return found
-    return _by_word(node.attr) or (
-        _set_elsewhere(program, node.value.id, node.attr, depth)
-        if isinstance(node.value, ast.Name)
-        else ""
-    )
+    by_name = _by_name(node.attr)
+    if by_name or not isinstance(node.value, ast.Name):
+        return by_name
+    return _set_elsewhere(program, node.value.id, node.attr, depth)
 
 
 def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind:
-    """What `args.saves = is_master(args)` somewhere in the program says of `args.saves`, where
-    nothing is known of the object.
-    """
+    """What `args.saves = is_master(args)` elsewhere says of `args.saves`."""
     known: dict[tuple[str, str], list[tuple[Module, ast.expr]]] | None = program.memory.get(
         "attributes set"
     )
@@ -307,23 +285,15 @@ def _set_elsewhere(program: Program, holder: str, name: str, depth: int) -> Kind
         for module in program.modules.values():
             for statement in module.of(ast.Assign):
                 for target in statement.targets:
-                    if (
-                        isinstance(target, ast.Attribute)
-                        and isinstance(target.value, ast.Name)
-                        and target.value.id not in {"self", "cls"}
-                    ):
-                        known.setdefault((target.value.id, target.attr), []).append(
-                            (module, statement.value)
-                        )
-    none: Kind = ""
-    return next(
-        (
-            kind
-            for where, value in known.get((holder, name), [])[:4]
-            if (kind := kind_of(program, where, value, depth)) in {"main", "others"}
-        ),
-        none,
+                    match target:
+                        case ast.Attribute(value=ast.Name(id=owner), attr=attribute):
+                            if owner not in {"self", "cls"}:
+                                place = (module, statement.value)
+                                known.setdefault((owner, attribute), []).append(place)
+    kinds = (
+        kind_of(program, where, value, depth) for where, value in known.get((holder, name), [])[:4]
     )
+    return _first(kind for kind in kinds if kind in {"main", "others"})
 
 
 def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
@@ -341,21 +311,13 @@ def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
     last = called.rpartition(".")[2]
     if last in RANK_CALLS:
         # the rank in a group of its own is not the rank of the job
-        return (
-            "rank"
-            if not (node.args or any(word.arg == "group" for word in node.keywords))
-            or not called.startswith("torch.distributed.")
-            else "derived"
-        )
+        grouped = node.args or any(keyword.arg == "group" for keyword in node.keywords)
+        return "derived" if grouped and called.startswith("torch.distributed.") else "rank"
     if called in {"horovod.torch.rank", "horovod.torch.local_rank", "jax.process_index"}:
         return "rank"
-    return (
-        "main"
-        if last.lower() not in BARE_WORDS
-        and MAIN.fullmatch(last.lower())
-        and (function is None or not function.calls)
-        else ""
-    )
+    low = last.lower()
+    plain = function is None or not function.calls
+    return "main" if plain and low not in BARE_WORDS and MAIN.fullmatch(low) else ""
 
 
 def returned(program: Program, function: Function, depth: int = 0) -> Kind:
@@ -363,13 +325,11 @@ def returned(program: Program, function: Function, depth: int = 0) -> Kind:
     memory: dict[Function, Kind] = program.memory.setdefault("returned", {})
     if function not in memory:
         memory[function] = ""
-        found: Kind = ""
-        for item in function.returns[:8]:
-            if item.value is not None and (
-                found := kind_of(program, function.module, item.value, depth)
-            ):
-                break
-        memory[function] = found
+        memory[function] = _first(
+            kind_of(program, function.module, item.value, depth)
+            for item in function.returns[:8]
+            if item.value is not None
+        )
     return memory[function]
 
 

@@ -27,9 +27,9 @@ MOST = 4
 
 @dataclass(frozen=True)
 class ReachedCollective:
-    """A collective that a function leads to. `chain` holds the functions on the way, outermost
-    first. `parameter` is set where it is a collective only if that argument is a sharded model;
-    `method` is then the method called on it.
+    """A collective that a function leads to. `chain` are the functions on the way, outermost first.
+    With `parameter`, it is one only if that argument is a sharded model, on which `method` is
+    called.
     """
 
     collective: Collective
@@ -45,9 +45,7 @@ class ReachedCollective:
 def reached_by_function(
     program: Program, function: Function, depth: int = 0
 ) -> tuple[ReachedCollective, ...]:
-    """Return the collectives that calling `function` leads to on every rank: at most a few,
-    those under a rank condition left out.
-    """
+    """The collectives that `function` reaches on every rank, at most a few."""
     memory: dict[Function, tuple[ReachedCollective, ...]] = program.memory.setdefault(
         "reached collectives", {}
     )
@@ -75,9 +73,7 @@ def reached_by_function(
 def reached_by_call(
     program: Program, module: Module, call: ast.Call
 ) -> tuple[ReachedCollective, ...]:
-    """Return the collectives that a call leads to: its own, or those of the project's function
-    that it runs with these arguments.
-    """
+    """The collectives that a call reaches: its own, or those of the project's function."""
     own = collective_of(program, module, call)
     if own is not None:
         return (ReachedCollective(own, module, call, ()),)
@@ -191,12 +187,9 @@ def _flag(holder: Function, call: ast.Call) -> str:
     for up in holder.module.ancestors(call):
         if up is holder.node:
             break
-        if (
-            isinstance(up, ast.If)
-            and isinstance(up.test, ast.Name)
-            and up.test.id in holder.parameters
-            and child in up.body
-        ):
-            return up.test.id
+        match up:
+            case ast.If(test=ast.Name(id=name), body=body):
+                if name in holder.parameters and child in body:
+                    return name
         child = up
     return ""

@@ -1,6 +1,4 @@
-"""Read the requested files, the files that they import from the same folders, and the configuration
-files that they load.
-"""
+"""Read the requested files, the neighbours that they import, and their configuration files."""
 
 from __future__ import annotations
 
@@ -33,14 +31,10 @@ CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
 
 def read_program(
-    paths: Sequence[str],
-    imported_lines: int = MOST_IMPORTED_LINES,
-    around: NodeInfo | None = None,
+    paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES, around: NodeInfo | None = None
 ) -> Program:
-    """Read files and folders into a program, and `imported_lines` of what they import. Files that
-    cannot be read are listed in `not_read`, each with a sentence.
-
-    Without `around`, versions are those installed beside this tool, and the node is unknown.
+    """Read files and folders, and `imported_lines` of what they import. `not_read` lists unreadable
+    files with a sentence. Without `around`, versions are this tool's and the node is unknown.
     """
     program = Program((), around=around if around is not None else NodeInfo(installed_versions()))
     roots = {
@@ -96,9 +90,7 @@ def installed_versions() -> dict[str, str]:
 
 
 def text_of(path: str) -> str:
-    """Return the text of a source file in the encoding that it declares, newlines as they are;
-    raises OSError and ValueError with a sentence.
-    """
+    """A source file's text in its declared encoding; raises OSError, ValueError with a sentence."""
     size = os.stat(path).st_size
     if size > LARGEST_BYTES * (8 if path.endswith(".ipynb") else 1):
         raise ValueError(
@@ -112,9 +104,7 @@ def text_of(path: str) -> str:
 
 
 def decoded(raw: bytes) -> str:
-    """Return source as text; raises ValueError with a sentence where its encoding is unknown or
-    does not fit.
-    """
+    """Source as text; raises ValueError where its encoding is unknown or does not fit."""
     try:
         text = raw.decode(encoding_of(raw))
     except SyntaxError:
@@ -174,9 +164,8 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
             not_read.append(NotRead(str(error.filename), f"It cannot be opened: {error.strerror}."))
 
         left_out, read = len(not_read), False
-        for folder, folders, files in os.walk(
-            path, onerror=refuse
-        ):  # links to folders are not followed, so that no circle can be walked
+        # links to folders are not followed, so that no circle can be walked
+        for folder, folders, files in os.walk(path, onerror=refuse):
             folders[:] = sorted(
                 item for item in folders if item not in SKIPPED_FOLDERS and not item.startswith(".")
             )
@@ -233,9 +222,7 @@ def _imported(module: Module, roots: set[str]) -> Iterator[str]:
 
 
 def _read_configs(program: Program, module: Module) -> None:
-    """Read the configuration files that a module names as literals, beside it or beneath the
-    working folder.
-    """
+    """Read the configuration files that a module names as literals."""
     for node in module.of(ast.Constant):
         value = node.value
         if (
@@ -264,9 +251,8 @@ def _config(path: str) -> Any:
             text = file.read(LARGEST_CONFIG)
         if path.endswith(".json"):
             return json.loads(text)
-        if any(
-            isinstance(token, yaml.AliasToken) for token in yaml.scan(text)
-        ):  # a few aliases can make billions of entries
+        # a few aliases can make billions of entries
+        if any(isinstance(token, yaml.AliasToken) for token in yaml.scan(text)):
             return None
         return yaml.safe_load(text)
     except (OSError, ValueError, yaml.YAMLError, RecursionError):

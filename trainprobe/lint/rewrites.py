@@ -1,6 +1,4 @@
-"""Rewrites that several rules offer. Each keeps the program's behaviour on one rank; None where
-that cannot be guaranteed.
-"""
+"""Rewrites shared by rules. Each keeps the behaviour on one rank, or is None."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ SHARE = 'int(os.environ.get("LOCAL_WORLD_SIZE", "1"))'
 
 
 def stands_alone(module: Module, statement: ast.stmt) -> bool:
-    """Whether a statement has its lines to itself: nothing before it, and at most a comment
-    behind it.
-    """
+    """Whether a statement has its lines to itself, but for a comment."""
     first, last = (
         module.lines[statement.lineno - 1],
         module.lines[(statement.end_lineno or statement.lineno) - 1],
@@ -31,9 +27,7 @@ def stands_alone(module: Module, statement: ast.stmt) -> bool:
 
 
 def guarded(module: Module, statement: ast.stmt, condition: str) -> tuple[Edit, ...] | None:
-    """Put a simple statement under `if condition:`. Its continuation lines are inside brackets, so
-    their indentation does not matter.
-    """
+    """Put a simple statement under `if condition:`; continuation lines keep their indentation."""
     if (
         module.is_notebook
         or not isinstance(statement, ast.Expr | ast.Assign)
@@ -82,9 +76,7 @@ def name_of(module: Module, dotted: str, before: int) -> str:
 
 
 def with_import(module: Module, name: str, before: int) -> tuple[Edit, ...] | None:
-    """Return the edit that imports a module of Python's own at the top, none where that is done
-    ahead of the line; None where the name means something else.
-    """
+    """The edits that import a module of Python's; None where the name means something else."""
     if name_of(module, name, before) == name:
         return ()
     holder = [item for scope in module.bindings.values() for item in scope.get(name, [])]
@@ -115,9 +107,7 @@ def stands_alone_first(module: Module, statement: ast.stmt) -> bool:
 
 
 def shared_cpus(program: Program, place: Expression) -> tuple[Edit, ...] | None:
-    """Divide a count of all CPUs among the ranks of the node, where it stands in the expression
-    itself.
-    """
+    """Divide a count of all CPUs among the node's ranks, where the expression has it."""
     behind = origin(program, place.module, place.node)
     if behind.module is not place.module or behind.module.is_notebook:
         return None

@@ -8,10 +8,11 @@ Comparing it, adding to it, a root or a power of it, and `full_tensor()`, make a
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from typing import Literal
 
 from trainprobe.lint.calls import call_sites
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Function, Module, receiver_of
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
 from trainprobe.lint.wrappers import wrapped
@@ -52,9 +53,7 @@ def is_used(program: Program) -> bool:
 
 
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
-    """Return what an expression is on each rank: a shard of a tensor ("sharded"), a partial result
-    ("partial"), or neither ("").
-    """
+    """What an expression is on each rank: "sharded", a "partial" result, or ""."""
     known: dict[ast.AST, Kind] = program.memory.setdefault("sharded kinds", {})
     if node in known or depth > DEEPEST:
         return known.get(node, "")
@@ -81,19 +80,12 @@ def clips(program: Program, module: Module, call: ast.Call) -> bool:
     """Whether a call computes a norm over the parameters of a model under `fully_shard`."""
     if program.dotted(module, call.func) not in NORMS or not call.args:
         return False
-    item = call.args[0]
-    return (
-        isinstance(item, ast.Call)
-        and isinstance(item.func, ast.Attribute)
-        and item.func.attr == "parameters"
-        and is_model(program, module, item.func.value)
-    )
+    model = receiver_of(call.args[0], "parameters")
+    return model is not None and is_model(program, module, model)
 
 
 def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -> bool:
-    """Whether an expression is a model to which `fully_shard` was applied: here, in a function that
-    it is passed through, or in a caller.
-    """
+    """Whether an expression is a model to which `fully_shard` was applied anywhere."""
     if depth > DEEPEST:
         return False
     if "fsdp2" in wrapped(program, module, node):
@@ -113,7 +105,7 @@ def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -
         )
     if not isinstance(node, ast.Name):
         return False
-    if any(_shards(program, module, call, node.id, depth) for call in _calls_beside(module, node)):
+    if any(_shards(program, module, call, node.id, depth) for call in _calls_with(module, node)):
         return True
     for binding in program.names.bindings(module, node)[:6]:
         if (
@@ -125,12 +117,12 @@ def is_model(program: Program, module: Module, node: ast.expr, depth: int = 0) -
         if binding.kind == "param" and (holder := module.function_of(node)) is not None:
             return any(
                 is_model(program, where, found, depth + 1)
-                for where, found in _given(program, holder, node.id)
+                for where, found in _arguments(program, holder, node.id)
             )
     return False
 
 
-def _calls_beside(module: Module, node: ast.Name) -> list[ast.Call]:
+def _calls_with(module: Module, node: ast.Name) -> list[ast.Call]:
     holder = module.function_of(node)
     return holder.calls if holder is not None else module.top_calls
 
@@ -159,7 +151,7 @@ def _shards(program: Program, module: Module, call: ast.Call, name: str, depth: 
     )
 
 
-def _given(program: Program, holder: Function, name: str) -> list[tuple[Module, ast.expr]]:
+def _arguments(program: Program, holder: Function, name: str) -> list[tuple[Module, ast.expr]]:
     if name not in holder.parameters:
         return []
     at = holder.parameters.index(name) - (1 if holder.cls is not None else 0)
@@ -184,19 +176,12 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
         )
     if isinstance(node, ast.Subscript):
         value = node.value
-        if (
-            isinstance(value, ast.Call)
-            and isinstance(value.func, ast.Attribute)
-            and value.func.attr == "state_dict"
-            and is_model(program, module, value.func.value)
-        ):
+        model = receiver_of(value, "state_dict")
+        if model is not None and is_model(program, module, model):
             return "sharded"
         return kind_of(program, module, value, depth)
     if isinstance(node, ast.BinOp):
-        kinds = {
-            kind_of(program, module, node.left, depth),
-            kind_of(program, module, node.right, depth),
-        }
+        kinds = {kind_of(program, module, item, depth) for item in (node.left, node.right)}
         if "sharded" in kinds:
             return "sharded"
         return "partial" if "partial" in kinds and isinstance(node.op, ast.Mult | ast.Div) else ""
@@ -207,14 +192,7 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
     if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return kind_of(program, module, node.elt, depth)
     if isinstance(node, ast.List | ast.Tuple):
-        return next(
-            (
-                kind
-                for element in node.elts[:8]
-                if (kind := kind_of(program, module, element, depth))
-            ),
-            "",
-        )
+        return _first(kind_of(program, module, element, depth) for element in node.elts[:8])
     return ""
 
 
@@ -226,32 +204,23 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
         if binding.kind == "other" and isinstance(binding.node, ast.For | ast.comprehension):
             return _element(program, module, binding.node.iter, depth)
         if binding.kind == "param" and (holder := module.function_of(node)) is not None:
-            return next(
-                (
-                    kind
-                    for where, found in _given(program, holder, node.id)
-                    if (kind := kind_of(program, where, found, depth))
-                ),
-                "",
-            )
+            arguments = _arguments(program, holder, node.id)
+            return _first(kind_of(program, where, found, depth) for where, found in arguments)
     return ""
 
 
+def _first(kinds: Iterable[Kind]) -> Kind:
+    return next(filter(None, kinds), "")
+
+
 def _element(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
-    """The elements of `model.parameters()`, `model.named_parameters()`,
-    `model.state_dict().values()`, or of a list of such.
-    """
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        if node.func.attr in {"parameters", "named_parameters"}:
-            return "sharded" if is_model(program, module, node.func.value) else ""
-        if node.func.attr in {"values", "items"}:
-            value = node.func.value
-            made = (
-                isinstance(value, ast.Call)
-                and isinstance(value.func, ast.Attribute)
-                and value.func.attr == "state_dict"
-            )
-            return "sharded" if made and is_model(program, module, value.func.value) else ""  # type: ignore[attr-defined]
+    """The element of an iteration over `model.parameters()`, a state dict's values or such."""
+    model = receiver_of(node, "parameters", "named_parameters")
+    items = receiver_of(node, "values", "items")
+    if items is not None:
+        model = receiver_of(items, "state_dict")
+    if model is not None or items is not None:
+        return "sharded" if model is not None and is_model(program, module, model) else ""
     if (
         isinstance(node, ast.Call)
         and program.dotted(module, node.func) in {"enumerate", "list", "tqdm.tqdm", "filter"}

@@ -17,9 +17,7 @@ SPAWNING = {"spawn", "forkserver"}
 
 
 def starting(program: Program, module: Module, call: ast.Call) -> str:
-    """Return "spawn" | "Process" | "Pool" | "start" for a call that makes or starts processes,
-    "" for all others.
-    """
+    """For a call that starts processes "spawn" | "Process" | "Pool" | "start", else ""."""
     name = program.dotted(module, call.func)
     if name in SPAWN:
         return "spawn"
@@ -32,9 +30,7 @@ def starting(program: Program, module: Module, call: ast.Call) -> str:
 
 
 def method(program: Program, module: Module, call: ast.Call) -> str:
-    """Return the start method of such a call: of its context, else of set_start_method; "" where
-    the platform's default holds.
-    """
+    """The start method of such a call, of its context or set_start_method; "" for the default."""
     if program.dotted(module, call.func) in SPAWN:
         value = argument_value(program, Call(module, call, ""), "start_method", 4, default="spawn")
         return value if isinstance(value, str) else "?"

@@ -1,14 +1,13 @@
-"""Constant values: through assignments, defaults, dictionaries, configuration files, options of
-argparse and arithmetic.
-"""
+"""Constant values, through assignments, defaults, dictionaries, configs, argparse, arithmetic."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from trainprobe.lint.modules import Binding, Class, Module
+from trainprobe.lint.modules import Binding, Class, Module, receiver_of
 
 if TYPE_CHECKING:
     from trainprobe.lint.program import Program
@@ -36,6 +35,20 @@ LOADERS = set(
 )
 
 
+BUILT_IN: dict[str, Callable[..., Any]] = {
+    item.__name__: item for item in (int, float, str, bool, min, max, len, abs)
+}
+ARITHMETIC: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+}
+
+
 class Values:
     """Values of expressions of one program."""
 
@@ -45,11 +58,8 @@ class Values:
         self._cuts = 0
 
     def of(self, module: Module, node: ast.AST | None, depth: int = 0) -> Any:
-        """Return the constant that `node` has wherever it runs, or UNKNOWN. A name with several
-        bindings has a value only where all agree.
-
-        Answers are remembered by node: names that are bound to each other several times would be
-        followed in all combinations.
+        """The constant that `node` has wherever it runs, or UNKNOWN; bindings of a name must agree.
+        Answers are remembered by node, or names bound to each other would multiply.
         """
         if isinstance(node, ast.Constant):
             return node.value
@@ -112,9 +122,7 @@ class Values:
         position: int | None = None,
         default: Any = UNKNOWN,
     ) -> Any:
-        """Return the value of an argument of a call: `default` where it is not given, UNKNOWN
-        where it may come through `**` or `*`.
-        """
+        """An argument's value: `default` if not given, UNKNOWN if `**` or `*` may hold it."""
         node = argument(call, name, position)
         if node is not None:
             return self.of(module, node)
@@ -137,15 +145,7 @@ class Values:
         scope, found = self.program.names.lookup(module, node.id, node)
         if not found or len(found) > 8:
             return UNKNOWN
-        values = [self._binding(module, item, node.id, scope, depth) for item in found]
-        return (
-            values[0]
-            if all(
-                value is not UNKNOWN and type(value) is type(values[0]) and value == values[0]
-                for value in values
-            )
-            else UNKNOWN
-        )
+        return _agreed([self._binding(module, item, node.id, scope, depth) for item in found])
 
     def _binding(
         self, module: Module, binding: Binding, name: str, scope: ast.AST, depth: int
@@ -156,11 +156,8 @@ class Values:
             return _element(self.of(module, binding.value, depth + 1), binding.index)
         if binding.kind == "param":
             function = module.function_of_node.get(scope)
-            return (
-                self._parameter(module, function.node, name, depth)
-                if function is not None
-                else UNKNOWN
-            )
+            if function is not None:
+                return self._parameter(module, function.node, name, depth)
         if binding.kind == "import":
             target = self.program.import_target(module, binding.dotted)
             head, _, last = target.rpartition(".")
@@ -174,9 +171,7 @@ class Values:
     def _parameter(
         self, module: Module, node: ast.FunctionDef | ast.AsyncFunctionDef, name: str, depth: int
     ) -> Any:
-        """The value with which a function's parameter is called everywhere, its default where no
-        call gives it.
-        """
+        """The one value that all calls give a parameter, its default without calls."""
         known: dict[tuple[ast.AST, str], Any] = self.program.memory.setdefault("parameters", {})
         if (node, name) not in known:
             known[node, name] = UNKNOWN  # ends circles of functions that hand a parameter on
@@ -202,9 +197,8 @@ class Values:
                 else self.of(module, default, depth + 1)
             )
             if values[-1] is UNKNOWN:
-                return UNKNOWN
-        agree = values and all(value is not UNKNOWN and value == values[0] for value in values)
-        return values[0] if agree else UNKNOWN
+                break
+        return _agreed(values)
 
     def _attribute(self, module: Module, node: ast.Attribute, depth: int) -> Any:
         base = self.program.dotted(module, node.value)
@@ -213,34 +207,20 @@ class Values:
         cls = self.program.names.definition(base.removesuffix("()"))
         if isinstance(cls, Class):
             found = self.program.names.attribute_values(cls, node.attr)
-            values = [self.of(where, value, depth + 1) for where, value in found[:8]]
-            return (
-                values[0]
-                if values and all(item is not UNKNOWN and item == values[0] for item in values)
-                else UNKNOWN
-            )
+            return _agreed([self.of(where, value, depth + 1) for where, value in found[:8]])
         if base in self.program.modules:
             other = self.program.modules[base]
             there = other.bindings[other.tree].get(node.attr, [])
-            return (
-                self._binding(other, there[0], node.attr, other.tree, depth + 1)
-                if len(there) == 1
-                else UNKNOWN
-            )
-        if base.startswith("~") or not base:
-            holder = self.of(module, node.value, depth + 1)
-            return (
-                holder.get(node.attr, UNKNOWN)
-                if isinstance(holder, dict)
-                else (self._option(module, node.attr, depth) if base == "~args" else UNKNOWN)
-            )
+            if len(there) != 1:
+                return UNKNOWN
+            return self._binding(other, there[0], node.attr, other.tree, depth + 1)
         holder = self.of(module, node.value, depth + 1)
-        return holder.get(node.attr, UNKNOWN) if isinstance(holder, dict) else UNKNOWN
+        if isinstance(holder, dict):
+            return holder.get(node.attr, UNKNOWN)
+        return self._option(module, node.attr, depth) if base == "~args" else UNKNOWN
 
     def _option(self, module: Module, name: str, depth: int) -> Any:
-        """The default of an option that `add_argument` declares, here or in any module of the
-        program.
-        """
+        """The default that `add_argument` declares for an option, anywhere in the program."""
         options = self.program.memory.get("options")
         if options is None:
             options = self.program.memory["options"] = {}
@@ -250,19 +230,11 @@ class Values:
                         _declare(options, where, call)
         found = options.get(name, [])
         own = [item for item in found if item[0] is module] or found
-        values = [self.of(where, value, depth + 1) for where, value in own[:4]]
-        return (
-            values[0]
-            if values and all(item is not UNKNOWN and item == values[0] for item in values)
-            else UNKNOWN
-        )
+        return _agreed([self.of(where, value, depth + 1) for where, value in own[:4]])
 
     def _call(self, module: Module, node: ast.Call, depth: int) -> Any:
         called = self.program.dotted(module, node.func)
-        if (
-            called in {"int", "float", "str", "bool", "min", "max", "len", "abs"}
-            and not node.keywords
-        ):
+        if called in BUILT_IN and not node.keywords:
             return _built_in(called, [self.of(module, item, depth + 1) for item in node.args])
         if called == "dict" and not node.args:
             return {
@@ -274,17 +246,9 @@ class Values:
             holder = self.of(module, node.func.value, depth + 1)
             if isinstance(holder, dict):
                 key = self.of(module, node.args[0], depth + 1)
-                if key is UNKNOWN:
-                    return UNKNOWN
-                return (
-                    holder[key]
-                    if key in holder
-                    else self.of(
-                        module,
-                        node.args[1] if len(node.args) > 1 else ast.Constant(None),
-                        depth + 1,
-                    )
-                )
+                if key is UNKNOWN or key in holder:
+                    return holder.get(key, UNKNOWN)
+                return self.of(module, node.args[1], depth + 1) if len(node.args) > 1 else None
         if called in LOADERS and node.args:
             return self._loaded(module, node.args[0], depth)
         function = self.program.function(called)
@@ -301,12 +265,7 @@ class Values:
         if isinstance(node, ast.Name):
             binding = self.program.names.latest(module, node)
             node = binding.value if binding is not None and binding.value is not None else node
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in {"read", "read_text", "open"}
-        ):
-            node = node.func.value
+        node = receiver_of(node, "read", "read_text", "open") or node
         if isinstance(node, ast.Call) and node.args:
             node = node.args[0]
         path = self.of(module, node, depth + 1)
@@ -368,68 +327,40 @@ def _element(value: Any, key: Any) -> Any:
 def _built_in(name: str, entry: list[Any]) -> Any:
     if any(item is UNKNOWN for item in entry) or not entry:
         return UNKNOWN
-    made = {
-        "int": int,
-        "float": float,
-        "str": str,
-        "bool": bool,
-        "min": min,
-        "max": max,
-        "len": len,
-        "abs": abs,
-    }[name]
     try:
-        return made(*entry)  # type: ignore[operator]
+        return BUILT_IN[name](*entry)
     except (TypeError, ValueError, OverflowError):
         return UNKNOWN
 
 
-def _unary(operator: ast.unaryop, value: Any) -> Any:
+def _unary(sign: ast.unaryop, value: Any) -> Any:
     if value is UNKNOWN:
         return UNKNOWN
-    if isinstance(operator, ast.Not):
+    if isinstance(sign, ast.Not):
         return not value
-    if isinstance(value, int | float):
-        return (
-            -value
-            if isinstance(operator, ast.USub)
-            else +value
-            if isinstance(operator, ast.UAdd)
-            else UNKNOWN
-        )
+    if isinstance(value, int | float) and isinstance(sign, ast.USub | ast.UAdd):
+        return -value if isinstance(sign, ast.USub) else value
     return UNKNOWN
 
 
-def _arithmetic(operator: ast.operator, left: Any, right: Any) -> Any:  # noqa: PLR0911 - one return per operator
+def _arithmetic(sign: ast.operator, left: Any, right: Any) -> Any:
+    if isinstance(left, str) and isinstance(right, str) and isinstance(sign, ast.Add):
+        return left + right if len(left) + len(right) < 10_000 else UNKNOWN
+    calculate = ARITHMETIC.get(type(sign))
     if (
-        isinstance(left, str)
-        and isinstance(right, str)
-        and isinstance(operator, ast.Add)
-        and len(left) + len(right) < 10_000
-    ):
-        return left + right
-    if (
-        not isinstance(left, int | float)
-        or not isinstance(right, int | float)
-        or abs(left) > LARGEST
-        or abs(right) > LARGEST
+        calculate is None
+        or not all(isinstance(item, int | float) and abs(item) <= LARGEST for item in (left, right))
+        or (isinstance(sign, ast.Pow) and abs(right) > 64)
     ):
         return UNKNOWN
     try:
-        if isinstance(operator, ast.Pow):
-            return left**right if abs(right) <= 64 else UNKNOWN
-        if isinstance(operator, ast.Add):
-            return left + right
-        if isinstance(operator, ast.Sub):
-            return left - right
-        if isinstance(operator, ast.Mult):
-            return left * right
-        if isinstance(operator, ast.Div):
-            return left / right
-        if isinstance(operator, ast.FloorDiv):
-            return left // right
-        if isinstance(operator, ast.Mod):
-            return left % right
+        return calculate(left, right)
     except (ArithmeticError, ValueError):
         return UNKNOWN
-    return UNKNOWN
+
+
+def _agreed(values: list[Any]) -> Any:
+    """The value that all are; UNKNOWN where they differ, one is unknown or there is none."""
+    first = values[0] if values else UNKNOWN
+    alike = all(type(value) is type(first) and value == first for value in values)
+    return first if alike else UNKNOWN

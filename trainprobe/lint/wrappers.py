@@ -18,9 +18,7 @@ CLASSES = {
 
 
 def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
-    """Return how the model in an expression may be wrapped: "fsdp", "fsdp2", "ddp", "deepspeed";
-    over all assignments of its name.
-    """
+    """How a model is wrapped, by all its assignments: "fsdp", "fsdp2", "ddp", "deepspeed"."""
     names = {program.dotted(module, node)}
     values: list[tuple[Module, ast.expr]] = []
     if isinstance(node, ast.Name):

@@ -1,3 +1,3 @@
-"""The suites, one file each: `run(tested, findings)` measures and compares with thresholds; it
-never decides which fault the numbers show.
+"""The suites, one file each: `run(tested, findings)` compares with thresholds and does not
+diagnose.
 """

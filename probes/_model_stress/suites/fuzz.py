@@ -1,6 +1,4 @@
-"""Random configurations of the model: one that is accepted must run forward and backward, stay
-finite and come back from its state dict.
-"""
+"""Random configurations: an accepted one must run, stay finite and survive its state dict."""
 
 from __future__ import annotations
 
@@ -12,9 +10,17 @@ import torch
 from _model_stress import config_options as drawing
 from _model_stress.batches import Batch
 from _model_stress.config_options import Options
-from _model_stress.fault_location import Opened, first_not_finite, opened, own_frame, recorded
-from _model_stress.findings import Findings, gap
+from _model_stress.fault_location import (
+    Opened,
+    first_not_finite,
+    ill_gradients,
+    opened,
+    own_frame,
+    recorded,
+)
+from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 LENGTH = 8
 REFUSALS = (ValueError, AssertionError, TypeError, NotImplementedError, RuntimeError)
@@ -32,9 +38,7 @@ OF_THE_DATA = (
 
 
 class Tried(NamedTuple):
-    """`how` is works, refused, large, left (memory, or the sample does not fit it) or what
-    failed: built, forward, backward, finite, gradients, state.
-    """
+    """`how` is works, refused, large, left (unsuitable), or the failed step: built to state."""
 
     how: str
     sentence: str = ""
@@ -56,9 +60,7 @@ class Tried(NamedTuple):
 
 
 class Trier:
-    """Tries configurations. A fault of the model with its own configuration is not held against the
-    others.
-    """
+    """Tries configurations. A fault of the model's own configuration is not held against others."""
 
     def __init__(self, tested: TestedModel, findings: Findings, *, library: bool) -> None:
         self.tested, self.findings, self.library = tested, findings, library
@@ -92,8 +94,8 @@ class Trier:
             return Tried("left")
         except Exception as error:  # anything else is no refusal
             if self.library:  # its configuration has lists that must fit its counts
-                return Tried("refused", _words(error), error)
-            return Tried("built", f"is not built ({_words(error)})", error)
+                return Tried("refused", summary_of(error), error)
+            return Tried("built", f"is not built ({summary_of(error)})", error)
         if sum(item.numel() for item in model.parameters()) > max(
             CAP, 4 * self.tested.traits.parameters
         ):
@@ -125,13 +127,7 @@ class Trier:
                 + (f", which begins in {module}" if module else ""),
                 module=module,
             )
-        ill = [
-            name
-            for name, item in model.named_parameters()
-            if item.grad is not None
-            and not item.grad.is_sparse
-            and not bool(torch.isfinite(item.grad).all())
-        ]
+        ill = ill_gradients(model)
         if ill and "gradients" not in self.skipped and "finite" not in self.skipped:
             return Tried(
                 "gradients", f"gets a gradient that is not finite for {ill[0]}", module=ill[0]
@@ -147,17 +143,13 @@ class Trier:
         if (
             doing in self.skipped
             or isinstance(error, (MemoryError, NotImplementedError))
-            or any(word in text for word in NOT_THE_MODELS)
+            or any(part in text for part in NOT_THE_MODELS)
         ):
-            return Tried("left", _words(error), error)
-        if not fits or any(word in text for word in OF_THE_DATA):
-            return Tried("left", _words(error), error)
-        return Tried(
-            doing,
-            f"fails {doing}{f' in {module}' if module else ''} ({_words(error)})",
-            error,
-            module,
-        )
+            return Tried("left", summary_of(error), error)
+        if not fits or any(part in text for part in OF_THE_DATA):
+            return Tried("left", summary_of(error), error)
+        sentence = f"fails {doing}{f' in {module}' if module else ''} ({summary_of(error)})"
+        return Tried(doing, sentence, error, module)
 
     def _begins(self, model: Any, batch: Batch) -> str:
         with recorded(model) as calls:
@@ -166,39 +158,26 @@ class Trier:
         return type(model).__name__ if name == "" else name or ""
 
     def _state(self, model: Any, batch: Batch, changed: Options) -> Tried:
-        """Load its state dict into one of other weights: the names must be the same, and so the
-        outputs.
-        """
+        """Load its state dict into a model with other weights; compare names and outputs."""
         try:
             before = self.tested.run(model, batch, seed=7)
             other = self.tested.build(self.tested.request.seed + 1, options=changed)
             other.load_state_dict(model.state_dict())
             after = self.tested.run(other, batch, seed=7)
         except Exception as error:  # missing names, other sizes, or what the model raises
-            return Tried("state", f"does not load its own state dict ({_words(error)})", error)
+            return Tried("state", f"cannot load its own state dict ({summary_of(error)})", error)
         if self.tested.traits.noisy:
             return Tried("works")
-        worst = max(
-            [
-                gap(after.outputs[name], before.outputs[name])
-                for name in before.outputs
-                if name in after.outputs
-            ]
-            or [gap(after.loss, before.loss)]
-        )
+        worst = after.gap(before)
         return (
             Tried("works")
             if worst <= 1e-5
             else Tried(
                 "state",
-                "gives other outputs after its state dict was loaded into another one"
+                "gives different outputs after its state dict is loaded into a new model"
                 f" ({worst:.2g})",
             )
         )
-
-
-def _words(error: BaseException) -> str:
-    return f"{type(error).__name__}: {str(error).strip()[:200]}"
 
 
 def written(changed: Options) -> str:
@@ -207,9 +186,7 @@ def written(changed: Options) -> str:
 
 
 def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) -> Options:
-    """Return the smallest change that still fails so: options go back to their defaults one by
-    one, then numbers come nearer to them.
-    """
+    """The smallest change that still fails so: reset options one by one, then approach defaults."""
 
     def fails(candidate: Options) -> bool:
         return (
@@ -224,12 +201,12 @@ def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) ->
         for name in sorted(
             found, key=lambda item: (not isinstance(found[item], (bool, float)), item)
         ):
-            kept = {key: value for key, value in found.items() if key != name}
-            candidate = drawing.changes(drawing.fitted({**defaults, **kept}, defaults), defaults)
+            others = {key: value for key, value in found.items() if key != name}
+            candidate = drawing.changes(drawing.fitted({**defaults, **others}, defaults), defaults)
             if len(candidate) >= len(found):
                 # it fails at the same line, so that what follows it only to fit is not needed to
                 # tell it
-                candidate = kept
+                candidate = others
             if fails(candidate):
                 found, again = candidate, True
                 break
@@ -246,7 +223,7 @@ def shrunk(trier: Trier, changed: Options, defaults: Options, signature: Any) ->
 
 def _again(tested: TestedModel) -> str:
     request = tested.request
-    words = [
+    arguments = [
         "model_stress.py",
         "--model",
         request.model,
@@ -256,7 +233,7 @@ def _again(tested: TestedModel) -> str:
     ]
     return " ".join(
         shlex.quote(item)
-        for item in [*words, "--fuzz", str(request.fuzz), "--seed", str(request.seed)]
+        for item in [*arguments, "--fuzz", str(request.fuzz), "--seed", str(request.seed)]
     )
 
 
@@ -306,7 +283,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     parts = [
         f"{counts[how]} {sentence}"
         for how, sentence in (
-            ("refused", "refused as they were built"),
+            ("refused", "refused when built"),
             ("large", "too large"),
             ("left", "not judged"),
         )
@@ -316,7 +293,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
         why = ", ".join(parts) or "no time was left"
         findings.skip(f"none of the {len(picked)} configurations drawn was judged: {why}")
     if not reported:
-        findings.held("config.fails", 0, 0, "configurations", "", what="option")
+        findings.clean("config.fails", "configurations", what="option")
     also = f" ({', '.join(parts)})" if parts else ""
     cut = "" if done == len(picked) else f" of {len(picked)} for the time"
     findings.summary(
@@ -326,16 +303,14 @@ def run(tested: TestedModel, findings: Findings) -> None:
 
 
 def _undivided(trier: Trier, findings: Findings, defaults: Options) -> None:
-    """Heads that do not divide the width: accepted and failing later is a check that is missing,
-    which costs no training anything.
-    """
+    """Note heads that do not divide the width and are accepted: a missing check costs nothing."""
     for changed in drawing.undivided(defaults):
         if findings.left_s() > 1.5:
             tried = trier.remembered(changed)
             if tried.failed:
                 findings.note(
-                    f"{written({**defaults, **changed})[:200]} does not divide, and is accepted:"
-                    f" the model then {tried.sentence[:300]}"
+                    f"{written({**defaults, **changed})[:200]} does not divide but is accepted: the"
+                    f" model then {tried.sentence[:300]}"
                 )
                 return
 
@@ -352,6 +327,6 @@ def _tell(trier: Trier, findings: Findings, least: Options, drawn: Options, turn
     if tried.error is not None:
         findings.raised("config.fails", tried.error, sentence, what="option", where=where, **labels)
     else:
-        findings.held(
-            "config.fails", 1, 0, "configurations", sentence, what="option", where=where, **labels
+        findings.counted(
+            "config.fails", 1, "configurations", sentence, what="option", where=where, **labels
         )

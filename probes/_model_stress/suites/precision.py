@@ -1,22 +1,23 @@
-"""Narrow types: autocast and the whole model in bfloat16 and float16, against float32, and float32
-against float64.
+"""Narrow types: autocast and whole models in bfloat16 and float16, and float32 against float64.
 
-Thresholds are multiples of the type's unit (torch.finfo(type).eps) and of what the wide calculation
-itself makes of a change in its inputs' last digit.
+Thresholds are multiples of the type's unit (torch.finfo(type).eps) and of what a change in the last
+digit of the inputs does to the wide calculation.
 """
 
 from __future__ import annotations
 
 import contextlib
 import math
-from typing import Any, Dict, List, Optional, Set, Tuple
+import warnings
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from _model_stress import mixed_precision
 from _model_stress.findings import Findings
-from _model_stress.precision_passes import MODES, Mode, Pass, is_missing, name_of, passed, unreached
+from _model_stress.module_state import loose
 from _model_stress.tested_model import TestedModel, cast
+from _shared.child_program import summary_of
 
 BATCH_NORMS = (
     torch.nn.BatchNorm1d,
@@ -25,9 +26,131 @@ BATCH_NORMS = (
     torch.nn.SyncBatchNorm,
 )
 ROWS = 8  # whose statistics stand for those of training
-LENGTH = (
-    128  # positions where the model takes them: sums over few positions lose too little to be seen
+LENGTH = 128  # positions, where the model takes them: short sums lose too little to show
+MISSING = (
+    "not implemented for",
+    "could not create a primitive",
+    "not supported",
+    "unsupported",
+    "could not run",
+    "no kernel",
+    "does not support",
 )
+
+
+class Mode(NamedTuple):
+    """`auto`: autocast with float32 weights; else the whole model and its inputs are cast."""
+
+    label: str
+    dtype: Any
+    auto: bool
+
+
+MODES = (
+    Mode("autocast float16", torch.float16, auto=True),
+    Mode("autocast bfloat16", torch.bfloat16, auto=True),
+    Mode("float16", torch.float16, auto=False),
+    Mode("bfloat16", torch.bfloat16, auto=False),
+)
+
+
+class Pass(NamedTuple):
+    """One pass forward and backward. `gradient` is the first parameter with inf or nan."""
+
+    loss: float
+    watch: mixed_precision.Watch
+    error: Optional[BaseException]
+    backward: bool
+    gradient: str
+
+
+def passed(tested: TestedModel, model: Any, batch: Any, mode: Optional[Mode]) -> Pass:
+    """Run `model` once, forward and back; what it raises is in the answer."""
+    device = tested.device
+    scope: Any = (
+        torch.autocast(device, dtype=mode.dtype)
+        if mode is not None and mode.auto
+        else contextlib.nullcontext()
+    )
+    bad: List[str] = []
+    hooks = [
+        item.register_hook(_gradient_hook(name, bad))
+        for name, item in model.named_parameters()
+        if item.requires_grad
+    ]
+    loss, error, backward = math.nan, None, False
+    with mixed_precision.watched(model) as watch, warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        try:
+            with scope:
+                ran = tested.run(model, batch, seed=0, grad=True)
+            loss, backward = float(ran.loss.detach()), True
+            if ran.loss.requires_grad:
+                ran.loss.backward()
+        except Exception as caught:  # what the user's code raises is the finding
+            error = caught
+    for hook in hooks:
+        hook.remove()
+    if (
+        mode is not None
+        and mode.auto
+        and any("isabling autocast" in str(item.message) for item in warned)
+    ):
+        error = NotImplementedError("autocast to this type is not supported here")
+    return Pass(loss, watch, error, backward, bad[0] if bad else "")
+
+
+def unreached(
+    tested: TestedModel,
+    make: Callable[..., Any],
+    length: Optional[int],
+    mode: Mode,
+    error: BaseException,
+) -> str:
+    """The first unregistered tensor whose cast by hand avoids `error`; "" without one."""
+    model = make(lively=False, dtype=mode.dtype)
+    mine, other = loose(model), loose(tested.build(tested.request.seed + 1))
+    drawn = [
+        name
+        for name, cell in mine.items()
+        if cell.value.requires_grad
+        or name not in other
+        or not _alike(cell.value, other[name].value)
+    ]
+    for name in drawn:
+        mine[name].put(
+            mine[name].value.detach().to(mode.dtype).requires_grad_(mine[name].value.requires_grad)
+        )
+    after = (
+        passed(tested, model, tested.batch(2, length, seed=1, model=model), mode).error
+        if drawn
+        else error
+    )
+    return drawn[0] if after is None or str(after) != str(error) else ""
+
+
+def _alike(this: Any, other: Any) -> bool:
+    return this.shape == other.shape and bool(
+        torch.equal(this.detach(), other.detach().to(this.dtype))
+    )
+
+
+def _gradient_hook(name: str, bad: List[str]) -> Any:
+    def findings(gradient: Any) -> None:
+        if not bool(torch.isfinite(gradient).all()):
+            bad.append(name)
+
+    return findings
+
+
+def is_missing(error: BaseException) -> bool:
+    """Whether the installed torch lacks the operation, which is no fault of the model."""
+    text = str(error).lower()
+    return isinstance(error, NotImplementedError) or any(item in text for item in MISSING)
+
+
+def name_of(dtype: Any) -> str:
+    return str(dtype).rpartition(".")[2]
 
 
 class Precision:
@@ -38,9 +161,8 @@ class Precision:
         self.tried: List[str] = []
         self.modules = 0
         self.length: Optional[int] = None
-        self.statistics: Dict[
-            bool, Dict[str, Any]
-        ] = {}  # of the norms, with and without stirred weights
+        # of the norms, with and without stirred weights
+        self.statistics: Dict[bool, Dict[str, Any]] = {}
         # what the model's own code is called, where no module of it is to blame: its class
         self.root = ""
 
@@ -63,10 +185,8 @@ class Precision:
         return model
 
     def settle(self, model: Any, *, lively: bool) -> None:
-        """Give norms that were never trained the statistics of a batch.
-
-        With those that they start with they norm nothing in eval(), and a deep residual network
-        grows by a power of two with each block, as it never does once it is trained.
+        """Give untrained norms the statistics of a batch. Without it they norm nothing in eval(),
+        and a deep residual network doubles with each block, as no trained one does.
         """
         norms = {
             name: item
@@ -125,6 +245,10 @@ class Precision:
                 name, value, threshold, unit, sentence, what=what, where=where, **labels
             )
 
+    def broken(self, name: str, where: str, sentence: str, **place: Any) -> None:
+        """Report what is not finite."""
+        self.tell(name, where, math.inf, 0, "", sentence, **place)
+
     def title(self, model: Any, name: str) -> str:
         """What a module is called where a sentence needs a name: the model itself by its class."""
         return name or type(model).__name__
@@ -155,7 +279,7 @@ class Precision:
         if not self.reported and not self.tried and not self.modules:
             findings.skip("no narrower type runs here")
         if not self.reported:
-            findings.held("precision.overflow", 0, 0, "modules", "", what="module")
+            findings.clean("precision.overflow", "modules", what="module")
         tried = ", ".join(self.tried) or "nothing"
         findings.summary(
             f"{tried} against float32 at 2x{self.length or '-'}, {self.modules} modules by"
@@ -195,22 +319,17 @@ class Precision:
         for name, item in sorted(found.items(), key=lambda pair: not pair[1].fed)[:3]:
             unit = torch.finfo(item.kind).eps
             sentence = (
-                f"{self.title(model, name)} casts to {name_of(item.kind)} by itself, though all is"
-                f" float32: it keeps {-math.log10(unit):.0f} digits of 7."
+                f"{self.title(model, name)} casts to {name_of(item.kind)} on its own, although"
+                f" everything is float32: it keeps {-math.log10(unit):.0f} digits of 7."
             )
             if item.fed:
+                least, kind = torch.finfo(torch.float32).eps, name_of(item.kind)
                 self.tell(
-                    "precision.tolerance",
-                    name,
-                    unit,
-                    torch.finfo(torch.float32).eps,
-                    "of a value",
-                    sentence,
-                    type=name_of(item.kind),
+                    "precision.tolerance", name, unit, least, "of a value", sentence, type=kind
                 )
             else:  # a bias of distances, as some models were trained with it
                 self.findings.note(
-                    f"{sentence} What it casts hangs on no weight and on no value of the batch: a"
+                    f"{sentence} What it casts depends on no weight and no value of the batch: a"
                     " table of constants.",
                     warn=True,
                 )
@@ -222,9 +341,7 @@ class Precision:
         item = self.passed(model, mode)
         labels = {"mode": mode.label}
         if item.error is not None and is_missing(item.error):
-            self.missing.setdefault(mode.label, []).append(
-                f"{type(item.error).__name__}: {str(item.error)[:160]}"
-            )
+            self.missing.setdefault(mode.label, []).append(f"{summary_of(item.error)}")
             return
         if mode.label not in self.tried:
             self.tried.append(mode.label)
@@ -235,46 +352,27 @@ class Precision:
                 f"{self.title(model, bad.module)} makes {what} in {mode.label} out of finite"
                 " inputs, where float32 has none."
             )
-            self.tell("precision.overflow", bad.module, math.inf, 0, "", sentence, **labels)
+            self.broken("precision.overflow", bad.module, sentence, **labels)
             return
         if item.error is not None:
             self._raised(model, mode, item, item.error)
             return
         if not math.isfinite(item.loss):
-            self.tell(
-                "precision.overflow",
-                "loss",
-                math.inf,
-                0,
-                "",
-                f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32.",
-                what="loss",
-                **labels,
+            sentence = (
+                f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32."
             )
+            self.broken("precision.overflow", "loss", sentence, what="loss", **labels)
         elif item.gradient:
             sentence = (
-                f"The gradient of {item.gradient} is not finite in {mode.label}, where the loss"
-                " is, and in float32 all are finite."
+                f"The gradient of {item.gradient} is not finite in {mode.label}, although the loss"
+                " is, and all are finite in float32."
             )
-            self.tell(
-                "precision.gradient",
-                item.gradient,
-                math.inf,
-                0,
-                "",
-                sentence,
-                what="parameter",
-                **labels,
-            )
+            place = {"what": "parameter", **labels}
+            self.broken("precision.gradient", item.gradient, sentence, **place)
         elif not self.tested.traits.noisy:
             apart = abs(item.loss - reference.loss) / max(abs(reference.loss), 1e-6)
-            self.findings.number(
-                "precision.loss",
-                apart,
-                "of the float32 loss",
-                mode=mode.label,
-                weights="stirred" if lively else "as built",
-            )
+            labels = {"mode": mode.label, "weights": "stirred" if lively else "as built"}
+            self.findings.number("precision.loss", apart, "of the float32 loss", **labels)
 
     def _raised(self, model: Any, mode: Mode, item: Pass, error: BaseException) -> None:
         modules = dict(model.named_modules())
@@ -287,8 +385,8 @@ class Precision:
             is None
         ):
             sentence = (
-                f"{type(error).__name__}: {str(error)[:160]} in {mode.label}, where all in"
-                f" {name_of(mode.dtype)} goes through: a number of one type meets another."
+                f"{summary_of(error)} in {mode.label}; all in {name_of(mode.dtype)} works: two"
+                " types meet in one operation."
             )
             self.findings.note(sentence, warn=True)
             self.missing.setdefault(mode.label, []).append("see above")
@@ -300,7 +398,7 @@ class Precision:
         )
         if left:
             sentence = (
-                f"{type(error).__name__}: {str(error)[:160]} in {mode.label}: a cast of the"
+                f"{summary_of(error)} in {mode.label}: a cast of the"
                 f" model does not reach {left}, which is registered nowhere."
             )
             self.findings.note(
@@ -322,8 +420,7 @@ class Precision:
         self.reported.add(("precision.raises", where))
         doing = "backward" if item.backward else "forward"
         sentence = (
-            f"{self.title(model, where)} does not run {doing} in {mode.label}:"
-            f" {type(error).__name__}: {str(error)[:200]}"
+            f"{self.title(model, where)} does not run {doing} in {mode.label}: {summary_of(error)}"
         )
         self.findings.raised(
             "precision.raises",
@@ -359,7 +456,7 @@ class Precision:
         for item in taken:
             if self.findings.left_s() < 1:
                 self.findings.note(
-                    f"The time is over: {len(taken) - taken.index(item)} modules were not tried in"
+                    f"Out of time: {len(taken) - taken.index(item)} modules were not tried in"
                     f" {name_of(dtype)}."
                 )
                 break
@@ -373,10 +470,10 @@ class Precision:
             if own.overflow and own.grows:
                 sentence = (
                     f"{self.title(model, item.module)} makes inf or nan in {name_of(dtype)} at"
-                    f" {own.overflow:.3g} times the inputs that came, where its result"
+                    f" {own.overflow:.3g} times its inputs, but its result"
                 )
                 self.findings.note(
-                    f"{sentence} in float32 has grown more than they have: nothing is judged."
+                    f"{sentence} in float32 grows faster than they do: this is not judged."
                 )
             if (own.overflow and not own.grows) or own.error > own.allowed:
                 found.append((item.module, own))
@@ -395,9 +492,7 @@ class Precision:
                 f"{title} {made} in {kind} at {own.overflow:.3g} times the inputs that {by}, where"
                 " float32 is well within float16's range."
             )
-            self.tell(
-                "precision.overflow", name, math.inf, 0, "", sentence, mode=kind, times=own.overflow
-            )
+            self.broken("precision.overflow", name, sentence, mode=kind, times=own.overflow)
             return
         sentence = (
             f"{title} by itself is {own.error:.2g} off in {kind}, given the same inputs and"
@@ -409,15 +504,8 @@ class Precision:
                 f"{title} is {own.error:.2g} off in {kind}: a cast of the model drops the imaginary"
                 f" part of its {halved}; hold it as two real tensors."
             )
-        self.tell(
-            "precision.tolerance",
-            name,
-            own.error,
-            own.allowed,
-            "of the root mean square",
-            sentence,
-            mode=kind,
-        )
+        unit = "of the root mean square"
+        self.tell("precision.tolerance", name, own.error, own.allowed, unit, sentence, mode=kind)
 
 
 def _complex(module: Any) -> str:

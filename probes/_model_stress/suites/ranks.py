@@ -24,7 +24,7 @@ from _model_stress import rank_processes
 from _model_stress.findings import Findings, gap
 from _model_stress.rank_gradients import compared_gradients, compared_steps
 from _model_stress.rank_losses import compared_losses
-from _model_stress.rank_processes import Rounds, on_ranks, placed
+from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
 from _model_stress.replicas import (
     PER_RANK,
     RankResult,
@@ -52,9 +52,8 @@ ECHOES = (
 def run(tested: TestedModel, findings: Findings) -> None:
     if not dist.is_available() or not dist.is_gloo_available():
         findings.skip("this torch has no gloo")
-    torch.set_num_threads(
-        1
-    )  # OpenMP's threads do not live through a fork, and the ranks share the host
+    # OpenMP's threads do not live through a fork, and the ranks share the host
+    torch.set_num_threads(1)
     # DDP imports it as it is made, for 1.6 s of each rank; here it is once for all (older torch has
     # none)
     with contextlib.suppress(Exception):
@@ -93,16 +92,14 @@ def _compare(rounds: Rounds) -> None:
     ranks = rounds.ranks
     seed = rounds.seed
     findings.step("one process")
-    alone = rank_processes.alone(
-        lambda rank, step: one_process(placed(rounds, rank), batch, ranks, seed, step),
-        rounds.fresh(),
-        rounds.left_s,
+    alone = in_one_process(
+        rounds, lambda rank, step: one_process(placed(rounds, rank), batch, ranks, seed, step)
     )
     if alone.how != "done":
-        findings.skip(f"one process does not get through the batch ({alone.step}: {alone.why})")
+        findings.skip(f"one process cannot run the batch ({alone.step}: {alone.why})")
     item: SingleResult = alone.value["value"]
     if item.frozen:
-        findings.skip("the model has no parameter that is trained")
+        findings.skip("the model has no trainable parameter")
     findings.step(f"{ranks} ranks")
     answers = on_ranks(
         rounds,
@@ -110,9 +107,8 @@ def _compare(rounds: Rounds) -> None:
             placed(rounds, rank), batch, rank, seed, step, find_unused=True
         ),
     )
-    if any(
-        answer.how == "raised" and TWICE in answer.why for answer in answers
-    ):  # a re-entrant checkpoint, which does not bear the search for unused ones
+    # a re-entrant checkpoint, which does not bear the search for unused ones
+    if any(answer.how == "raised" and TWICE in answer.why for answer in answers):
         answers = on_ranks(
             rounds,
             lambda rank, step: one_rank(
@@ -128,7 +124,7 @@ def _compare(rounds: Rounds) -> None:
         )
         _failed(findings, again if all(a.how == b.how for a, b in zip(answers, again)) else answers)
         return
-    replicas: List[RankResult] = [one_.value["value"] for one_ in answers]
+    replicas: List[RankResult] = [answer.value["value"] for answer in answers]
     found = (
         _begun(findings, replicas)
         or compared_losses(rounds, item, replicas)
@@ -137,7 +133,7 @@ def _compare(rounds: Rounds) -> None:
     )
     found = _unused(rounds, item) or found
     agree = (
-        f"{ranks} ranks stay one model, and were not compared with one"
+        f"{ranks} ranks stay one model; they were not compared with one process"
         if tested.traits.noisy
         else f"{ranks} ranks agree with one"
     )
@@ -145,9 +141,7 @@ def _compare(rounds: Rounds) -> None:
 
 
 def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
-    """One process got through and the ranks did not. The first cause is the rank that did not
-    only lose its peer or wait for it.
-    """
+    """Find the first cause: a rank that did more than lose or await its peer."""
     if all(item.step in ("", "meet") for item in answers if item.how != "done"):
         raise RuntimeError(
             "; ".join(f"rank {item.rank}: {item.why}" for item in answers if item.how != "done")
@@ -156,13 +150,12 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
     own = [
         item
         for item in bad
-        if item.how == "raised" and not any(word in item.why for word in ECHOES)
+        if item.how == "raised" and not any(text in item.why for text in ECHOES)
     ]
     raised = [item for item in bad if item.how == "raised"]
     alike = own or [item for item in bad if item.how == "died"] or raised or bad
-    first = next(
-        (item for item in alike if _module_of(item)), alike[0]
-    )  # of two that wait for each other, the one whose collective the model itself calls
+    # of two that wait for each other, the one whose collective the model itself calls
+    first = next((item for item in alike if _module_of(item)), alike[0])
     error, where = first.error or {}, _module_of(first)
     others = ", ".join(
         f"rank {item.rank} {item.how} at {item.step!r}" for item in answers if item is not first
@@ -170,7 +163,7 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
     if first.how == "stood":
         raise RuntimeError(f"rank {first.rank} did not end ({first.step}); {others}")
     waits = first.how == "raised" and not own
-    sentence = f"One process gets through; of {len(answers)} ranks, rank {first.rank} " + (
+    sentence = f"One process works; of {len(answers)} ranks, rank {first.rank} " + (
         f"waits in vain for the others at {first.step!r}" if waits else f"fails at {first.step!r}"
     )
     sentence += (
@@ -182,7 +175,7 @@ def _failed(findings: Findings, answers: List[rank_processes.Answer]) -> None:
         "type": str(error.get("type", "")),
         "message": str(error.get("message", "")),
     }
-    findings.held(name, 1, 0, "", sentence, what="module", where=where, **labels)
+    findings.counted(name, 1, "", sentence, what="module", where=where, **labels)
 
 
 def _module_of(answer: rank_processes.Answer) -> str:
@@ -201,20 +194,11 @@ def _begun(findings: Findings, replicas: List[RankResult]) -> bool:
         for name in apart[:4] if not found else ():
             kind = replicas[0].begin[name].kind
             sentence = (
-                f"Rank {rank}'s {name} is not that of rank 0 after DDP was made: DDP does not carry"
-                " it over (_ddp_params_and_buffers_to_ignore?)."
+                f"Rank {rank}'s {name} differs from rank 0's after DDP was made: DDP does not copy"
+                " it (_ddp_params_and_buffers_to_ignore?)."
             )
             value = gap(mine[name], first[name]) if name in mine else math.inf
-            findings.held(
-                f"ranks.{kind}",
-                value,
-                0,
-                "of the largest value",
-                sentence,
-                what=kind,
-                where=name,
-                rank=rank,
-            )
+            findings.differs(f"ranks.{kind}", value, sentence, what=kind, where=name, rank=rank)
         found = found or bool(apart)
     return found
 
@@ -253,10 +237,9 @@ def _unused(rounds: Rounds, item: SingleResult) -> bool:
             f"{', '.join(names[:3])}{' and more' if len(names) > 3 else ''} of {top} never get a"
             f" gradient: DDP raises in the second step ({REDUCTION})."
         )
-        findings.held(
+        findings.counted(
             "unused.parameter",
             len(names),
-            0,
             "parameters",
             sentence,
             what="parameter",

@@ -1,6 +1,5 @@
-"""Does a saved model come back unchanged, and does training resume as if it had never stopped? Two
-runs are compared: one of four steps, and one that starts from the checkpoint of the second step in
-a model with another seed.
+"""Does a saved model come back unchanged, and does training resume exactly? Compares four steps
+with two steps, a save, a load into a model of another seed, and two steps.
 """
 
 from __future__ import annotations
@@ -33,8 +32,9 @@ from _model_stress.resuming import (
     smallest,
     tell,
 )
-from _model_stress.tested_model import RunResult, TestedModel
+from _model_stress.tested_model import TestedModel
 from _model_stress.training import TrainingRun, read
+from _shared.child_program import summary_of
 
 ROWS = 4
 
@@ -46,7 +46,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     state, error = read(trained.last, tested.device)
     if error is not None:
         findings.note(
-            f"The checkpoint is not read with weights_only=True: {str(error)[:200]}", warn=True
+            f"The checkpoint cannot be read with weights_only=True: {str(error)[:200]}", warn=True
         )
     fresh = TrainingRun(tested, tested.request.seed + 1)
     fine = _state(findings, trained, fresh, state)
@@ -59,8 +59,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
         explained |= _untrained(findings, trained, explained)
         if sharing(trained.course.model) != sharing(fresh.model):
             findings.note(
-                "Tensors that the model shares are no longer shared after the load, or the other"
-                " way round: the resumed run is not compared.",
+                "The load changes which tensors the model shares: the resumed run is not compared.",
                 warn=True,
             )
         else:
@@ -77,11 +76,9 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
     seed = tested.request.seed
     course = TrainingRun(tested, seed)
     if not any(item.requires_grad for item in course.model.parameters()):
-        findings.skip("the model has no parameter that is trained")
+        findings.skip("the model has no trainable parameter")
     if getattr(course.model, "automatic_optimization", True) is False:
-        findings.skip(
-            "the Lightning module steps its optimizers itself, which only its trainer can ask for"
-        )
+        findings.skip("the Lightning module steps its optimizers itself, which needs its trainer")
     batches = [tested.batch(ROWS, seed=step, model=course.model) for step in range(STEPS)]
     begin, ties = snapshot(course.model), sharing(course.model)
     course.go_on(batches[:BEFORE])
@@ -93,23 +90,16 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
         name for name in differing(half, snapshot(course.model)) if half[name].kind != ATTRIBUTE
     ]
     for name in changed[:3]:
-        findings.held(
-            "state.differs",
-            1,
-            0,
-            "tensors",
-            f"Saving changes {name} of the model that is saved.",
-            what=half[name].kind,
-            where=name,
-        )
+        sentence = f"Saving changes {name} of the model that is saved."
+        findings.counted("state.differs", 1, "tensors", sentence, what=half[name].kind, where=name)
     half = snapshot(course.model)
     course.go_on(batches[BEFORE:])
     end = snapshot(course.model)
     lost = parted(ties, course.model)
     if lost and "tying" in tested.request.suites:
         findings.skip(
-            f"training parts {' and '.join(lost[:3])}, which the tying suite reports: a fresh model"
-            " has them as one, so that no load can be equal"
+            f"training unties {' and '.join(lost[:3])}, which the tying suite reports: a fresh"
+            " model has them tied, so no load can be equal"
         )
     return Trained(course, batches, begin, half, end, data, course.saved())
 
@@ -118,9 +108,7 @@ def _train(tested: TestedModel, findings: Findings) -> Trained:
 
 
 def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict[str, Any]) -> bool:
-    """Load into the fresh model and compare all that is registered; return whether it is as it
-    was.
-    """
+    """Load into the fresh model and compare all that is registered; return whether it is equal."""
     before = {name: id(item) for name, item in fresh.model.named_parameters(remove_duplicate=False)}
     ties = sharing(fresh.model)
     saved, expected = set(state["state_dict"]), set(fresh.model.state_dict())
@@ -130,13 +118,8 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
     except Exception as error:  # the user's own loading may raise anything
         problems += _keys(findings, trained, saved, expected, state, fresh)
         if not problems:
-            findings.raised(
-                "state.raises",
-                error,
-                f"load_state_dict(strict=True) into a fresh model raises {type(error).__name__}:"
-                f" {str(error)[:300]}",
-                what="module",
-            )
+            sentence = f"load_state_dict(strict=True) into a fresh model raises {summary_of(error)}"
+            findings.raised("state.raises", error, sentence, what="module")
         return False
     mine, theirs = trained.end, snapshot(fresh.model)
     for name in differing(
@@ -151,40 +134,23 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
             wrong = not hasattr(held, "shape") or bool(
                 apart(mine[name], StateEntry(kind, {"": held}))
             )
-            sentence = f"{name} comes back otherwise than it was: " + (
-                "the state dict holds other values than the model."
-                if wrong
-                else "the load changes it."
+            sentence = f"{name} is not restored: " + (
+                "the state dict and the model differ." if wrong else "the load changes it."
             )
             value = (
                 gap(theirs[name].leaves[""], mine[name].leaves[""]) if name in theirs else math.inf
             )
-            findings.held(
-                "state.differs",
-                max(value, 1e-12),
-                0,
-                "of the largest value",
-                sentence,
-                what=kind,
-                where=name,
-            )
+            findings.differs("state.differs", max(value, 1e-12), sentence, what=kind, where=name)
         else:
-            findings.held(
-                "state.missing",
-                1,
-                0,
-                "tensors",
-                f"{name} is not in the state dict, and the load does not miss it.",
-                what=kind,
-                where=name,
-            )
+            sentence = f"{name} is not in the state dict, and loading does not notice."
+            findings.counted("state.missing", 1, "tensors", sentence, what=kind, where=name)
     after = {name: id(item) for name, item in fresh.model.named_parameters(remove_duplicate=False)}
     replaced = [name for name in before if name in after and before[name] != after[name]]
     lost = parted(ties, fresh.model) if "tying" in trained.course.tested.request.suites else []
     if lost and not problems:
         sentence = (
-            f"the load parts {' and '.join(lost[:3])}, which the tying suite reports: what comes"
-            " after it is not compared"
+            f"the load unties {' and '.join(lost[:3])}, which the tying suite reports: later steps"
+            " are not compared"
         )
         if set(replaced) <= set(lost):
             findings.skip(sentence)
@@ -192,13 +158,12 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
         replaced = [name for name in replaced if name not in lost]
     if replaced and trained.course.tested.kind != "lightning" and not problems:
         sentence = (
-            f"Loading puts a new parameter in the place of {replaced[0]}, so that an optimizer made"
-            " before the load trains the old one."
+            f"Loading replaces {replaced[0]}, so an optimizer made before the load trains the old"
+            " parameter."
         )
-        findings.held(
+        findings.counted(
             "resume.parameter",
             len(replaced),
-            0,
             "parameters",
             sentence,
             what="parameter",
@@ -210,9 +175,7 @@ def _state(findings: Findings, trained: Trained, fresh: TrainingRun, state: Dict
 
 
 def _dropped(saved: Set[str], expected: Set[str], name: str) -> bool:
-    """Is a parameter without a key of its own really lost? Some models save under other names:
-    then there are keys that are no names.
-    """
+    """Is a parameter without a key lost? Some models save it under another name."""
     return name not in saved and name not in expected
 
 
@@ -226,40 +189,21 @@ def _keys(
 ) -> int:
     missing, unexpected = expected - saved, saved - expected
     try:
-        told_ = fresh.loaded(state, trained.course.others, strict=False)
-        missing |= set(getattr(told_, "missing_keys", ()))
-        unexpected |= set(getattr(told_, "unexpected_keys", ()))
+        keys = fresh.loaded(state, trained.course.others, strict=False)
+        missing |= set(getattr(keys, "missing_keys", ()))
+        unexpected |= set(getattr(keys, "unexpected_keys", ()))
     except Exception:  # shapes: below
         pass
     kinds = {name: held.kind for name, held in trained.end.items()}
-    for name in sorted(missing)[:4]:
-        sentence = (
-            f"{name} is missing in the state dict of a trained model: load_state_dict(strict=True)"
-            " into a fresh one fails."
-        )
-        findings.held(
-            "state.missing",
-            len(missing),
-            0,
-            "keys",
-            sentence,
-            what=kinds.get(name, "parameter"),
-            where=name,
-        )
-    for name in sorted(unexpected)[:4]:
-        sentence = (
-            f"{name} is in the state dict of a trained model and unknown to a fresh one:"
-            " load_state_dict(strict=True) fails."
-        )
-        findings.held(
-            "state.unexpected",
-            len(unexpected),
-            0,
-            "keys",
-            sentence,
-            what=kinds.get(name, "parameter"),
-            where=name,
-        )
+    problems = (
+        ("state.missing", missing, "is missing in the state dict of a trained model"),
+        ("state.unexpected", unexpected, "is in the state dict of a trained model only"),
+    )
+    for finding, names, problem in problems:
+        for name in sorted(names)[:4]:
+            sentence = f"{name} {problem}: load_state_dict(strict=True) into a fresh one fails."
+            place = {"what": kinds.get(name, "parameter"), "where": name}
+            findings.counted(finding, len(names), "keys", sentence, **place)
     mine, theirs = state["state_dict"], fresh.model.state_dict()
     shapes = [
         name
@@ -273,14 +217,8 @@ def _keys(
             f"{name} is saved as {tuple(mine[name].shape)}, and a fresh model has it as"
             f" {tuple(theirs[name].shape)}."
         )
-        findings.held(
-            "state.differs",
-            1,
-            0,
-            "tensors",
-            sentence,
-            what=kinds.get(name, "parameter"),
-            where=name,
+        findings.counted(
+            "state.differs", 1, "tensors", sentence, what=kinds.get(name, "parameter"), where=name
         )
     return len(missing) + len(unexpected) + len(shapes)
 
@@ -291,19 +229,17 @@ def _keys(
 def _evaluated(
     tested: TestedModel, findings: Findings, trained: Trained, fresh: TrainingRun
 ) -> Optional[Set[str]]:
-    """Compare outputs in eval(); return the names of what was told, None where they cannot be
-    compared.
-    """
+    """Compare outputs in eval(); return the reported names, None if they cannot be compared."""
     findings.step("outputs after the load")
     item, other, batch = trained.course.model.eval(), fresh.model.eval(), trained.batches[0]
     mine = tested.run(item, batch, seed=9)
-    if _distance(tested.run(item, batch, seed=9), mine) > 0:
+    if tested.run(item, batch, seed=9).gap(mine) > 0:
         findings.note(
-            "Two runs in eval() with one seed differ, so that outputs before and after a load are"
-            " not compared."
+            "Two runs in eval() with one seed differ, so outputs before and after a load are not"
+            " compared."
         )
         return None
-    worst = _distance(tested.run(other, batch, seed=9), mine)
+    worst = tested.run(other, batch, seed=9).gap(mine)
     findings.number(
         "state.outputs", worst if math.isfinite(worst) else HUGE, "of the largest value"
     )
@@ -315,17 +251,15 @@ def _evaluated(
     def equal(names: Set[str]) -> bool:
         put(other, {name: held for name, held in theirs.items() if name in candidates})
         put(other, {name: trained.end[name] for name in names})
-        return measured_or_infinite(lambda: _distance(tested.run(other, batch, seed=9), mine)) == 0
+        return measured_or_infinite(lambda: tested.run(other, batch, seed=9).gap(mine)) == 0
 
     needed = smallest(equal, candidates, findings)
     if not needed:
         sentence = (
-            f"After a load all parameters are equal and the outputs differ by {worst:.2g} of the"
+            f"After a load all parameters are equal, but the outputs differ by {worst:.2g} of the"
             " largest value."
         )
-        findings.held(
-            "state.differs", worst, 0, "of the largest value", sentence, what="module", where=""
-        )
+        findings.differs("state.differs", worst, sentence, what="module", where="")
         return {""}
     for name in needed:
         tell(findings, name, trained, theirs, worst, "the outputs in eval()")
@@ -333,9 +267,7 @@ def _evaluated(
 
 
 def _untrained(findings: Findings, trained: Trained, explained: Set[str]) -> Set[str]:
-    """Tensors with gradients that are no parameters of the model, even where they are alike in
-    all fresh models.
-    """
+    """Tensors with gradients that are no parameters, even if equal in all fresh models."""
     found = {
         name: keys
         for name, keys in unregistered(trained.course.model).items()
@@ -344,20 +276,10 @@ def _untrained(findings: Findings, trained: Trained, explained: Set[str]) -> Set
     for name, keys in found.items():
         where = described(name, keys)
         sentence = (
-            f"{where} gets a gradient and is no registered parameter: no optimizer trains it and no"
-            " state dict has it (nn.ParameterList, nn.ModuleList)."
+            f"{where} gets a gradient but is no registered parameter: no optimizer trains it, and"
+            " no state dict has it (nn.ParameterList, nn.ModuleList)."
         )
-        findings.held(
-            "state.not_saved", len(keys), 0, "tensors", sentence, what="parameter", where=where
+        findings.counted(
+            "state.not_saved", len(keys), "tensors", sentence, what="parameter", where=where
         )
     return set(found)
-
-
-def _distance(this: RunResult, other: RunResult) -> float:
-    return max(
-        [
-            gap(this.outputs[name], other.outputs[name]) if name in this.outputs else math.inf
-            for name in other.outputs
-        ]
-        + [gap(this.loss, other.loss)]
-    )

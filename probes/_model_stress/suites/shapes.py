@@ -1,6 +1,4 @@
-"""Losses, gradients and outputs over batch x length: the same rules must hold at every size,
-alone and in company, with weights shared and not.
-"""
+"""Losses, gradients and outputs must follow the same rules at every batch x length."""
 
 from __future__ import annotations
 
@@ -16,17 +14,27 @@ from _model_stress.fault_location import (
     recorded,
 )
 from _model_stress.findings import Findings
-from _model_stress.sizes import Passed, Runs, Size, allowed_length, resizable, sizes_for, written
+from _model_stress.sizes import (
+    Passed,
+    Runs,
+    Size,
+    allowed_length,
+    order_of,
+    resizable,
+    sizes_for,
+    written,
+)
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
+# of torch's convolutions and poolings
 TOO_SHORT = (
     "kernel size can't be greater",
     "output size is too small",
     "padding size should be less than",
-)  # of torch's convolutions and poolings
-ONE_VALUE = (  # BatchNorm and InstanceNorm, of one value for a channel in train()
-    "expected more than 1"
 )
+# BatchNorm and InstanceNorm, of one value for a channel in train()
+ONE_VALUE = "expected more than 1"
 CLOSE_S = 2.0  # no new part is begun with less than that
 
 
@@ -38,13 +46,13 @@ def run(tested: TestedModel, findings: Findings) -> None:
     went = [item for item in passed if item.error is None]
     if tested.own_length is not None and not resizable(tested):
         findings.note(
-            "A batch cut to half its length does not go through, or it is of pictures; only the"
-            " number of rows was varied."
+            "A batch of half the length fails, or holds pictures: only the number of rows was"
+            " varied."
         )
-    _errors(tested, findings, runs, passed, longest)
-    _not_finite(tested, findings, runs, went)
-    _output_shapes(tested, findings, runs, went)
-    _training(findings, runs, went)
+    _errors(runs, passed, longest)
+    _not_finite(runs, went)
+    _output_shapes(runs, went)
+    _training(runs, went)
     parts = []
     for name, part in (
         ("rows", batch_invariance.rows),
@@ -77,9 +85,7 @@ def _asked(
         if frame is None:
             raise  # it is ours
         findings.note(
-            f"What was asked of {name} was not answered ({type(error).__name__}:"
-            f" {str(error)[:200]}).",
-            warn=True,
+            f"The check of {name} could not be finished ({summary_of(error)}).", warn=True
         )
         return ""
 
@@ -87,52 +93,39 @@ def _asked(
 # ---- what raised
 
 
-def _errors(
-    tested: TestedModel,
-    findings: Findings,
-    runs: Runs,
-    passed: List[Passed],
-    longest: Optional[int],
-) -> None:
+def _errors(runs: Runs, passed: List[Passed], longest: Optional[int]) -> None:
     causes: Dict[Tuple[str, str, int], List[Passed]] = {}
     for item in passed:
         if item.error is not None:
             causes.setdefault(item.cause, []).append(item)
     for alike in causes.values():
-        _one_error(tested, findings, runs, [passed, alike], longest)
+        _one_error(runs, passed, alike, longest)
 
 
 def _one_error(
-    tested: TestedModel,
-    findings: Findings,
-    runs: Runs,
-    of: List[List[Passed]],
-    longest: Optional[int],
+    runs: Runs, passed: List[Passed], alike: List[Passed], longest: Optional[int]
 ) -> None:
-    passed, alike = of
-    least = min(alike, key=lambda item: (item.size[0] * (item.size[1] or 1), item.size))
+    findings, least = runs.findings, min(alike, key=lambda item: item.order)
     error = least.error
     assert error is not None
-    words = f"{type(error).__name__}: {str(error).strip()[:200]}"
-    where = f" in {least.module}" if least.module else ""
     lengths = sorted({item.size[1] for item in alike if item.size[1] is not None})
     fine = [item.size[1] for item in passed if item.error is None and item.size[1] is not None]
-    if any(word in str(error).lower() for word in TOO_SHORT):
+    if any(text in str(error).lower() for text in TOO_SHORT):
         findings.note(
-            f"A batch of {written(least.size)} is too short for the model{where} ({words})."
+            f"A batch of {written(least.size)} is too short for the model{least.failure}."
         )
         return
     if lengths and fine and min(lengths) > max(fine):
-        _limit(tested, findings, runs, least, (max(fine), min(lengths), longest))
+        _limit(runs, least, max(fine), min(lengths), longest)
         return
     if least.refused:
-        findings.note(f"The model refuses a batch of {written(least.size)}: {words}")
+        findings.note(f"The model refuses a batch of {written(least.size)}: {summary_of(error)}")
         return
     sizes = ", ".join(written(item.size) for item in alike)
     went = next((written(item.size) for item in passed if item.error is None), "no other size")
     sentence = (
-        f"A batch of {written(least.size)} fails {least.doing}{where} ({words}); of the sizes tried"
-        f" {sizes} fail so, while {went} goes."
+        f"A batch of {written(least.size)} fails {least.doing}{least.failure}. Of the sizes tried,"
+        f" {sizes} fail like this; {went} works."
     )
     findings.raised(
         "shape.raises",
@@ -147,15 +140,9 @@ def _one_error(
     )
 
 
-def _limit(
-    tested: TestedModel,
-    findings: Findings,
-    runs: Runs,
-    least: Passed,
-    lengths: Tuple[int, int, Optional[int]],
-) -> None:
+def _limit(runs: Runs, least: Passed, fine: int, bad: int, longest: Optional[int]) -> None:
     """All lengths from some one on fail: that is no fault unless the model declares more."""
-    fine, bad, longest = lengths
+    findings, name = runs.findings, runs.tested.traits.max_length_name
     while bad - fine > 1 and findings.left_s() > CLOSE_S:
         middle = (fine + bad) // 2
         tried = runs.at((1, middle))
@@ -164,19 +151,16 @@ def _limit(
         fine, bad, least = (middle, bad, least) if tried.error is None else (fine, middle, tried)
     error = least.error
     assert error is not None
-    words = f"{type(error).__name__}: {str(error).strip()[:200]}"
-    where = f" in {least.module}" if least.module else ""
-    name = tested.traits.max_length_name
     if longest is None:
         findings.note(
-            f"The model takes at most {fine} positions, which nothing in it declares: {bad}"
-            f" fail{where} ({words}).",
+            f"The model takes at most {fine} positions, which nothing in it declares: {bad} fail"
+            f"{least.failure}.",
             warn=True,
         )
         return
     sentence = (
-        f"{name} declares {longest} positions, and the longest that goes is {fine}: {bad} fail"
-        f" {least.doing}{where} ({words})."
+        f"{name} declares {longest} positions, but the longest that works is {fine}: {bad} fail"
+        f" {least.doing}{least.failure}."
     )
     findings.raised(
         "shape.limit",
@@ -195,25 +179,24 @@ def _limit(
 # ---- what is not finite
 
 
-def _not_finite(tested: TestedModel, findings: Findings, runs: Runs, went: List[Passed]) -> None:
-    """One that starts with nothing to predict (a single position, shifted) has a loss of nan in
-    all sound models: a mean over nothing.
-    """
+def _not_finite(runs: Runs, went: List[Passed]) -> None:
+    """Report losses and gradients that are not finite; a single position has nothing to predict."""
+    findings = runs.findings
     judged = [
         item for item in went if item.size[1] != 1 or item.ill_outputs or not math.isnan(item.loss)
     ]
     if len(judged) < len(went):
         findings.note(
-            "The loss of one position is nan: with shifted labels nothing is left to be predicted."
+            "The loss of one position is nan: with shifted labels nothing is left to predict."
         )
     bad = [item for item in judged if item.ill_outputs or not math.isfinite(item.loss)]
     ill = [item for item in judged if item.ill and item not in bad]
     for name, alike in (("loss", bad), ("gradient", ill)):
         if not alike:
             continue
-        least = min(alike, key=lambda item: (item.size[0] * (item.size[1] or 1), item.size))
+        least = min(alike, key=lambda item: item.order)
         every = len(alike) == len(judged)
-        module, parameter = _begins(tested, runs, least.size, of_gradient=name == "gradient")
+        module, parameter = _begins(runs, least.size, of_gradient=name == "gradient")
         what = (
             f"The gradients of {parameter or least.ill[0]} are"
             if name == "gradient"
@@ -224,10 +207,9 @@ def _not_finite(tested: TestedModel, findings: Findings, runs: Runs, went: List[
             f"; it begins in {module}." if module else "."
         )
         if every:
-            findings.held(
+            findings.counted(
                 "gradient.not_finite",
-                float(len(alike)),
-                0,
+                len(alike),
                 "sizes",
                 sentence,
                 what="module",
@@ -237,10 +219,9 @@ def _not_finite(tested: TestedModel, findings: Findings, runs: Runs, went: List[
             )
         else:
             kind = f"shape.{name}"
-            findings.held(
+            findings.counted(
                 kind,
-                float(len(alike)),
-                0,
+                len(alike),
                 "sizes",
                 sentence,
                 what="size",
@@ -250,12 +231,12 @@ def _not_finite(tested: TestedModel, findings: Findings, runs: Runs, went: List[
                 sizes=sizes,
             )
     if judged and not bad and not ill:
-        findings.held("gradient.not_finite", 0, 0, "sizes", "", what="module")
+        findings.clean("gradient.not_finite", "sizes", what="module")
 
 
-def _begins(tested: TestedModel, runs: Runs, size: Size, *, of_gradient: bool) -> Tuple[str, str]:
+def _begins(runs: Runs, size: Size, *, of_gradient: bool) -> Tuple[str, str]:
     """Name the module where it begins, and the first parameter that it reaches."""
-    batch = runs.batch(size)
+    batch, tested = runs.batch(size), runs.tested
     try:
         if of_gradient:
             module, ill = backward_fault(
@@ -273,19 +254,16 @@ def _begins(tested: TestedModel, runs: Runs, size: Size, *, of_gradient: bool) -
 # ---- the outputs' shapes
 
 
-def _output_shapes(tested: TestedModel, findings: Findings, runs: Runs, went: List[Passed]) -> None:
-    """Each axis of an output is one number, the rows, the length or a multiple at most sizes:
-    where it is not at the others, those are wrong.
-    """
+def _output_shapes(runs: Runs, went: List[Passed]) -> None:
+    """Each axis must be one number, the rows, the length or a multiple at all sizes."""
     for name in sorted({name for item in went for name in item.shapes or {}}):
         shapes = {
             item.size: item.shapes[name]
             for item in went
             if item.shapes is not None and name in item.shapes
         }
-        dims = [
-            len(shape) for size, shape in shapes.items() if size[0] > 1 and size[1] != 1
-        ]  # at one row or position axes get lost
+        # at one row or position axes get lost
+        dims = [len(shape) for size, shape in shapes.items() if size[0] > 1 and size[1] != 1]
         usual = max(set(dims), key=dims.count, default=0)
         if dims.count(usual) <= 0.6 * len(dims):
             continue
@@ -303,7 +281,7 @@ def _output_shapes(tested: TestedModel, findings: Findings, runs: Runs, went: Li
                 **odd,
             }
         if odd:
-            least = min(odd, key=lambda size: (size[0] * (size[1] or 1), size))
+            least = min(odd, key=order_of)
             output = name or "the output"
             sentence = (
                 f"At {written(least)} {output} has the shape {list(shapes[least])}: {odd[least]} at"
@@ -311,11 +289,10 @@ def _output_shapes(tested: TestedModel, findings: Findings, runs: Runs, went: Li
             )
             sizes = ", ".join(written(size) for size in odd)
             usually = next(size for size in shapes if size not in odd)
-            module = _other_axes(tested, runs, least, usually)
-            findings.held(
+            module = _other_axes(runs, least, usually)
+            runs.findings.counted(
                 "shape.output",
-                float(len(odd)),
-                0,
+                len(odd),
                 "sizes",
                 sentence,
                 what="size",
@@ -326,11 +303,11 @@ def _output_shapes(tested: TestedModel, findings: Findings, runs: Runs, went: Li
             )
 
 
-def _other_axes(tested: TestedModel, runs: Runs, odd: Size, usual: Size) -> str:
+def _other_axes(runs: Runs, odd: Size, usual: Size) -> str:
     found = []
     for size in (odd, usual):
         with recorded(runs.model) as calls:
-            tested.run(runs.model, runs.batch(size), seed=7)
+            runs.tested.run(runs.model, runs.batch(size), seed=7)
         found.append(calls)
     name = first_of_other_axes(found[0], found[1])
     return type(runs.model).__name__ if name == "" else name or ""
@@ -356,7 +333,7 @@ def _odd_axis(found: Dict[Size, int], axis: int) -> Dict[Size, str]:
     if len(fits[best]) < 0.7 * len(found):
         return {}
     return {
-        size: f"axis {axis} has {value}, where it has the {best}"
+        size: f"axis {axis} has {value} instead of the {best}"
         for size, value in found.items()
         if size not in fits[best]
     }
@@ -365,10 +342,9 @@ def _odd_axis(found: Dict[Size, int], axis: int) -> Dict[Size, str]:
 # ---- train()
 
 
-def _training(findings: Findings, runs: Runs, went: List[Passed]) -> None:
-    """The smallest and a usual size once more in train(): dropout and batch statistics go other
-    ways.
-    """
+def _training(runs: Runs, went: List[Passed]) -> None:
+    """Run two sizes again in train(), where dropout and batch statistics differ."""
+    findings = runs.findings
     sizes = [item.size for item in went if item.size[1] is None or item.size[1] > 1]
     wanted = [
         *[size for size in sizes if size[0] == 1][:1],
@@ -391,10 +367,9 @@ def _training(findings: Findings, runs: Runs, went: List[Passed]) -> None:
                     f"In train() the loss or its gradients are not finite at {written(item.size)},"
                     " while they are in eval()."
                 )
-                findings.held(
+                findings.counted(
                     "shape.gradient",
                     1,
-                    0,
                     "sizes",
                     sentence,
                     what="size",
@@ -403,20 +378,21 @@ def _training(findings: Findings, runs: Runs, went: List[Passed]) -> None:
                     parameter=item.ill[0] if item.ill else "",
                 )
             continue
-        words = f"{type(item.error).__name__}: {str(item.error).strip()[:200]}"
-        where = f" in {item.module}" if item.module else ""
         if ONE_VALUE in str(item.error).lower() and item.size[0] == 1:
             findings.note(
-                f"In train() a batch of one row fails{where} ({words}): with drop_last=True no such"
-                " batch comes.",
+                f"In train() a batch of one row fails{item.failure}: drop_last=True avoids such"
+                " batches.",
                 warn=True,
             )
         elif item.refused:
-            findings.note(f"In train() the model refuses a batch of {written(item.size)}: {words}")
+            findings.note(
+                f"In train() the model refuses a batch of {written(item.size)}:"
+                f" {summary_of(item.error)}"
+            )
         else:
             sentence = (
-                f"In train() a batch of {written(item.size)} fails {item.doing}{where} ({words}),"
-                " while it goes in eval()."
+                f"In train() a batch of {written(item.size)} fails {item.doing}{item.failure},"
+                " but works in eval()."
             )
             findings.raised(
                 "shape.raises",

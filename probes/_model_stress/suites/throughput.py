@@ -18,6 +18,7 @@ import torch
 
 from _model_stress.findings import Findings
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 WARM_UP = 2  # steps: the first allocate, choose kernels and make the optimizer's moments
 LENGTH = 64
@@ -26,10 +27,9 @@ SLOWER = 1.3  # from third to third of the steps: more than a busy host's swing
 
 
 class MaskBench(NamedTuple):
-    """`rates` in tokens (or rows) a second, one for each step; `held` the tensors of a graph that
-    were alive after the warm-up, and at the end.
-
-    `own_s` is the calling thread's own time for each step, which a busy host does not stretch.
+    """`rates` in tokens (or rows) a second, one per step; `held` tensors of a graph alive after the
+    warm-up and at the end; `own_s` the thread's own time per step, which a busy host does not
+    stretch.
     """
 
     rows: int
@@ -66,7 +66,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     for place, (rows, wide) in enumerate(shapes):
         share_s = min(2.0, 0.7 * findings.left_s() / (len(shapes) - place))
         if share_s < 0.2:
-            findings.note(f"The time is over before {rows}x{wide}.")
+            findings.note(f"No time was left for {rows}x{wide}.")
             break
         findings.step(f"{rows}x{wide}")
         try:
@@ -74,12 +74,10 @@ def run(tested: TestedModel, findings: Findings) -> None:
         except Exception as error:  # another shape may be refused, and is told
             if not found:
                 raise
-            findings.note(
-                f"{rows}x{wide} is not measured: {type(error).__name__}: {str(error)[:160]}"
-            )
+            findings.note(f"{rows}x{wide} is not measured: {summary_of(error)}")
             continue
         found.append(item)
-        _told(tested, findings, item)
+        _report(tested, findings, item)
     _summary(findings, found)
 
 
@@ -135,7 +133,7 @@ def _quartiles(values: List[float]) -> Tuple[float, float, float]:
     return low, middle, high
 
 
-def _told(tested: TestedModel, findings: Findings, item: MaskBench) -> None:
+def _report(tested: TestedModel, findings: Findings, item: MaskBench) -> None:
     low, middle, high = _quartiles(item.rates)
     labels = {"rows": item.rows, "length": item.length or 0}
     findings.number(
@@ -169,7 +167,7 @@ def _told(tested: TestedModel, findings: Findings, item: MaskBench) -> None:
         )
         if second > SLOWER * first and last > SLOWER * second:
             findings.note(
-                f"Steps grow slower at {item.shape}: {first:.1f} ms of its own thread, then"
+                f"Steps slow down at {item.shape}: {first:.1f} ms of its own thread, then"
                 f" {second:.1f}, then {last:.1f}.",
                 warn=True,
             )

@@ -1,6 +1,4 @@
-"""Parameters that are one under several names stay one: as the model is built, cast, copied,
-saved, loaded, wrapped and trained.
-"""
+"""Tied parameters stay tied: built, cast, copied, saved, loaded, wrapped and trained."""
 
 from __future__ import annotations
 
@@ -10,16 +8,169 @@ import datetime as dt
 import importlib
 import io
 import os
+import re
 import tempfile
-from typing import Any, Callable, Dict, Iterator, List, Set, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Set, Tuple
 
 import torch
 
 from _model_stress.findings import Findings
-from _model_stress.parameter_ties import Tie, every, is_one, shared, wanted
 from _model_stress.tested_model import TestedModel
+from _shared.child_program import summary_of
 
 STEPS = 2
+FLAG = re.compile(r"^(tie|tied|tying|share|shared)(_|$)|_(tie|tied|tying)(_|$)|share_.*emb")
+OF = re.compile(r"emb|weight|head|tying|^tied?$|vocab|output")
+
+
+class Tie(NamedTuple):
+    """`left` and `anchor` name what is, or for the reason `why` should be, one parameter."""
+
+    anchor: str
+    left: str
+    why: str = ""
+
+
+def every(model: Any) -> Dict[str, Any]:
+    """All parameters under all their names."""
+    return dict(model.named_parameters(remove_duplicate=False))
+
+
+def place(tensor: Any) -> Tuple[int, int]:
+    """Where the numbers of a tensor lie; those of a sharded one, where its part lies."""
+    local = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    if local.numel() == 0 or local.device.type == "meta":
+        return id(tensor), 0
+    return local.data_ptr(), local.numel()
+
+
+def shared(model: Any) -> List[Tie]:
+    """What is shared as built: each name with the first, an embedding's where there is one."""
+    names: Dict[Tuple[int, int], List[str]] = {}
+    for name, item in every(model).items():
+        names.setdefault(place(item), []).append(name)
+    ties: List[Tie] = []
+    modules = dict(model.named_modules(remove_duplicate=False))
+    for group in names.values():
+        first = next(
+            (
+                name
+                for name in group
+                if isinstance(modules.get(name.rpartition(".")[0]), torch.nn.Embedding)
+            ),
+            group[0],
+        )
+        ties += [Tie(first, name) for name in group if name != first]
+    return ties
+
+
+def is_one(parameters: Dict[str, Any], tie: Tie) -> bool:
+    """Whether both names are one parameter. A name that is gone was merged, not lost."""
+    item, other = parameters.get(tie.anchor), parameters.get(tie.left)
+    return item is None or other is None or item is other or place(item) == place(other)
+
+
+def wanted(model: Any, options: Dict[str, Any]) -> Iterator[Tie]:
+    """What should be shared and is not, by transformers' lists, a flag, or equal random numbers."""
+    parameters = every(model)
+    for tie in (*_by_transformers(model), *_by_flag(model, options), *_by_numbers(model)):
+        if tie.anchor in parameters and tie.left in parameters and not is_one(parameters, tie):
+            yield tie
+
+
+def _by_transformers(model: Any) -> Iterator[Tie]:
+    config = getattr(model, "config", None)
+    if not hasattr(model, "get_output_embeddings") or config is None:
+        return
+    text = config.get_text_config() if hasattr(config, "get_text_config") else config
+    if not (
+        getattr(config, "tie_word_embeddings", False) or getattr(text, "tie_word_embeddings", False)
+    ):
+        return
+    why = "config.tie_word_embeddings is true"
+    keys = getattr(model, "_tied_weights_keys", None)
+    if hasattr(model, "get_expanded_tied_weights_keys"):
+        yield from (
+            Tie(source, target, why)
+            for target, source in model.get_expanded_tied_weights_keys(all_submodels=True).items()
+        )
+    if not keys:
+        return
+    names = {id(item): name for name, item in model.named_modules()}
+    own, head = model.get_input_embeddings(), model.get_output_embeddings()
+    weights: List[Any] = [getattr(item, "weight", None) for item in (own, head)]
+    if (
+        all(item is not None for item in weights)
+        and weights[0].shape == weights[1].shape
+        and id(own) in names
+        and id(head) in names
+    ):
+        yield Tie(f"{names[id(own)]}.weight", f"{names[id(head)]}.weight", why)
+
+
+def _by_flag(model: Any, options: Dict[str, Any]) -> Iterator[Tie]:
+    if hasattr(model, "get_output_embeddings"):
+        return  # transformers' models say it themselves
+    flag = _flag(model, options)
+    pairs = list(_pairs(model))
+    parameters = every(model)
+    if flag is None or not pairs or any(is_one(parameters, tie) for tie in pairs):
+        return
+    yield pairs[-1]._replace(why=f"{flag} is true")
+
+
+def _flag(model: Any, options: Dict[str, Any]) -> Optional[str]:
+    """The name of a flag that is true and asks for a tie."""
+    holders: List[Tuple[str, Any]] = [("", options)]
+    for path, module in model.named_modules():
+        for name in ("config", "cfg", "hparams", "args"):
+            held = vars(module).get(
+                name, getattr(module, name, None) if name == "hparams" else None
+            )
+            if held is not None and not isinstance(held, torch.nn.Module):
+                holders.append(
+                    (
+                        f"{path}.{name}." if path else f"{name}.",
+                        held if hasattr(held, "items") else getattr(held, "__dict__", {}),
+                    )
+                )
+        holders.append((f"{path}." if path else "", vars(module)))
+    for prefix, values in holders:
+        for name, value in dict(values).items():
+            if (
+                value is True
+                and isinstance(name, str)
+                and FLAG.search(name.lower())
+                and OF.search(name.lower())
+            ):
+                return prefix + name
+    return None
+
+
+def _pairs(model: Any) -> Iterator[Tie]:
+    """Embeddings and linear heads of one shape."""
+    heads = [
+        (name, item)
+        for name, item in model.named_modules(remove_duplicate=False)
+        if isinstance(item, torch.nn.Linear)
+    ]
+    for name, item in model.named_modules(remove_duplicate=False):
+        if isinstance(item, torch.nn.Embedding) and "pos" not in name.rpartition(".")[2].lower():
+            for other, head in heads:
+                if head.weight.shape == item.weight.shape:
+                    yield Tie(f"{name}.weight", f"{other}.weight")
+
+
+def _by_numbers(model: Any) -> Iterator[Tie]:
+    """An embedding and a head with the same random numbers in two places: copied, not tied."""
+    parameters = every(model)
+    tied = {name for tie in shared(model) for name in (tie.anchor, tie.left)}
+    for tie in _pairs(model):
+        item, other = parameters[tie.anchor], parameters[tie.left]
+        if tie.anchor in tied or tie.left in tied or place(item) == place(other):
+            continue
+        if bool(torch.equal(item, other)) and float(item.detach().double().std()) > 0:
+            yield tie._replace(why="they hold the same random numbers: copied, not tied")
 
 
 class Tying:
@@ -34,6 +185,10 @@ class Tying:
     def build(self, more: int = 0) -> Any:
         return self.tested.build(self.seed + more)
 
+    def broken(self, name: str, where: str, partner: str, sentence: str) -> None:
+        place = {"what": "parameter", "where": where, "partner": partner}
+        self.findings.counted(name, 1, "ties", sentence, **place)
+
     def check(self, name: str, parameters: Dict[str, Any], doing: str) -> None:
         """Hold each tie against what became of it."""
         lost = [tie for tie in self.ties if not is_one(parameters, tie)]
@@ -41,22 +196,10 @@ class Tying:
             if (name, tie.left) in self.reported:
                 continue
             self.reported.add((name, tie.left))
-            sentence = (
-                f"{tie.left} and {tie.anchor} are one parameter as the model is built, and two"
-                f" {doing}"
-            )
-            self.findings.held(
-                name,
-                1,
-                0,
-                "ties",
-                f"{sentence}.",
-                what="parameter",
-                where=tie.left,
-                partner=tie.anchor,
-            )
+            sentence = f"{tie.left} and {tie.anchor} are one parameter as built, and two {doing}."
+            self.broken(name, tie.left, tie.anchor, sentence)
         if not lost:
-            self.findings.held(name, 0, 0, "ties", "", after=doing)
+            self.findings.clean(name, "ties", after=doing)
         self.tried.append(doing)
 
     @contextlib.contextmanager
@@ -69,9 +212,7 @@ class Tying:
         try:
             yield
         except Exception as error:  # whatever the user's code raises
-            self.findings.note(
-                f"{name} was not asked {doing}: {type(error).__name__}: {str(error)[:200]}"
-            )
+            self.findings.note(f"{name} was not checked {doing}: {summary_of(error)}")
 
     # ---- the handlings
 
@@ -99,14 +240,12 @@ class Tying:
             model.load_state_dict(self.build(1).state_dict(), assign=True)
             if not all(is_one(every(model), tie) for tie in self.ties):
                 self.findings.note(
-                    "load_state_dict(assign=True) gives each name a parameter of its own, as torch"
-                    " does: tie them again after it."
+                    "load_state_dict(assign=True) unties parameters, as torch does: tie them again"
+                    " afterwards."
                 )
 
     def values(self, model: Any, source: Any, doing: str) -> None:
-        """A tie that holds must also hold what was saved, and not what one of its names was
-        drawn with.
-        """
+        """A tie that holds must also hold what was saved."""
         now, was = every(model), every(source)
         for tie in self.ties:
             for name, partner in ((tie.left, tie.anchor), (tie.anchor, tie.left)):
@@ -120,17 +259,8 @@ class Tying:
                 ):
                     continue
                 if not bool(torch.equal(item, other)):
-                    sentence = f"{name} (one with {partner}) does not hold what was saved {doing}"
-                    self.findings.held(
-                        "tied.after_load",
-                        1,
-                        0,
-                        "ties",
-                        f"{sentence}.",
-                        what="parameter",
-                        where=name,
-                        partner=partner,
-                    )
+                    sentence = f"{name} (one with {partner}) does not hold what was saved {doing}."
+                    self.broken("tied.after_load", name, partner, sentence)
                     break
 
     def pretrained(self) -> None:
@@ -220,25 +350,15 @@ def run(tested: TestedModel, findings: Findings) -> None:
         if tie.left not in reported:
             reported.add(tie.left)
             sentence = (
-                f"{tie.left} and {tie.anchor} are two parameters as the model is built, although"
-                f" {tie.why}"
+                f"{tie.left} and {tie.anchor} are two parameters as built, although {tie.why}."
             )
-            findings.held(
-                "tied.init",
-                1,
-                0,
-                "ties",
-                f"{sentence}.",
-                what="parameter",
-                where=tie.left,
-                partner=tie.anchor,
-            )
+            tying.broken("tied.init", tie.left, tie.anchor, sentence)
     if not tying.ties:
         if reported:
             return
         findings.skip("no parameter has two names, and nothing says that one should")
     if not reported:
-        findings.held("tied.init", 0, 0, "ties", "")
+        findings.clean("tied.init", "ties")
     tying.handled("tied.after_copy", "after .to(float64)", lambda item: item.to(torch.float64))
     tying.handled("tied.after_copy", "after .to(bfloat16)", lambda item: item.to(torch.bfloat16))
     tying.handled("tied.after_copy", "after train() and eval()", lambda item: item.train().eval())

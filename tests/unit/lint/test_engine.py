@@ -52,19 +52,13 @@ def test_re_exports_of_other_files_are_followed() -> None:
 def test_instances_and_unknown_origins() -> None:
     assert call_names(
         train="from accelerate import Accelerator\na = Accelerator()\na.gather(1)"
-    ) == [
-        "accelerate.Accelerator",
-        "accelerate.Accelerator().gather",
-    ]
+    ) == ["accelerate.Accelerator", "accelerate.Accelerator().gather"]
     assert call_names(
         train=(
             "from accelerate import Accelerator\ndef f(a: Accelerator, b):\n    a.gather(1)\n   "
             " b.save()"
         )
-    ) == [
-        "accelerate.Accelerator().gather",
-        "~b.save",
-    ]
+    ) == ["accelerate.Accelerator().gather", "~b.save"]
 
 
 @pytest.mark.parametrize(

@@ -103,10 +103,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, error: type[Exception]) -> None:
             yield rule.finding(module, module.tree, "s.")
 
     rule = Rule("planted", "deadlock", "t", "w", 0.9, find=find)
-    rules = [
-        *(one for one in engine.all_rules() if one.id == "rank-conditional-collective"),
-        rule,
-    ]
+    rules = [*(one for one in engine.all_rules() if one.id == "rank-conditional-collective"), rule]
     monkeypatch.setattr(engine, "all_rules", lambda: sorted(rules, key=lambda one: one.id))
 
 

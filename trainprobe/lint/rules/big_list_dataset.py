@@ -81,26 +81,18 @@ def _is_the_data(program: Program, cls: Class, name: str) -> bool:
         if function is None:
             continue
         for node in ast.walk(function.node):
-            if isinstance(node, ast.Subscript) and _is_own(node.value, name):
-                return True
-            if (
-                isinstance(node, ast.Call)
-                and isinstance(node.func, ast.Name)
-                and node.func.id == "len"
-                and node.args
-                and _is_own(node.args[0], name)
-            ):
-                return True
+            match node:
+                case ast.Subscript(value=taken) | ast.Call(func=ast.Name(id="len"), args=[taken]):
+                    if _is_own(taken, name):
+                        return True
     return False
 
 
 def _is_own(node: ast.expr, name: str) -> bool:
-    return (
-        isinstance(node, ast.Attribute)
-        and node.attr == name
-        and isinstance(node.value, ast.Name)
-        and node.value.id == "self"
-    )
+    match node:
+        case ast.Attribute(value=ast.Name(id="self"), attr=attribute):
+            return attribute == name
+    return False
 
 
 def _filled(program: Program, cls: Class, name: str, value: ast.expr) -> ast.AST | None:

@@ -137,9 +137,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _is_second_call(event: Event, reader: Event) -> bool:
-    """Whether it was read further down in the same function, which had been called before: its
-    first call sets it in time.
-    """
+    """Whether an earlier call of the same function already set it in time."""
     same = (
         reader.module is event.module
         and event.module.function_of(event.node)
@@ -150,9 +148,7 @@ def _is_second_call(event: Event, reader: Event) -> bool:
 
 
 def _edits(event: Event, reader: Event, variable: str) -> tuple[Edit, ...] | None:
-    """Move a number of threads ahead of the import that reads it: it changes how many threads
-    work, not what they work out.
-    """
+    """Move a number of threads ahead of the import that reads it; results stay the same."""
     module, statement, imports = event.module, event.node, reader.node
     plain = (
         isinstance(statement, ast.Assign)
@@ -214,9 +210,7 @@ def _statement_events(program: Program, module: Module) -> Iterator[tuple[ast.AS
 
 
 def _is_for_children(program: Program, event: Event) -> bool:
-    """A launcher sets variables for the processes that it starts; who sets the threads of this
-    process by a call means its children too.
-    """
+    """Whether the call that sets this process's threads is in a launcher, for its children."""
     module = event.module
     function = module.function_of(event.node)
     calls = module.top_calls if function is None else function.calls

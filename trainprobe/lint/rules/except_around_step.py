@@ -126,7 +126,7 @@ def _own_step(program: Program, module: Module, nodes: list[ast.Call]) -> str:
 def _is_training(module: Module, node: ast.AST) -> bool:
     function: Function | None = module.function_of(node)
     return function is not None and any(
-        word in function.name for word in ("step", "train", "epoch", "loop", "fit")
+        part in function.name for part in ("step", "train", "epoch", "loop", "fit")
     )
 
 
@@ -144,9 +144,7 @@ def _is_step(program: Program, module: Module, nodes: list[ast.Call]) -> bool:
 
 
 def _is_followed(program: Program, module: Module, node: ast.Call) -> bool:
-    """Whether an optimizer steps in the same function or in one that calls it: a backward pass
-    alone is a measurement.
-    """
+    """Whether an optimizer steps in this function or a caller; else it is a measurement."""
     function = module.function_of(node)
     if function is None:
         return True

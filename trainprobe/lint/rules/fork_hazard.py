@@ -9,7 +9,7 @@ from trainprobe.lint.calls import class_and_bases
 from trainprobe.lint.devices import touches_cuda
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
-from trainprobe.lint.order import Event, Order, exclusive
+from trainprobe.lint.order import Event, preceded
 from trainprobe.lint.program import Program
 from trainprobe.lint.starts import method, starting
 
@@ -44,25 +44,8 @@ POOLS = {
 def find(program: Program) -> Iterator[Finding]:
     if not any("fork" in module.text for module in program.modules.values()):
         return
-    reported: set[ast.AST] = set()
-    for trace in Order(program, _event_kind).traces():
-        before: list[Event] = []
-        for event in trace:
-            if event.kind != "fork":
-                before.append(event)
-            elif event.node not in reported:
-                first = next(
-                    (
-                        item
-                        for item in before
-                        if item.module is not event.module
-                        or not exclusive(event.module, item.node, event.node)
-                    ),
-                    None,
-                )
-                if first is not None:
-                    reported.add(event.node)
-                    yield _finding(event, first)
+    for event, first in preceded(program, _event_kind, "fork"):
+        yield _finding(event, first)
 
 
 def _finding(event: Event, first: Event) -> Finding:

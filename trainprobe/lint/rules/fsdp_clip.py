@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from trainprobe.lint.fixing import replace
 from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Module, receiver_of
 from trainprobe.lint.program import Program
 from trainprobe.lint.values import argument
 from trainprobe.lint.wrappers import wrapped
@@ -31,25 +31,19 @@ CLIPS = {"torch.nn.utils.clip_grad_norm_", "torch.nn.utils.clip_grad.clip_grad_n
 
 
 def find(program: Program) -> Iterator[Finding]:
-    """Yield one finding per clip of an FSDP model's parameters that does not go through the
-    model.
-    """
+    """Yield one finding per clip of FSDP parameters that bypasses the model."""
     for module in program.examined:
         if "clip_grad_norm_" not in module.text:
             continue
         for call in module.of(ast.Call):
             if program.dotted(module, call.func) not in CLIPS or not call.args:
                 continue
-            item = call.args[0]
-            if not (
-                isinstance(item, ast.Call)
-                and isinstance(item.func, ast.Attribute)
-                and item.func.attr == "parameters"
-            ):
+            model = receiver_of(call.args[0], "parameters")
+            if model is None:
                 continue
-            kinds = wrapped(program, module, item.func.value)
+            kinds = wrapped(program, module, model)
             if "fsdp" in kinds and not mentions_pattern(program, [module], WHOLE):
-                name = module.source_of(item.func.value)
+                name = module.source_of(model)
                 message = f"clip_grad_norm_ takes the norm of this rank's shard of {name} only."
                 yield RULE.finding(
                     module,

@@ -1,6 +1,4 @@
-"""A collective inside a file lock that all ranks want: the holder waits for ranks that wait for
-the lock.
-"""
+"""A collective inside a file lock that all ranks want: holder and ranks wait for each other."""
 
 from __future__ import annotations
 
@@ -94,10 +92,10 @@ def _inside(
     for statement in body:
         for inner in ast.walk(statement):
             if isinstance(inner, ast.Call) and module.scope_of(inner) is scope:
-                yield from _told(program, module, inner, getattr(node, "lineno", 0))
+                yield from _findings(program, module, inner, getattr(node, "lineno", 0))
 
 
-def _told(program: Program, module: Module, call: ast.Call, line: int) -> Iterator[Finding]:
+def _findings(program: Program, module: Module, call: ast.Call, line: int) -> Iterator[Finding]:
     bears = [
         reached
         for reached in reached_by_call(program, module, call)
@@ -116,9 +114,7 @@ def _told(program: Program, module: Module, call: ast.Call, line: int) -> Iterat
 
 
 def _acquired(program: Program, module: Module, call: ast.Call) -> ast.Call | None:
-    """The call that gives back a lock taken by `lock.acquire()` or `fcntl.flock(file, LOCK_EX)`
-    in the same function.
-    """
+    """The releasing call of a lock that the same function takes."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in {
         "acquire",
         "flock",
@@ -169,4 +165,4 @@ def _between(program: Program, module: Module, begin: ast.Call, end: ast.Call) -
             end.lineno,
             end.col_offset,
         ) and module.scope_of(call) is scope:
-            yield from _told(program, module, call, begin.lineno)
+            yield from _findings(program, module, call, begin.lineno)

@@ -1,6 +1,4 @@
-"""`datasets.map(num_proc=…)` after CUDA was touched: its children are forked, and CUDA cannot be
-used in them.
-"""
+"""`datasets.map(num_proc=…)` after CUDA was touched: its forked children cannot use CUDA."""
 
 from __future__ import annotations
 
@@ -13,7 +11,7 @@ from trainprobe.lint.devices import touches_cuda
 from trainprobe.lint.expressions import Expression, resolved_argument
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
-from trainprobe.lint.order import Event, Order, exclusive
+from trainprobe.lint.order import Event, preceded
 from trainprobe.lint.program import Program
 from trainprobe.lint.values import UNKNOWN
 
@@ -34,22 +32,8 @@ RULE = Rule(
 def find(program: Program) -> Iterator[Finding]:
     if not any("num_proc" in module.text for module in program.modules.values()):
         return
-    reported: set[ast.AST] = set()
-    for trace in Order(program, _event_kind).traces():
-        touched: list[Event] = []
-        for event in trace:
-            if event.kind == "cuda":
-                touched.append(event)
-            elif event.node not in reported:
-                before = [
-                    item
-                    for item in touched
-                    if item.module is not event.module
-                    or not exclusive(event.module, item.node, event.node)
-                ]
-                if before:
-                    reported.add(event.node)
-                    yield _finding(program, event, before[0])
+    for event, cuda in preceded(program, _event_kind, "map"):
+        yield _finding(program, event, cuda)
 
 
 def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
@@ -60,21 +44,17 @@ def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
 
 
 def _forks(program: Program, place: Expression) -> bool | None:
-    """Whether this number of processes forks; None where that is not known: the number, or for 1
-    the version of datasets.
-    """
+    """Whether this number of processes forks; None if it or the version is unknown."""
     value = program.value(place.module, place.node)
     if value is UNKNOWN:
         return None
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
         return False
-    return True if value > 1 else _one_forks(program)
+    return True if value > 1 else _pool_of_one_forks(program)
 
 
-def _one_forks(program: Program) -> bool | None:
-    """The rule of the installed version: from datasets 4.1 on num_proc=1 is a pool of one,
-    before it ran in the process itself.
-    """
+def _pool_of_one_forks(program: Program) -> bool | None:
+    """From datasets 4.1 on num_proc=1 is a pool of one; before, it ran in the process."""
     match = re.match(r"(\d+)\.(\d+)", program.around.versions.get("datasets", ""))
     return (int(match[1]), int(match[2])) >= (4, 1) if match is not None else None
 

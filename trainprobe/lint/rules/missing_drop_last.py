@@ -1,6 +1,4 @@
-"""A last batch that is smaller than the rest, where something needs all batches to be of one
-size.
-"""
+"""A smaller last batch, where something needs all batches to be of one size."""
 
 from __future__ import annotations
 
@@ -11,14 +9,9 @@ from typing import NamedTuple
 
 from trainprobe.lint import calls, ranks
 from trainprobe.lint.calls import Call, calls_to
-from trainprobe.lint.expressions import (
-    Expression,
-    argument_value,
-    has_unknown_arguments,
-    resolved_argument,
-)
+from trainprobe.lint.expressions import Expression, argument_value, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
-from trainprobe.lint.loaders import LOADER, loaders_in
+from trainprobe.lint.loaders import LOADER, loaders_in, makes_own_batches
 from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Function, Module
@@ -108,10 +101,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _may_be_uneven(program: Program, call: Call) -> bool:
-    if (
-        has_unknown_arguments(program, call)
-        or resolved_argument(program, call, "batch_sampler", 4) is not None
-    ):
+    if not makes_own_batches(program, call):
         return False
     size = argument_value(program, call, "batch_size", 1)
     if size is None or size == 1:
@@ -120,9 +110,7 @@ def _may_be_uneven(program: Program, call: Call) -> bool:
 
 
 def _reached(program: Program, module: Module, loop: ast.For) -> list[Call]:
-    """The calls of a loop and of the project's functions that it comes to; a call of a module of
-    the project is its `forward`.
-    """
+    """The calls that a loop reaches; a call of a project's module is its `forward`."""
     found = [
         Call(module, item, "")
         for statement in loop.body
@@ -205,9 +193,7 @@ def _last(node: ast.Call) -> str:
 
 
 def _is_size(program: Program, turn: Pass, place: Expression) -> bool:
-    """Whether an expression is the loader's batch_size, by the name that both have; alike
-    numbers may be chance.
-    """
+    """Whether an expression is the loader's batch_size, by name; equal numbers may be chance."""
     size = resolved_argument(program, turn.loader, "batch_size", 1)
     words = (
         {
@@ -227,9 +213,7 @@ def _is_size(program: Program, turn: Pass, place: Expression) -> bool:
 
 
 def _is_taken_from_batch(program: Program, place: Expression) -> bool:
-    """Whether the name is bound to a size that was read from a tensor: `batch_size =
-    x.shape[0]`.
-    """
+    """Whether the name holds a size read from a tensor: `batch_size = x.shape[0]`."""
     if not isinstance(place.node, ast.Name):
         return False
     return any(
@@ -269,7 +253,7 @@ def _is_cut_by_rank(program: Program, turn: Pass) -> bool:
         for call in module.of(ast.Call):
             if _last(call) in {"shard", "islice", "split_dataset_by_node"} and any(
                 ranks.kind_of(program, module, part) == "rank"
-                for part in (*call.args, *(word.value for word in call.keywords))
+                for part in (*call.args, *(keyword.value for keyword in call.keywords))
             ):
                 return True
     return False

@@ -43,19 +43,13 @@ def find(program: Program) -> Iterator[Finding]:
                 continue
             reported.add(outer)
             what = event.module.source_of(event.node, 50)
-            yield RULE.finding(
-                module,
-                outer,
-                f"Importing this file starts processes with spawn ({what}).",
-                edits=_edits(module, outer),
-            )
+            sentence = f"Importing this file starts processes with spawn ({what})."
+            yield RULE.finding(module, outer, sentence, edits=_edits(module, outer))
             break
 
 
 def _edits(module: Module, outer: ast.AST) -> tuple[Edit, ...] | None:
-    """Put the last statement of a script under the guard: running the script does the same as
-    before, importing it does nothing more.
-    """
+    """Put a script's last statement under the guard: running it does the same as before."""
     last = module.tree.body[-1]
     if isinstance(last, ast.Expr) and module.statement_of(outer) is last:
         return guarded(module, last, '__name__ == "__main__"')

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from trainprobe.lint import flow
 from trainprobe.lint.calls import Call, class_and_bases
-from trainprobe.lint.expressions import has_unknown_arguments, resolved_argument
+from trainprobe.lint.expressions import resolved_argument
 from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job, job_modules
-from trainprobe.lint.loaders import dataset_of, loaders
+from trainprobe.lint.loaders import dataset_of, loaders, makes_own_batches
 from trainprobe.lint.mentions import is_imported, mentions
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
@@ -52,8 +52,7 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         cls = dataset_of(program, call)
         iterates = cls is not None and any(
-            kind.endswith(".IterableDataset")
-            for kind in class_and_bases(program, f"{cls.module.name}.{cls.qualname}")
+            kind.endswith(".IterableDataset") for kind in class_and_bases(program, cls.full_name)
         )
         if (
             iterates
@@ -70,10 +69,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _shuffles(program: Program, call: Call) -> bool:
     """Whether it certainly draws its rows at random, without any other sampler."""
-    if (
-        has_unknown_arguments(program, call)
-        or resolved_argument(program, call, "batch_sampler", 4) is not None
-    ):
+    if not makes_own_batches(program, call):
         return False
     sampler = resolved_argument(program, call, "sampler", 3)
     if sampler is not None:

@@ -65,9 +65,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _edits(program: Program, call: Call) -> tuple[Edit, ...] | None:
-    """Bind the rank ahead of init_process_group, where a launcher sets LOCAL_RANK and tensors go
-    to the current GPU.
-    """
+    """Bind the rank ahead of init_process_group, where a launcher sets LOCAL_RANK."""
     module, statement = call.module, call.module.statement_of(call.node)
     ranked = any(argument(call.node, name) is not None for name in ("rank", "world_size", "store"))
     spawned = (

@@ -41,7 +41,7 @@ def find(program: Program) -> Iterator[Finding]:
     for call in calls_ending_in(program, "DistributedSampler"):
         if call.name != "torch.utils.data.DistributedSampler":
             continue
-        spread = any(word.arg is None for word in call.node.keywords)
+        spread = any(keyword.arg is None for keyword in call.node.keywords)
         if argument_value(program, call, "shuffle", 3, default=not spread) is not True:
             continue
         if _is_for_evaluation(call):
@@ -63,9 +63,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _is_for_evaluation(call: Call) -> bool:
-    """Whether its data or its name say that nothing is trained on it, so that its order does not
-    matter.
-    """
+    """Whether data or name say evaluation, where order does not matter."""
     statement = call.module.statement_of(call.node)
     argument = [call.node.args[0]] if call.node.args else []
     if isinstance(statement, ast.Assign) and statement.value is call.node:

@@ -40,13 +40,9 @@ def find(program: Program) -> Iterator[Finding]:
     for start in calls_to(program, "torch.distributed.init_process_group"):
         if any(_is_only_mps(program, item) for item in job_modules(program, start.module)):
             message = "This job puts its model on an MPS device and initialises a process group."
+            fix = "Train in one process on MPS, or on the CPU with gloo."
             yield RULE.finding(
-                start.module,
-                start.node,
-                message,
-                why=GROUPS,
-                confidence=0.65,
-                fix="Train in one process on MPS, or on the CPU with gloo.",
+                start.module, start.node, message, why=GROUPS, confidence=0.65, fix=fix
             )
 
 
@@ -61,15 +57,15 @@ def _is_double_on_mps(program: Program, module: Module, call: ast.Call) -> bool:
         return False
     if any(
         program.dotted(module, item) in DOUBLES
-        for item in (*call.args, *(word.value for word in call.keywords))
+        for item in (*call.args, *(keyword.value for keyword in call.keywords))
     ):
         return True
     if name == "to" and isinstance(call.func, ast.Attribute) and argument(call, "dtype", 1) is None:
         return any(
-            isinstance(word, ast.keyword)
-            and word.arg == "dtype"
-            and program.dotted(module, word.value) in DOUBLES
-            for word in ast.walk(call.func.value)
+            isinstance(keyword, ast.keyword)
+            and keyword.arg == "dtype"
+            and program.dotted(module, keyword.value) in DOUBLES
+            for keyword in ast.walk(call.func.value)
         )
     return False
 

@@ -1,6 +1,4 @@
-"""A data set that opens a file or a database in its constructor and carries the handle into its
-workers.
-"""
+"""A data set that opens a file or database in its constructor and carries it into its workers."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.jobs import STARTS, calls_in_job, job_modules
 from trainprobe.lint.mentions import is_launched, is_named
 from trainprobe.lint.model import Finding, Rule
+from trainprobe.lint.modules import method_called
 from trainprobe.lint.program import Program
 
 RULE = Rule(
@@ -71,12 +72,7 @@ def _is_several(program: Program, place: Expression) -> bool:
         return any(
             isinstance(part, ast.Constant) and "," in str(part.value) for part in node.values
         )
-    if (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "join"
-        and node.args
-    ):
+    if isinstance(node, ast.Call) and method_called(node) == "join" and node.args:
         over = node.args[0]
         if isinstance(over, ast.GeneratorExp | ast.ListComp):
             over = over.generators[0].iter

@@ -124,13 +124,11 @@ def _is_heavy_command(module: Module, call: ast.Call, name: str) -> bool:
 
 
 def _is_data(program: Program, module: Module, call: ast.Call) -> bool:
-    """`.map` of a data set, not of an executor: by where it comes from, by its options or by its
-    name.
-    """
+    """`.map` of a data set, not of an executor, by origin, options or name."""
     name = program.dotted(module, call.func)
     if name.startswith("datasets."):
         return True
-    item = {word.arg for word in call.keywords}
+    item = {keyword.arg for keyword in call.keywords}
     return (
         bool(item & {"num_proc", "batched", "remove_columns", "load_from_cache_file", "batch_size"})
         and argument(call, "chunksize") is None
@@ -138,9 +136,7 @@ def _is_data(program: Program, module: Module, call: ast.Call) -> bool:
 
 
 def _loops(program: Program, function: Function | None) -> bool:
-    """A project's function with a telling name counts only where it has a loop or long work of
-    its own; in files not seen it does not count.
-    """
+    """A function with a telling name counts only with a loop or long work that can be seen."""
     if function is None:
         return False
     inner = list(ast.walk(function.node))

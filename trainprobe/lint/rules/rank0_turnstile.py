@@ -1,6 +1,4 @@
-"""A turnstile with long work in it: the others wait in a barrier before it, and rank 0 comes to
-that barrier after it.
-"""
+"""Long work in a turnstile: the others wait in a barrier that rank 0 reaches after it."""
 
 from __future__ import annotations
 
@@ -71,7 +69,7 @@ def _has_own_timeout(program: Program, module: Module) -> bool:
     """Whether somebody has set a timeout, or no process group is made here that would show it."""
     made = calls_in_job(program, module, "torch.distributed.init_process_group")
     return not made or any(
-        word.arg in {"timeout", None} for call in made for word in call.node.keywords
+        keyword.arg in {"timeout", None} for call in made for keyword in call.node.keywords
     )
 
 

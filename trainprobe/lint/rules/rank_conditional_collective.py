@@ -1,6 +1,4 @@
-"""A collective that only some ranks reach: under a rank condition, or after others have left by
-their rank.
-"""
+"""A collective that only some ranks reach, by a rank condition or an earlier exit."""
 
 from __future__ import annotations
 
@@ -49,9 +47,7 @@ WHO = {
 
 
 def find(program: Program) -> Iterator[Finding]:
-    """Yield one finding per call that leads to a collective under a rank condition, paired ones
-    left out.
-    """
+    """Yield one finding per unpaired call that reaches a collective under a rank condition."""
     for module in program.examined:
         for scope in _suspects(program, module):
             yield from _in_scope(program, module, scope)
@@ -89,11 +85,10 @@ class Met:
 def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Finding]:
     holder = module.function_of_node.get(scope)
     calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
-    here = [call for call in calls if module.scope_of(call) is scope]
     met = [
         Met(call, bears, guards(program, module, call))
-        for call in here
-        if (bears := reached_by_call(program, module, call))
+        for call in calls
+        if module.scope_of(call) is scope and (bears := reached_by_call(program, module, call))
     ]
     for place in met:
         guard = next(
@@ -110,49 +105,34 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             if guard is not None and not _is_met(each, guard, place.call, met)
         ]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
-            yield _finding(
-                program,
-                module,
-                place,
-                max(alone, key=lambda each: each.collective.sure),
-                guard,
-                met,
-            )
+            surest = max(alone, key=lambda each: each.collective.sure)
+            yield _finding(program, module, place, surest, guard, met)
 
 
 def _by_callback(
     program: Program, module: Module, alone: list[ReachedCollective], guard: Guard
 ) -> bool:
-    """Whether the other branch defines a function with the same collective, which something else
-    may call.
-    """
+    """Whether the other branch defines a callback with the same collective."""
     if guard.how != "inside" or not isinstance(guard.node, ast.If):
         return False
     names = {item.collective.name for item in alone}
     other = guard.node.orelse if guard.branch == "body" else guard.node.body
-    for inner in (
-        node
+    return any(
+        each.collective.name in names
         for statement in other
         for node in ast.walk(statement)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-    ):
-        calls = module.function_of_node[inner].calls
-        if any(
-            each.collective.name in names
-            for call in calls
-            for each in reached_by_call(program, module, call)
-        ):
-            return True
-    return False
+        for call in module.function_of_node[node].calls
+        for each in reached_by_call(program, module, call)
+    )
 
 
 def _counts(guard: Guard) -> bool:
-    return not (
-        guard.how == "raise" and guard.test.polarity == "some"
-    )  # a check of the arguments: it stops all that fail it
+    # a check of the arguments: it stops all that fail it
+    return not (guard.how == "raise" and guard.test.polarity == "some")
 
 
-def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> bool:
+def _is_excluded(program: Program, module: Module, place: Met, guard: Guard) -> bool:
     """Whether ranks leave only under another condition too, and the collectives ask for the
     same: `if not fsdp and not main: return`, `if fsdp: meet()`.
     """
@@ -166,22 +146,17 @@ def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> b
     others = [value for value in test.values if ranks.test(program, module, value) is None]
     names = {
         node.id for part in others for node in ast.walk(part) if isinstance(node, ast.Name)
-    } - {
-        "args",
-        "self",
-        "cfg",
-        "config",
-    }
-    asked = [up.test for up in module.ancestors(here.call) if isinstance(up, ast.If)]
+    } - {"args", "self", "cfg", "config"}
+    asked = [up.test for up in module.ancestors(place.call) if isinstance(up, ast.If)]
     asked += [
         up.test
-        for reached in here.bears
+        for reached in place.bears
         for up in reached.module.ancestors(reached.node)
         if isinstance(up, ast.If)
     ]
     asked += [
         each.test
-        for reached in here.bears
+        for reached in place.bears
         for step in reached.chain
         for each in ast.walk(step.node)
         if isinstance(each, ast.If)
@@ -192,9 +167,7 @@ def _is_excluded(program: Program, module: Module, here: Met, guard: Guard) -> b
 
 
 def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
-    """Whether the other ranks call the same collective elsewhere: in the other branch, before
-    they leave, or under the opposite condition.
-    """
+    """Whether the other ranks call the same collective: elsewhere, before leaving, or inverted."""
     same = [
         there
         for there in met
@@ -210,17 +183,13 @@ def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[
     for there in same:
         for each in there.around:
             if each.node is guard.node and each.how == "inside":
-                own, other = (
-                    own + (each.branch == guard.branch),
-                    other + (each.branch != guard.branch),
-                )
+                own += each.branch == guard.branch
+                other += each.branch != guard.branch
             elif there.call is not call and _opposite(guard, each) and _words(guard) & _words(each):
                 return True
         polarities = {each.test.polarity for each in there.around[:1]}
-        sides, others = (
-            sides + (guard.test.polarity in polarities),
-            others + (bool(polarities & {"main", "others"} - {guard.test.polarity})),
-        )
+        sides += guard.test.polarity in polarities
+        others += bool(polarities & {"main", "others"} - {guard.test.polarity})
     return own <= other or (guard.test.polarity != "some" and sides == others)
 
 
@@ -230,26 +199,17 @@ def _opposite(guard: Guard, other: Guard) -> bool:
     )
 
 
+COMMON_WORDS = set("not in is and or args self int os environ None".split())
+
+
 def _words(guard: Guard) -> set[str]:
-    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - {
-        "not",
-        "in",
-        "is",
-        "and",
-        "or",
-        "args",
-        "self",
-        "int",
-        "os",
-        "environ",
-        "None",
-    }
+    return set(re.findall(r"[A-Za-z_]\w+", guard.test.says)) - COMMON_WORDS
 
 
 def _finding(
     program: Program,
     module: Module,
-    here: Met,
+    place: Met,
     reached: ReachedCollective,
     guard: Guard,
     met: list[Met],
@@ -284,7 +244,7 @@ def _finding(
         )
         return RULE.finding(
             module,
-            here.call,
+            place.call,
             message,
             cause="collective-order-mismatch",
             why=ORDER_WHY,
@@ -292,8 +252,8 @@ def _finding(
             fix=fix,
         )
     message = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
-    fix, edits = _fix(program, module, here.call, reached, guard)
-    return RULE.finding(module, here.call, message, confidence=sure, fix=fix, edits=edits)
+    fix, edits = _fix(program, module, place.call, reached, guard)
+    return RULE.finding(module, place.call, message, confidence=sure, fix=fix, edits=edits)
 
 
 def _what(reached: ReachedCollective, module: Module) -> str:
@@ -317,11 +277,7 @@ def _who(guard: Guard) -> str:
 
 
 def _fix(
-    program: Program,
-    module: Module,
-    call: ast.Call,
-    reached: ReachedCollective,
-    guard: Guard,
+    program: Program, module: Module, call: ast.Call, reached: ReachedCollective, guard: Guard
 ) -> tuple[str, tuple[Edit, ...] | None]:
     name = reached.collective.name
     if guard.how == "decorator":
@@ -345,28 +301,28 @@ def _fix(
     ), None
 
 
+def _is_movable(module: Module, guard: Guard, reached: ReachedCollective) -> bool:
+    """Whether a call of all ranks stands itself in a plain `if` of the main rank."""
+    node = guard.node
+    return (
+        not reached.chain
+        and not reached.collective.group
+        and not module.is_notebook
+        and isinstance(node, ast.If)
+        and not isinstance(node.test, ast.BoolOp | ast.NamedExpr)
+        and (guard.branch, guard.test.polarity) == ("body", "main")
+    )
+
+
 def _moved_out(
     module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
 ) -> tuple[Edit, ...] | None:
-    """A barrier that is the last statement of a plain `if` moves behind it: on one rank the
-    program does the same as before.
-    """
+    """Move a barrier at the end of a plain `if` behind it; one rank does the same as before."""
     node, statement = guard.node, module.parents.get(call)
-    if (
-        reached.chain
-        or reached.collective.kind != "barrier"
-        or reached.collective.group
-        or module.is_notebook
-    ):
+    if reached.collective.kind != "barrier" or not _is_movable(module, guard, reached):
         return None
-    if (
-        not isinstance(node, ast.If)
-        or node.orelse
-        or isinstance(node.test, ast.BoolOp)
-        or not isinstance(statement, ast.Expr)
-        or guard.branch != "body"
-        or guard.test.polarity != "main"
-    ):
+    assert isinstance(node, ast.If)
+    if node.orelse or not isinstance(statement, ast.Expr):
         return None
     if (
         len(node.body) < 2
@@ -389,30 +345,14 @@ def _moved_out(
 
 
 def _moved_ahead(
-    program: Program,
-    module: Module,
-    call: ast.Call,
-    guard: Guard,
-    reached: ReachedCollective,
+    program: Program, module: Module, call: ast.Call, guard: Guard, reached: ReachedCollective
 ) -> tuple[Edit, ...] | None:
-    """A collective that is the first statement of a plain `if` moves ahead of it, where all that
-    it is given is there on all ranks.
-    """
+    """Move a collective at the start of a plain `if` ahead of it, if all ranks have its inputs."""
     node, statement = guard.node, module.parents.get(call)
-    if (
-        reached.chain
-        or reached.collective.kind not in {"barrier", "collective"}
-        or reached.collective.group
-        or module.is_notebook
-    ):
+    kinds = {"barrier", "collective"}
+    if reached.collective.kind not in kinds or not _is_movable(module, guard, reached):
         return None
-    if (
-        not isinstance(node, ast.If)
-        or isinstance(node.test, ast.BoolOp | ast.NamedExpr)
-        or guard.branch != "body"
-        or guard.test.polarity != "main"
-    ):
-        return None
+    assert isinstance(node, ast.If)
     plain = isinstance(statement, ast.Expr) or (
         isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Name)
     )

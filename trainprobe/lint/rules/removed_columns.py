@@ -1,6 +1,4 @@
-"""transformers' Trainer with a collator of one's own, and remove_unused_columns left at its
-default.
-"""
+"""transformers' Trainer with a custom collator and the default of remove_unused_columns."""
 
 from __future__ import annotations
 
@@ -91,9 +89,7 @@ def _overrides(program: Program, call: Call) -> bool:
 
 
 def _keys(program: Program, place: Expression) -> set[str] | None:
-    """The keys that a collator of the project reads from its samples; None where it is not the
-    project's, or nothing can be said.
-    """
+    """The sample keys that a project's collator reads; None where that is unknown."""
     behind = origin(program, place.module, place.node)
     node: ast.AST = behind.node
     module = behind.module
@@ -116,9 +112,7 @@ def _keys(program: Program, place: Expression) -> set[str] | None:
 
 
 def _read_in(node: ast.AST) -> set[str]:
-    """String keys that are read from the elements of what is iterated: `row["image"] for row in
-    rows`.
-    """
+    """String keys that are read from elements: `row["image"] for row in rows`."""
     rows = {
         entry.target.id
         for entry in ast.walk(node)
@@ -126,37 +120,14 @@ def _read_in(node: ast.AST) -> set[str]:
     }
     found = set()
     for item in ast.walk(node):
-        reads = (
-            isinstance(item, ast.Subscript)
-            and isinstance(item.value, ast.Name)
-            and item.value.id in rows
-            and isinstance(item.ctx, ast.Load)
-        )
-        if (
-            isinstance(item, ast.Subscript)
-            and reads
-            and isinstance(item.slice, ast.Constant)
-            and isinstance(item.slice.value, str)
-        ):
-            found.add(item.slice.value)
-        takes = (
-            isinstance(item, ast.Call)
-            and isinstance(item.func, ast.Attribute)
-            and item.func.attr in {"pop", "get"}
-            and len(item.args) == 1
-        )
-        if (
-            isinstance(item, ast.Call)
-            and takes
-            and isinstance(item.func, ast.Attribute)
-            and isinstance(item.func.value, ast.Name)
-            and item.func.value.id in rows
-        ):
-            key = item.args[0]
-            if (
-                isinstance(key, ast.Constant)
-                and isinstance(key.value, str)
-                and item.func.attr == "pop"
-            ):
-                found.add(key.value)
+        match item:
+            case ast.Subscript(
+                value=ast.Name(id=row), slice=ast.Constant(value=str(key)), ctx=ast.Load()
+            ) if row in rows:
+                found.add(key)
+            case ast.Call(
+                func=ast.Attribute(value=ast.Name(id=row), attr="pop"),
+                args=[ast.Constant(value=str(key))],
+            ) if row in rows:
+                found.add(key)
     return found

@@ -11,7 +11,7 @@ from trainprobe.lint.calls import Call, callers, calls_to
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Function, Module, method_called
+from trainprobe.lint.modules import Function, Module, last_name, method_called
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
 from trainprobe.lint.rewrites import guarded, name_of
@@ -155,20 +155,12 @@ def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
 
 
 def _sounds_like_a_rank(node: ast.AST) -> bool:
-    word = (
-        node.id
-        if isinstance(node, ast.Name)
-        else node.attr
-        if isinstance(node, ast.Attribute)
-        else ""
-    )
-    return any(part in word.lower() for part in ("rank", "proc", "shard", "worker", "tmp", "temp"))
+    name = last_name(node).lower()
+    return any(part in name for part in ("rank", "proc", "shard", "worker", "tmp", "temp"))
 
 
 def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> bool:
-    """A folder that somebody unknown gives may be a rank's own; a step or an epoch in the name
-    does not matter.
-    """
+    """Whether an unknown caller gives the folder, which may then be a rank's own."""
     if holder is None or node.id not in holder.parameters or node.id in {"self", "cls"}:
         return False
     if isinstance(path, ast.Call):
@@ -180,9 +172,7 @@ def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> boo
         while isinstance(first.left, ast.BinOp):
             first = first.left
         return first.left is node
-    return (
-        isinstance(path, ast.JoinedStr)
-        and bool(path.values)
-        and isinstance(path.values[0], ast.FormattedValue)
-        and path.values[0].value is node
-    )
+    match path:
+        case ast.JoinedStr(values=[ast.FormattedValue(value=value), *_]):
+            return value is node
+    return False

@@ -1,6 +1,4 @@
-"""This rank's part of a sharded value, read as if it were the whole, and operators on it that
-make all ranks meet.
-"""
+"""A rank's part of a sharded value read as the whole, and operators that all ranks must call."""
 
 from __future__ import annotations
 

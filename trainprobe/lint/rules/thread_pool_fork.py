@@ -1,6 +1,4 @@
-"""Libraries with thread pools in forked DataLoader workers: OpenCV, and fast tokenizers that
-were told to stay parallel.
-"""
+"""Thread pools in forked DataLoader workers: OpenCV, and fast tokenizers told to stay parallel."""
 
 from __future__ import annotations
 

@@ -58,18 +58,18 @@ def find(program: Program) -> Iterator[Finding]:
     ]
     named += [(call, "dataloader_num_workers", None) for call in calls_to(program, *ARGUMENTS)]
     reported: set[ast.AST] = set()
-    for call, word, position in named:
-        place = resolved_argument(program, call, word, position)
+    for call, option, position in named:
+        place = resolved_argument(program, call, option, position)
         if place is None:
             continue
         value = program.value(place.module, place.node)
         if isinstance(value, int) and value >= MANY:
-            message = f"{word} is {value}: each rank starts that many worker processes."
+            message = f"{option} is {value}: each rank starts that many worker processes."
             yield RULE.finding(call.module, _spot(call, place), message)
             reported.add(call.node)
         elif counts_all_cpus(program, place) and runs_on_ranks(program, call.module):
             message = (
-                f"{word} is the number of all CPUs ({place.module.source_of(place.node)}), and"
+                f"{option} is the number of all CPUs ({place.module.source_of(place.node)}), and"
                 " every rank of the node starts that many workers."
             )
             yield RULE.finding(
@@ -80,9 +80,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]:
-    """All loaders of a script, held against what one rank, and the node where it is known, can
-    have.
-    """
+    """Compare all loaders of a script with what one rank, and the node, can have."""
     visited: set[tuple[ast.AST, str]] = set()
     for script, modules in _scripts(program):
         found = _loads(program, modules)
@@ -92,13 +90,8 @@ def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]
         for cause, message, sure in _judged(program, _together(found), found[0], ranks):
             if (found[0].call.node, cause) not in visited:
                 visited.add((found[0].call.node, cause))
-                yield RULE.finding(
-                    found[0].call.module,
-                    found[0].call.node,
-                    message,
-                    cause=cause,
-                    confidence=sure,
-                )
+                call = found[0].call
+                yield RULE.finding(call.module, call.node, message, cause=cause, confidence=sure)
 
 
 def _judged(
@@ -111,42 +104,24 @@ def _judged(
         for times in (f" x {load.times}" if load.times > 1 else "",)
     )
     cpus, most = program.around.cpus, program.around.descriptors
+    who = f"{total} workers each ({sum_of})"
+    shared = f"share the {cpus} CPUs of this node."
     if total >= MANY:
-        yield (
-            RULE.cause,
-            f"The loaders of this script run {total} workers at once in each rank: {sum_of}.",
-            0.65,
-        )
+        message = f"The loaders of this script run {total} workers at once in each rank: {sum_of}."
+        yield RULE.cause, message, 0.65
     elif cpus is not None and largest.number * ranks > cpus:
-        yield (
-            RULE.cause,
-            (
-                f"{_count(ranks)} with {largest.number} workers each share the {cpus} CPUs of this"
-                " node."
-            ),
-            0.7,
-        )
+        yield RULE.cause, f"{_count(ranks)} with {largest.number} workers each {shared}", 0.7
     elif (
         cpus is not None and total * ranks > 2 * cpus
-    ):  # the loaders take turns, so some of the workers sleep
-        yield (
-            RULE.cause,
-            (
-                f"{_count(ranks)} with {total} workers each ({sum_of}) share the {cpus} CPUs of"
-                " this node."
-            ),
-            0.6,
-        )
+    ):  # the loaders take turns: some workers sleep
+        yield RULE.cause, f"{_count(ranks)} with {who} {shared}", 0.6
     needed = sum(item.number * item.times * _descriptors(program, item.call) for item in alive)
     if most is not None and needed + OWN_DESCRIPTORS > most:
-        yield (
-            "fd-exhaustion",
-            (
-                f"{total} workers need some {needed} open files in the rank's process, which may"
-                f" have {most}: {sum_of}."
-            ),
-            0.65,
+        message = (
+            f"{total} workers need some {needed} open files in the rank's process, which may have"
+            f" {most}: {sum_of}."
         )
+        yield "fd-exhaustion", message, 0.65
 
 
 def _count(ranks: int) -> str:
@@ -154,9 +129,7 @@ def _count(ranks: int) -> str:
 
 
 def _descriptors(program: Program, call: Call) -> int:
-    """Open files of the rank's process for one worker, as measured with torch 2.13: a pipe and a
-    sentinel, and with pinning two batches of two tensors.
-    """
+    """Open files per worker, measured with torch 2.13: pipe, sentinel, and two pinned batches."""
     return 6 if argument_value(program, call, "pin_memory", 7) is True else 2
 
 
@@ -182,9 +155,7 @@ def _spot(call: Call, place: Expression) -> ast.expr:
 
 
 class Load(NamedTuple):
-    """A loader that a script makes: its workers for each rank, how many such loaders are made,
-    and whether its workers stay beside those of others.
-    """
+    """A script's loader: its workers per rank, its copies, and whether its workers stay."""
 
     call: Call
     number: int
@@ -193,9 +164,7 @@ class Load(NamedTuple):
 
 
 def _scripts(program: Program) -> list[tuple[Module, list[Module]]]:
-    """Return the modules that no other imports, each with the modules that it imports, itself
-    first.
-    """
+    """The modules that no other imports, each followed by the modules that it imports."""
     targets = {
         module: [other for _statement, other in imported_modules(program, module)]
         for module in program.modules.values()
@@ -215,14 +184,12 @@ def _scripts(program: Program) -> list[tuple[Module, list[Module]]]:
 
 
 def _loads(program: Program, modules: list[Module]) -> list[Load]:
-    """Return the loaders that a script of these modules makes, those with a known number of
-    workers; of two branches the larger.
-    """
+    """The loaders with known workers that these modules make; the larger of two branches."""
     own = set(modules)
-    here = [call for call in loaders(program) if call.module in own]
-    stay = _staying(program, modules) if here else set()
+    calls = [call for call in loaders(program) if call.module in own]
+    stay = _staying(program, modules) if calls else set()
     found = []
-    for call in here:
+    for call in calls:
         function = call.module.function_of(call.node)
         times = _turns(program, call.module, call.node) * (
             _runs(program, function, own, 0) if function is not None else 1
@@ -248,9 +215,7 @@ def _loads(program: Program, modules: list[Module]) -> list[Load]:
 
 
 def _together(found: list[Load]) -> list[Load]:
-    """Return those whose workers are there at once: all that stay, and of the rest the one with
-    most.
-    """
+    """The loaders whose workers run at once: all that stay, and the largest of the rest."""
     stay = [item for item in found if item.stays]
     rest = max(
         (item for item in found if not item.stays), key=lambda item: item.number, default=None
@@ -302,9 +267,7 @@ def _gone_over(program: Program, module: Module, body: list[ast.stmt]) -> set[as
 
 
 def _turns(program: Program, module: Module, node: ast.AST) -> int:
-    """How often a place is run within its function: loops over constants, such as the names of
-    the splits.
-    """
+    """How often a place runs within its function, by loops over constants."""
     count = 1
     for up in module.ancestors(node):
         heads = (
@@ -323,9 +286,7 @@ def _turns(program: Program, module: Module, node: ast.AST) -> int:
 
 
 def _keeps(module: Module, node: ast.AST) -> bool:
-    """Whether what a loop makes in each turn is kept: in a dictionary or a list, not under one
-    name.
-    """
+    """Whether a loop keeps what each turn makes, in a dictionary or list."""
     statement = module.statement_of(node)
     return isinstance(statement, ast.Assign) and isinstance(statement.targets[0], ast.Subscript)
 
@@ -355,9 +316,7 @@ def _runs(program: Program, function: Function, own: set[Module], depth: int) ->
 
 
 def _handed(program: Program) -> set[Function]:
-    """Functions that something else is given to run: `mp.spawn(main, …)`,
-    `Process(target=main)`, and methods of which any may be called.
-    """
+    """Functions given to something that runs them: `mp.spawn(main, …)`, `Process(target=main)`."""
     known: set[Function] | None = program.memory.get("handed")
     if known is None:
         known = program.memory["handed"] = set()

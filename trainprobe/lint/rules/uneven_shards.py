@@ -12,7 +12,7 @@ from trainprobe.lint.expressions import origin
 from trainprobe.lint.jobs import WRAPS, calls_in_job, job_modules
 from trainprobe.lint.mentions import NAMED
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Module, last_name, receiver_of
 from trainprobe.lint.program import Program
 
 RULE = Rule(
@@ -34,6 +34,8 @@ RULE = Rule(
 JOINS = re.compile(r"torch\.distributed\.algorithms\.(\w+\.)*Join|horovod\.(\w+\.)*join")
 WORLD = {"torch.distributed.get_world_size()"}
 WORDS = {"world_size", "world", "num_replicas", "worldsize", "n_ranks", "num_ranks"}
+
+SAMPLER = "torch.utils.data.DistributedSampler"
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -75,13 +77,12 @@ def _cuts(program: Program, module: Module) -> Iterator[ast.expr]:
     for test in module.of(ast.Compare):
         if len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq | ast.NotEq):
             for item, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
-                pair = (
-                    isinstance(item, ast.BinOp)
-                    and isinstance(item.op, ast.Mod)
-                    and _is_pair(program, module, other, item.right)
-                )
-                if pair and any(_goes_over_rows(module, up) for up in module.ancestors(test)):
-                    yield test
+                match item:
+                    case ast.BinOp(op=ast.Mod(), right=world):
+                        if _is_pair(program, module, other, world) and any(
+                            _goes_over_rows(module, up) for up in module.ancestors(test)
+                        ):
+                            yield test
 
 
 def _goes_over_rows(module: Module, up: ast.AST) -> bool:
@@ -108,56 +109,34 @@ def _is_world(program: Program, module: Module, node: ast.expr) -> bool:
         behind.module, behind.node
     ) in WORLD or "WORLD_SIZE" in behind.module.source_of(behind.node):
         return True
-    name = (
-        node.id
-        if isinstance(node, ast.Name)
-        else node.attr
-        if isinstance(node, ast.Attribute)
-        else ""
-    )
-    return name.lower() in WORDS
+    return last_name(node).lower() in WORDS
 
 
 def _is_evened(program: Program, module: Module, node: ast.expr) -> bool:
     """Whether something here or in the job evens the lengths out."""
     function = module.function_of(node)
-    if (
-        function is not None
-        and function.cls is not None
-        and is_subclass(
-            program, f"{module.name}.{function.cls.qualname}", "torch.utils.data.DistributedSampler"
-        )
-    ):
+    cls = function.cls if function is not None else None
+    if cls is not None and is_subclass(program, cls.full_name, SAMPLER):
         return True  # its num_samples and total_size are even
     around: ast.AST = function.node if function is not None else module.tree
     for item in ast.walk(around):
-        divides = (
-            isinstance(item, ast.BinOp)
-            and isinstance(item.op, ast.FloorDiv | ast.Mod | ast.Mult)
-            and _is_world(program, module, item.right)
-        )
-        if divides and not any(up is node for up in (item, *module.ancestors(item))):
-            return True
-    words = [getattr(entry, name, None) for entry in ast.walk(around) for name in NAMED]
+        match item:
+            case ast.BinOp(op=ast.FloorDiv() | ast.Mod() | ast.Mult(), right=world):
+                inside = any(up is node for up in (item, *module.ancestors(item)))
+                if not inside and _is_world(program, module, world):
+                    return True
+    names = [getattr(entry, name, None) for entry in ast.walk(around) for name in NAMED]
     if any(
-        isinstance(word, str) and ("padd" in word or word in {"pad", "drop_last", "total_size"})
-        for word in words
+        isinstance(name, str) and ("padd" in name or name in {"pad", "drop_last", "total_size"})
+        for name in names
     ):
         return True
     return any(_joins(program, entry) for entry in job_modules(program, module))
 
 
 def _joins(program: Program, module: Module) -> bool:
-    """Whether ranks that are done wait for the others: torch's Join, `with model.join():`,
-    horovod's join.
-    """
+    """Whether finished ranks wait for the others: torch's Join, `model.join()`, horovod's join."""
     holder = [item.context_expr for block in module.of(ast.With) for item in block.items]
-    waits = any(
-        isinstance(entry, ast.Call)
-        and isinstance(entry.func, ast.Attribute)
-        and entry.func.attr == "join"
-        for entry in holder
-    )
-    return waits or any(
+    return any(receiver_of(entry, "join") is not None for entry in holder) or any(
         JOINS.fullmatch(program.dotted(module, call.func)) for call in module.of(ast.Call)
     )

@@ -33,12 +33,14 @@ def find(program: Program) -> Iterator[Finding]:
     for loader in loaders(program):
         if start_method(program, loader) not in SPAWNING or not has_workers(program, loader):
             continue
-        for word, position in (("collate_fn", 6), ("worker_init_fn", None)):
-            place = resolved_argument(program, loader, word, position)
+        for argument, position in (("collate_fn", 6), ("worker_init_fn", None)):
+            place = resolved_argument(program, loader, argument, position)
             what = _unpicklable(program, place) if place is not None else ""
             if what:
                 yield RULE.finding(
-                    loader.module, loader.node, f"{word} is {what}, and the workers are spawned."
+                    loader.module,
+                    loader.node,
+                    f"{argument} is {what}, and the workers are spawned.",
                 )
         cls = dataset_of(program, loader)
         if cls is None or any(program.names.method(cls, name) is not None for name in LEAVES_OUT):
@@ -51,18 +53,18 @@ def find(program: Program) -> Iterator[Finding]:
                         f" in line {loader.node.lineno} are spawned."
                     )
                     yield RULE.finding(cls.module, cls.module.statement_of(value), message)
-    for name, word, position in (("spawn", "fn", 0), ("Process", "target", 1)):
+    for name, argument, position in (("spawn", "fn", 0), ("Process", "target", 1)):
         for call in calls_ending_in(program, name):
             kind = starting(program, call.module, call.node)
             if kind != name or (
                 call.name not in SPAWN and method(program, call.module, call.node) not in SPAWNING
             ):
                 continue
-            place = resolved_argument(program, call, word, position)
+            place = resolved_argument(program, call, argument, position)
             what = _unpicklable(program, place) if place is not None else ""
             if what:
                 yield RULE.finding(
-                    call.module, call.node, f"{word} is {what}, and the process is spawned."
+                    call.module, call.node, f"{argument} is {what}, and the process is spawned."
                 )
 
 
