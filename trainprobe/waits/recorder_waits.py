@@ -140,7 +140,7 @@ def numbered(ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]) -> tu
     if not inside or any(standing.rank not in waits for standing in inside):
         return tuple(ranks)
     return tuple(
-        replace(standing, op=waits[standing.rank].meeting) if standing in inside else standing
+        replace(standing, op=waits[standing.rank].meeting) if standing.in_collective else standing
         for standing in ranks
     )
 
