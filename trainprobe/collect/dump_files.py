@@ -115,7 +115,7 @@ def read_dump_content(content: bytes, ends: float) -> DumpRead:
             file.flush()
             return read_dump_files([file.name], ends)[file.name]
     except OSError as error:
-        return DumpRead({}, f"it cannot be laid aside to be read: {error.strerror}")
+        return DumpRead(broken=f"it cannot be laid aside to be read: {error.strerror}")
 
 
 class _Group(NamedTuple):

@@ -233,12 +233,13 @@ def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
     What may be one goes to `dumps`, with whether it is a pickle and so nothing else, and to `rest`.
     """
     try:
-        head = read_head(path, HEAD_BYTES)
+        head = read_head(path, 2)
+        pickled = head[:1] == b"\x80" or head in (b"}q", b"(d")
+        head = head if pickled else read_head(path, HEAD_BYTES)
     except (OSError, ValueError):
         saved.rest.append(path)
         return
     first = head.lstrip()[:1]
-    pickled = head[:1] == b"\x80" or head[:2] in (b"}q", b"(d")
     listed = first == b"[" and head.lstrip()[1:].lstrip()[:1] in (
         b"{",
         b"]",
