@@ -26,7 +26,7 @@ from trainprobe.stacks.frames import Frame
 
 WORLD = "default_pg"
 MOST_MEMBERS = 1_000_000
-MOST_CALLS = 10_000_000
+MOST_CALLS = 5_000_000
 _ROW = ("rank", "path", "bytes", "written_at", "file")  # of `dumps`
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 # `send 1->2`, `recv 3<-0`, `recv 3<-?`: the numbers are ranks of the group.
@@ -102,27 +102,31 @@ def parse_flight_dump(record: Evidence) -> list[Fact]:
         pending=sum(call.pending for call in calls),
         dropped=fields.whole(data, "dropped") or 0,
     )
-    rows = fields.items(data, "dumps")
-    if not rows:
-        return [dump, *calls]
-    if len(rows) * len(calls) > MOST_CALLS:
-        raise fields.UnreadableError("more calls than a job can have left")
-    return [fact for row in rows for fact in _of_one_rank(dump, calls, row)]
+    rows = [_row(row) for row in fields.items(data, "dumps")]
+    if len({row["rank"] for row in rows}) < len(rows) or len(rows) * len(calls) > MOST_CALLS:
+        raise fields.UnreadableError("more dumps than a job can have left")
+    alike = [fact for row in rows for fact in _of_one_rank(dump, calls, row)]
+    return alike or [dump, *calls]
 
 
-def _of_one_rank(dump: FlightDump, calls: Sequence[CollectiveCall], row: Any) -> list[Fact]:
+def _row(row: Any) -> dict[str, Any]:
+    if not isinstance(row, Sequence) or len(row) != len(_ROW):
+        raise fields.UnreadableError("a row of dumps has other columns")
+    return dict(zip(_ROW, row, strict=True))
+
+
+def _of_one_rank(
+    dump: FlightDump, calls: Sequence[CollectiveCall], row: Mapping[str, Any]
+) -> list[Fact]:
     """The same facts of the rank that `row` names."""
-    if not isinstance(row, Sequence) or len(row) < len(_ROW):
-        raise fields.UnreadableError("a row of dumps is too short")
-    named = dict(zip(_ROW, row, strict=False))
-    rank = fields.whole(named, "rank")
+    rank = fields.whole(row, "rank")
     own = replace(
         dump,
         rank=rank,
-        path=fields.text(named, "path"),
-        bytes=fields.whole(named, "bytes") or 0,
-        written_at=fields.number(named, "written_at"),
-        file=fields.text(named, "file"),
+        path=fields.text(row, "path"),
+        bytes=fields.whole(row, "bytes") or 0,
+        written_at=fields.number(row, "written_at"),
+        file=fields.text(row, "file"),
     )
     return [own, *(replace(call, rank=rank) for call in calls)]
 

@@ -65,11 +65,10 @@ class Edges:
             me = self.of_rank[standing.rank]
             if standing.rank in meetings:
                 meeting = meetings[standing.rank]
-                at = (
-                    ""
-                    if not standing.where or meeting.endswith(standing.where)
-                    else f" at {standing.where}"
-                )
+                where = standing.where
+                if standing.thread is None and standing.rank in self.recorded:
+                    where = where.partition(" at ")[2]  # what was called is named by the meeting
+                at = "" if not where or meeting.endswith(where) else f" at {where}"
                 self._add(me, Node("collective", meeting), f"is inside {meeting}{at}", standing)
             elif standing.goes_on or not standing.alive or standing.state in ("stopped", "blocked"):
                 continue
@@ -112,7 +111,8 @@ class Edges:
         recorded = [self.recorded[rank] for rank in inside if rank in self.recorded]
         all_recorded = len(recorded) == len(inside)
         sure = all_recorded and all(wait.sure for wait in recorded)
-        awaited = {rank for wait in recorded for rank in wait.awaited}
+        shared = {id(wait.awaited): wait.awaited for wait in recorded}
+        awaited = {rank for ranks in shared.values() for rank in ranks}
         absent = [
             other
             for other in self.ranks
@@ -305,6 +305,9 @@ class Edges:
             asks = (polls or (standing.leaf == "net-io" and not standing.goes_on)) and all(
                 wait.waiter != me for wait in self.waits
             )
+            recorded = self.recorded.get(standing.rank)
+            if recorded is not None and recorded.sure and recorded.awaited:
+                continue  # the recorder knows whom it waits for
             if standing.state == "waiting" and (standing.thread is None or asks):
                 for other in to_blame:
                     how = (
