@@ -8,6 +8,7 @@ is one line of JSON, written at once: the parent knows at which file this progra
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import json
@@ -27,6 +28,7 @@ import pickle
 
 from trainprobe.collect.flight_reading import (
     DUMP_FIELDS,
+    ENTRIES_CAP,
     ENTRY_FIELDS,
     FILE_CAP_BYTES,
     LAST_PER_GROUP,
@@ -123,8 +125,7 @@ def _line(path: str, last: int, endings: Endings, histories: Optional[Histories]
     if histories is None:
         return endings.line({"dump": read_dump(content, last)})
     data = parse_dump(content)
-    rows = entries_of(data)
-    analysed = histories.analyse(rows, last)
+    rows, analysed = histories.analyse(data, last)
     outline = _outline(data, rows, analysed)
     times = [created_at(rows[place]) for place in analysed.kept]
     line = endings.line_of_earlier(outline, times)
@@ -278,22 +279,38 @@ class Histories:
         self._known: Set[str] = set()
         self._new: Dict[str, Dict[str, Any]] = {}
 
-    def analyse(self, rows: Sequence[Mapping[str, Any]], last: int) -> Analysed:
+    def analyse(
+        self, data: Mapping[str, Any], last: int
+    ) -> Tuple[Sequence[Mapping[str, Any]], Analysed]:
+        """The `entries_of` a dump, and what they show."""
+        entries = data.get("entries")
+        if type(entries) is list and len(entries) <= ENTRIES_CAP:
+            with contextlib.suppress(KeyError, TypeError):
+                known = self._recalled(list(map(_fields_of, entries)))
+                if known is not None:
+                    return entries, known  # those of that dump could all be understood
+        rows = entries_of(data)
         try:
             fields = list(map(_fields_of, rows))
         except KeyError:
             fields = []
         if set(map(type, map(itemgetter(0), fields))) != {int}:
             fields = [_older_fields(row) for row in rows]
+        analysed = self._recalled(fields)
+        if analysed is None:
+            analysed = self._analysed(fields, pending_places(rows), last)
+            self._recent.appendleft((fields, analysed))
+        return rows, analysed
+
+    def _recalled(self, fields: Fields) -> Optional[Analysed]:
+        """What was found in one of the last dumps, if its entries tell the same."""
         for place, (earlier, analysed) in enumerate(self._recent):
             if earlier == fields:
                 if place:
                     del self._recent[place]
                     self._recent.appendleft((earlier, analysed))
                 return analysed
-        analysed = self._analysed(fields, pending_places(rows), last)
-        self._recent.appendleft((fields, analysed))
-        return analysed
+        return None
 
     def take_new(self) -> Dict[str, Dict[str, Any]]:
         """The histories that no answer has held yet, {numbers, calls} by key."""

@@ -7,6 +7,7 @@ nothing about other ranks.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections import defaultdict
@@ -28,6 +29,7 @@ WORLD = "default_pg"
 MOST_MEMBERS = 1_000_000
 MOST_CALLS = 5_000_000
 _ROW = ("rank", "path", "bytes", "written_at", "file")  # of `dumps`
+_OF_CALL = tuple(field.name for field in dataclasses.fields(CollectiveCall))[3:]  # but a Fact's own
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 # `send 1->2`, `recv 3<-0`, `recv 3<-?`: the numbers are ranks of the group.
 _P2P = re.compile(r"^(send|recv) (\d{1,7})(?:->|<-)(\d{1,7}|\?)$")
@@ -105,7 +107,8 @@ def parse_flight_dump(record: Evidence) -> list[Fact]:
     rows = [_row(row) for row in fields.items(data, "dumps")]
     if len({row["rank"] for row in rows}) < len(rows) or len(rows) * len(calls) > MOST_CALLS:
         raise fields.UnreadableError("more dumps than a job can have left")
-    alike = [fact for row in rows for fact in _of_one_rank(dump, calls, row)]
+    found = [tuple(getattr(call, name) for name in _OF_CALL) for call in calls]
+    alike = [fact for row in rows for fact in _of_one_rank(dump, found, row)]
     return alike or [dump, *calls]
 
 
@@ -116,9 +119,9 @@ def _row(row: Any) -> dict[str, Any]:
 
 
 def _of_one_rank(
-    dump: FlightDump, calls: Sequence[CollectiveCall], row: Mapping[str, Any]
+    dump: FlightDump, calls: Sequence[tuple[Any, ...]], row: Mapping[str, Any]
 ) -> list[Fact]:
-    """The same facts of the rank that `row` names."""
+    """The same facts of the rank that `row` names; `calls` have the fields of each call."""
     rank = fields.whole(row, "rank")
     own = replace(
         dump,
@@ -128,7 +131,7 @@ def _of_one_rank(
         written_at=fields.number(row, "written_at"),
         file=fields.text(row, "file"),
     )
-    return [own, *(replace(call, rank=rank) for call in calls)]
+    return [own, *(CollectiveCall(own.evidence, own.cell, rank, *call) for call in calls)]
 
 
 def join_recorded_calls(facts: list[Fact]) -> list[Fact]:

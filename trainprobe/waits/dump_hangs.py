@@ -58,7 +58,7 @@ def saved_groups(
     divergence = parting(facts, job.cell, ranks, dumped) if dumped else None
     if divergence is not None and (divergence.kind != "missing"):
         return (divergence_group(rung, ranks, divergence),)
-    graph = Edges(facts, rung.cell, ranks).graph()
+    graph = Edges(facts, rung.cell, ranks, recorded=waits).graph()
     by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
     groups = []
     for ends in _alike(facts, rung.cell, graph, by_node):

@@ -5,7 +5,7 @@ far as the evidence shows, for live jobs, cells of the ladder and jobs of which 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainprobe.facts import (
     Connection,
@@ -21,7 +21,7 @@ from trainprobe.model.waits import Node, Wait
 from trainprobe.waits.activity import ON_CHILDREN, Watch
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
-from trainprobe.waits.recorder_waits import recorded_waits
+from trainprobe.waits.recorder_waits import RecordedWait, recorded_waits
 from trainprobe.waits.standings import AT_THE_STORE, Standing, meetings_of
 
 HALF = 0.5
@@ -37,7 +37,12 @@ class Edges:
     """
 
     def __init__(
-        self, facts: Facts, cell: str, ranks: Sequence[Standing], watch: Watch | None = None
+        self,
+        facts: Facts,
+        cell: str,
+        ranks: Sequence[Standing],
+        watch: Watch | None = None,
+        recorded: Mapping[int, RecordedWait] | None = None,
     ) -> None:
         self.facts, self.cell, self.ranks = facts, cell, ranks
         self.watch = watch or Watch(facts, cell)
@@ -46,7 +51,7 @@ class Edges:
             standing.pid: self.of_rank[standing.rank] for standing in ranks if standing.pid
         }
         self.by_rank = {standing.rank: standing for standing in ranks}
-        self.recorded = recorded_waits(facts, cell)
+        self.recorded = recorded_waits(facts, cell) if recorded is None else recorded
         self.names: dict[Node, str] = {}
         self._pids: dict[Node, int] = {}
         self.waits: list[Wait] = []
