@@ -73,6 +73,10 @@ bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, t
 	$(RUN)/python tests/bench/gather.py
 	$(RUN)/python tests/bench/prolog.py
 
+.PHONY: bench-dumps
+bench-dumps: environment-dev ## Reading 1,024 to 16,384 dumps of 200 entries, against bare unpickling (minutes, 2.5 GB).
+	$(RUN)/python tests/bench/dumps.py --dumps 1024 4096 16384 --entries 200
+
 .PHONY: accuracy
 accuracy: environment-dev ## Live: some 480 jobs, broken and healthy, each looked at by attach (an hour; goes on where it stopped).
 	$(RUN)/python -m pip install --quiet --requirement .ci/pins-accuracy.txt

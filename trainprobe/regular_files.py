@@ -51,7 +51,8 @@ def read_regular_file(path: str, cap_bytes: int, *, within: str = "") -> bytes:
         parts: List[bytes] = []
         size = found.st_size if found.st_size > cap_bytes else 0
         while size <= cap_bytes:
-            part = os.read(fd, min(max(found.st_size, 1 << 16), cap_bytes) + 1)
+            expected = max(found.st_size - size, 1 << 16)
+            part = os.read(fd, min(expected, cap_bytes) + 1)
             if not part:
                 return b"".join(parts)
             parts.append(part)

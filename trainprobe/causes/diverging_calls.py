@@ -67,14 +67,13 @@ class Place:
 
 def places(scene: Scene) -> dict[int, Place]:
     """The place of each rank that is, or was when it died, inside a collective. Ranks elsewhere
-    are left out.
+    are left out. A dozen causes ask for it, so it is found once for a scene.
     """
-    found = {}
-    for rank in scene.world:
-        place = next(_places_of(scene, rank), None)
-        if place is not None:
-            found[rank] = place
-    return found
+    if places not in scene.found:
+        each = {rank: next(_places_of(scene, rank), None) for rank in scene.world}
+        scene.found[places] = {rank: place for rank, place in each.items() if place is not None}
+    known: dict[int, Place] = scene.found[places]
+    return known
 
 
 def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
@@ -116,10 +115,11 @@ def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tu
         if rank in found
         for block in _branches(scene, found[rank].frames)
     ]
+    inside = frozenset(camp)
     theirs = {
         _branch_key(block)
         for rank, place in found.items()
-        if rank not in camp
+        if rank not in inside
         for block in _branches(scene, place.frames)
     }
     return tuple(block for block in mine if _branch_key(block) not in theirs)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trainprobe.causes.diverging_calls import camps, places, rank_block
+from trainprobe.causes.diverging_calls import Place, camps, places, rank_block
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
@@ -38,9 +38,7 @@ def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
     loop = loop_left(scene, out)
     if loop is None:
         return None
-    frames = [
-        frame for rank, place in places(scene).items() if rank not in out for frame in place.frames
-    ]
+    frames = [frame for place in places_of_rest(scene, out) for frame in place.frames]
     found = [
         skip
         for site in scene.sites(frames)
@@ -65,7 +63,8 @@ def out_of_loop(scene: Scene) -> tuple[int, ...]:
     """
     found = places(scene)
     for side in (scene.ranks, scene.others, *camps(found)):
-        rest = [rank for rank in found if rank not in side]
+        inside = frozenset(side)
+        rest = [rank for rank in found if rank not in inside]
         loop = (
             loop_left(scene, side)
             if side and rest and all(rank in found for rank in side)
@@ -78,6 +77,12 @@ def out_of_loop(scene: Scene) -> tuple[int, ...]:
     return scene.ranks
 
 
+def places_of_rest(scene: Scene, out: Sequence[int]) -> list[Place]:
+    """The places of the ranks that are not among `out`."""
+    outside = frozenset(out)
+    return [place for rank, place in places(scene).items() if rank not in outside]
+
+
 def loop_left(scene: Scene, out: Sequence[int]) -> Block | None:
     """The `for` loop that the others' collective is in and these ranks are not."""
     found = places(scene)
@@ -88,7 +93,7 @@ def loop_left(scene: Scene, out: Sequence[int]) -> Block | None:
         for block in _loops(scene, found[rank].frames)
     }
     theirs = [
-        block for rank in found if rank not in out for block in _loops(scene, found[rank].frames)
+        block for place in places_of_rest(scene, out) for block in _loops(scene, place.frames)
     ]
     return next((block for block in reversed(theirs) if (block.line, block.text) not in mine), None)
 
@@ -109,9 +114,8 @@ def is_behind(scene: Scene, out: Sequence[int], loop: Block) -> bool:
     mine = [found[rank] for rank in out if rank in found]
     theirs = {
         (frame.file, frame.name)
-        for rank in found
-        if rank not in out
-        for frame in found[rank].frames
+        for place in places_of_rest(scene, out)
+        for frame in place.frames
         if _holds(scene, frame, loop)
     }
     below = all(

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from trainprobe.facts import (
     Facts,
@@ -63,6 +64,11 @@ class Scene:
     facts: Facts
     group: SuspectGroup
 
+    @cached_property
+    def found(self) -> dict[object, Any]:
+        """What functions over the whole scene have found in it, by function."""
+        return {}
+
     @property
     def cell(self) -> str:
         return self.group.cell
@@ -75,6 +81,14 @@ class Scene:
     def of(self, kind: type[F], rank: int | AnyRank | None = ANY) -> tuple[F, ...]:
         """The facts of this kind in the group's cell."""
         return self.facts.of(kind, cell=self.cell, rank=rank)
+
+    def _of_ranks(self, kind: type[F], ranks: Iterable[int]) -> list[F]:
+        """The facts of this kind about these ranks; of thousands none is asked for one by one where
+        nothing of the kind was seen.
+        """
+        if not self.of(kind):
+            return []
+        return [fact for rank in ranks for fact in self.of(kind, rank=rank)]
 
     def one(self, kind: type[F], rank: int | AnyRank | None = ANY) -> F | None:
         """The first fact of this kind in the group's cell."""
@@ -109,13 +123,14 @@ class Scene:
 
     @cached_property
     def others(self) -> tuple[int, ...]:
-        return tuple(rank for rank in self.world if rank not in self.suspects)
+        suspects = frozenset(self.suspects)
+        return tuple(rank for rank in self.world if rank not in suspects)
 
     def endings(self, ranks: Iterable[int]) -> tuple[RankEnding, ...]:
         """How these ranks ended, those that never started left out. Of a log that names no rank,
         whatever ended in it.
         """
-        found = [fact for rank in ranks for fact in self.of(RankEnding, rank=rank)]
+        found = self._of_ranks(RankEnding, ranks)
         found += (
             [fact for fact in self.of(RankEnding, rank=None) if fact.place is not None]
             if not self.group.ranks
@@ -137,7 +152,7 @@ class Scene:
         """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for
         those that only repeat another rank's end.
         """
-        found = [fact for rank in ranks for fact in self.of(RankException, rank=rank)]
+        found = self._of_ranks(RankException, ranks)
         nameless = self.of(RankException, rank=None) if not self.group.ranks else ()
         found += [fact for fact in nameless if fact.echo_of != "launcher"]
         kept = [fact for fact in found if fact.echo is echo and not fact.handled]
@@ -159,7 +174,7 @@ class Scene:
         return next(iter(self.exceptions(self.suspects)), None)
 
     def fatals(self, ranks: Iterable[int]) -> tuple[FatalSignal, ...]:
-        found = [fact for rank in ranks for fact in self.of(FatalSignal, rank=rank)]
+        found = self._of_ranks(FatalSignal, ranks)
         return tuple(found + list(self.of(FatalSignal, rank=None) if not self.group.ranks else ()))
 
     def thread(self, rank: int) -> MainThread | None:
@@ -168,6 +183,8 @@ class Scene:
         return min(found, key=lambda fact: fact.source != "py-spy", default=None)
 
     def threads(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
+        if not self.of(MainThread):
+            return ()
         return tuple(thread for rank in ranks if (thread := self.thread(rank)) is not None)
 
     def looks(self, rank: int) -> tuple[Thread, ...]:
@@ -181,12 +198,12 @@ class Scene:
 
     def workers(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         """Main threads of the loader workers of these ranks."""
-        found = [fact for rank in ranks for fact in self.of(MainThread, rank=rank)]
+        found = self._of_ranks(MainThread, ranks)
         return tuple(fact for fact in found if fact.role == "loader-worker")
 
     def children(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         """Main threads of all processes below these ranks: loader workers, compilers and others."""
-        found = [fact for rank in ranks for fact in self.of(MainThread, rank=rank)]
+        found = self._of_ranks(MainThread, ranks)
         return tuple(fact for fact in found if fact.role not in ("rank", "launcher"))
 
     @property
@@ -221,7 +238,7 @@ class Scene:
         """What the witness counted in these ranks; ranks without a witness are left out, for
         nothing was counted there.
         """
-        found = [fact for rank in ranks for fact in self.of(Progress, rank=rank)]
+        found = self._of_ranks(Progress, ranks)
         return tuple(fact for fact in found if fact.witness)
 
     def calls(self, rank: int) -> tuple[CollectiveCall, ...]:
@@ -235,6 +252,8 @@ class Scene:
 
     def sites(self, frames: Iterable[Frame]) -> tuple[SourceSite, ...]:
         """The source around these frames, where it was read."""
+        if not self.of(SourceSite):
+            return ()
         return tuple(
             site for frame in frames if (site := self.site(frame.file, frame.line)) is not None
         )

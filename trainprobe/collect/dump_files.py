@@ -11,6 +11,8 @@ import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainprobe.collect.flight_reading import LAST_PER_GROUP
@@ -24,18 +26,68 @@ RESTARTS = 20
 READ_S = 10.0
 NO_TIME = "no time was left to read it"
 AT_ONCE, FILES_EACH = 4, 8
+_OF_ENDING = ("dump", "groups")
 
 
 class DumpRead(NamedTuple):
-    """`dump` is what `flight_reading.condense` returns, empty where `broken` says why there is
-    none.
+    """One file that was read, or in `broken` why it could not be.
+
+    `ending` is the same for dumps that end alike, which share one `content`: what
+    `flight_reading.condense` returns without the times at which the entries were made. `times` are
+    these, Unix seconds.
     """
 
-    dump: Mapping[str, Any]
-    broken: str
+    ending: str = ""
+    content: Mapping[str, Any] = MappingProxyType({})
+    times: Sequence[float] = ()
+    broken: str = ""
+
+    @property
+    def dump(self) -> Dict[str, Any]:
+        """What `flight_reading.condense` returns; empty where it is broken."""
+        return dated(self.content, self.times)
 
 
-Answers = Dict[str, Dict[str, Any]]
+def dated(content: Mapping[str, Any], times: Sequence[float]) -> Dict[str, Any]:
+    """The content of a dump with the times of its entries."""
+    if not content:
+        return {}
+    entries = [{**entry, "created_at": time} for entry, time in zip(content["entries"], times)]
+    return {**content, "entries": entries}
+
+
+@dataclass
+class _Answers:
+    """What the children answered. An ending is {dump, groups?}; `histories` are the sequences of
+    calls that groups name.
+    """
+
+    read: Dict[str, Tuple[str, Sequence[float]]] = field(default_factory=dict)
+    broken: Dict[str, str] = field(default_factory=dict)
+    endings: Dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    histories: Dict[str, Mapping[str, Any]] = field(default_factory=dict)
+
+    def take(self, path: str, line: bytes) -> None:
+        answer = json.loads(line)
+        if "broken" in answer:
+            self.refuse(path, answer["broken"])
+            return
+        key = answer["ending"]
+        if "dump" in answer and key not in self.endings:
+            self.endings[key] = {name: answer[name] for name in _OF_ENDING if name in answer}
+        self.histories.update(answer.get("histories", {}))
+        self.read[path] = (key, answer["times"])
+        self.broken.pop(path, None)
+
+    def refuse(self, path: str, why: str) -> None:
+        self.broken[path] = why
+        self.read.pop(path, None)
+
+    def of(self, path: str) -> DumpRead:
+        if path in self.broken:
+            return DumpRead(broken=self.broken[path])
+        key, times = self.read[path]
+        return DumpRead(key, self.endings[key]["dump"], times)
 
 
 def read_dump_files(
@@ -46,15 +98,13 @@ def read_dump_files(
     Of each group the last entries are kept, and the unfinished ones. With `shorten`, the files are
     all that there is, and what all of them share is left out.
     """
+    answers = _Answers()
     if shorten:
-        answers = _answers(paths, KEPT, ends, whole=False)
-        answers.update(_answers(_too_short(answers), LAST_PER_GROUP, ends, whole=True))
+        _ask(answers, paths, KEPT, ends, whole=False)
+        _ask(answers, _too_short(answers), LAST_PER_GROUP, ends, whole=True)
     else:
-        answers = _answers(paths, LAST_PER_GROUP, ends, whole=True)
-    return {
-        path: DumpRead(answers[path].get("dump") or {}, answers[path].get("broken", ""))
-        for path in paths
-    }
+        _ask(answers, paths, LAST_PER_GROUP, ends, whole=True)
+    return {path: answers.of(path) for path in paths}
 
 
 def read_dump_content(content: bytes, ends: float) -> DumpRead:
@@ -65,42 +115,37 @@ def read_dump_content(content: bytes, ends: float) -> DumpRead:
             file.flush()
             return read_dump_files([file.name], ends)[file.name]
     except OSError as error:
-        return DumpRead({}, f"it cannot be laid aside to be read: {error.strerror}")
+        return DumpRead(broken=f"it cannot be laid aside to be read: {error.strerror}")
 
 
 class _Group(NamedTuple):
-    """One group in one dump. `site` maps a call's number to where the code stood, for the calls
-    that were kept.
+    """One group in dumps that end alike. `sites` maps a call's number to where the code stood, for
+    the calls that were kept.
     """
 
-    path: str
+    ending: str
     history: str
     pending: Optional[int]
     sites: Mapping[int, Tuple[Any, ...]]
 
 
-def _too_short(answers: Mapping[str, Mapping[str, Any]]) -> List[str]:
+def _too_short(answers: _Answers) -> List[str]:
     """The dumps of which more is needed than their end: ranks part, or wait, before it begins."""
-    histories: Dict[str, Mapping[str, Any]] = {}
     groups: Dict[str, List[_Group]] = defaultdict(list)
-    for path, answer in answers.items():
-        histories.update(answer.get("histories", {}))
-        if "dump" in answer:
-            sites = _sites(answer["dump"])
-            for name, row in answer["groups"].items():
-                groups[name].append(
-                    _Group(path, row["history"], row["pending"], sites.get(name, {}))
-                )
+    for key, ending in answers.endings.items():
+        sites = _sites(ending["dump"])
+        for name, row in ending["groups"].items():
+            groups[name].append(_Group(key, row["history"], row["pending"], sites.get(name, {})))
     again = set()
     for members in groups.values():
-        begin = _first_not_shared(members, histories)
+        begin = _first_not_shared(members, answers.histories)
         if begin is None:
             continue
         for member in members:
-            oldest = max(begin - BEFORE, min(histories[member.history]["numbers"]))
+            oldest = max(begin - BEFORE, min(answers.histories[member.history]["numbers"]))
             if min(member.sites, default=0) > oldest:
-                again.add(member.path)
-    return sorted(again)
+                again.add(member.ending)
+    return sorted(path for path, (key, _) in answers.read.items() if key in again)
 
 
 def _sites(dump: Mapping[str, Any]) -> Dict[str, Dict[int, Tuple[Any, ...]]]:
@@ -140,23 +185,26 @@ def _first_not_shared(
     return min(odd, default=None)
 
 
-def _answers(paths: Sequence[str], last: int, ends: float, *, whole: bool) -> Answers:
-    """Answers by path, of as many children at once as there are CPUs for them."""
+def _ask(answers: _Answers, paths: Sequence[str], last: int, ends: float, *, whole: bool) -> None:
+    """Fill in the answers of as many children at once as there are CPUs for them."""
     at_once = max(1, min(AT_ONCE, len(os.sched_getaffinity(0)), len(paths) // FILES_EACH))
     asked = {"last": last, "whole": whole}
     with ThreadPoolExecutor(at_once) as pool:
-        parts = pool.map(
-            lambda first: _answers_of_one(paths[first::at_once], asked, ends), range(at_once)
-        )
-        return {path: answer for part in parts for path, answer in part.items()}
+        for part in pool.map(
+            lambda first: _lines_of_one(paths[first::at_once], asked, ends), range(at_once)
+        ):
+            for path, line in part:
+                answers.take(path, line)
 
 
-def _answers_of_one(paths: Sequence[str], asked: Mapping[str, Any], ends: float) -> Answers:
+def _lines_of_one(
+    paths: Sequence[str], asked: Mapping[str, Any], ends: float
+) -> List[Tuple[str, bytes]]:
     """A file at which the child ended is refused, and the others are asked of a new child."""
     # Starting children needs ctypes, which judging a saved case must not load.
     from trainprobe.system.run import run
 
-    answers: Answers = {}
+    found: List[Tuple[str, bytes]] = []
     left = list(paths)
     for _ in range(RESTARTS):
         if not left or time.monotonic() > ends:
@@ -169,11 +217,12 @@ def _answers_of_one(paths: Sequence[str], asked: Mapping[str, Any], ends: float)
             input=json.dumps({**asked, "files": list(map(os.path.abspath, left))}).encode(),
         )
         lines = ran.stdout.split(b"\n")[:-1][: len(left)]
-        for path, line in zip(left, lines):
-            answers[path] = json.loads(line)
+        found += zip(left, lines)
         left = left[len(lines) :]
         if left and ran.ended.how != "timed_out":
-            answers[left.pop(0)] = {"broken": "reading it takes too long or too much memory"}
-    for path in left:
-        answers[path] = {"broken": NO_TIME}
-    return answers
+            found.append((left.pop(0), _refused("reading it takes too long or too much memory")))
+    return [*found, *((path, _refused(NO_TIME)) for path in left)]
+
+
+def _refused(why: str) -> bytes:
+    return json.dumps({"broken": why}).encode()

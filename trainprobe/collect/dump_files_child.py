@@ -8,6 +8,7 @@ is one line of JSON, written at once: the parent knows at which file this progra
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import hashlib
 import json
@@ -17,7 +18,7 @@ import os
 import resource
 import sys
 from collections import deque
-from io import BufferedReader, BytesIO
+from io import BytesIO
 from operator import itemgetter
 from typing import Any, Deque, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -26,9 +27,13 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspa
 import pickle
 
 from trainprobe.collect.flight_reading import (
+    DUMP_FIELDS,
+    ENTRIES_CAP,
+    ENTRY_FIELDS,
     FILE_CAP_BYTES,
     LAST_PER_GROUP,
     condense,
+    created_at,
     entries_of,
     group_of,
     pending_places,
@@ -38,7 +43,6 @@ from trainprobe.regular_files import read_regular_file
 
 MEMORY_BYTES = 2**30
 FILE_CPU_S = 4.0
-AHEAD_BYTES = 2**20  # the unpickler reads ahead only where it may peek
 UNDECODABLE_CAP = 32
 REMEMBERED = 8
 MARKS = (b"pg_status", b"pg_config", b"entries")  # every dump holds at least one of them
@@ -56,10 +60,22 @@ _FIELDS = (
 )
 _fields_of = itemgetter(*_FIELDS)
 Fields = List[Tuple[Any, ...]]
+Outline = Tuple[int, int, List[Any], List[Tuple[Any, ...]]]
 
 
 class NoDumpError(ValueError):
     """The content is no dump of the flight recorder. The message says why."""
+
+
+class _Content(BytesIO):
+    """All of a file. The unpickler reads ahead only where it may peek."""
+
+    def peek(self, _size: int) -> bytes:
+        """Return all that follows; of content that nothing was read of, this makes no copy."""
+        place = self.tell()
+        rest = self.read()
+        self.seek(place)
+        return rest
 
 
 class _PlainUnpickler(pickle.Unpickler):
@@ -78,16 +94,21 @@ def main() -> None:
     _limit(resource.RLIMIT_CORE, 0)
     gc.disable()  # plain data have no cycles, and those of hostile ones are collected below
     gc.freeze()
-    histories = Histories()
+    histories, endings = Histories(), Endings()
     for path in asked["files"]:
         used = resource.getrusage(resource.RUSAGE_SELF)
         _limit(resource.RLIMIT_CPU, math.ceil(used.ru_utime + used.ru_stime + FILE_CPU_S))
-        answer = _answer(path, asked["last"], None if asked["whole"] else histories)
-        line = json.dumps(answer, ensure_ascii=False, separators=(",", ":"))
-        sys.stdout.buffer.write(line.encode("utf-8", "replace") + b"\n")
-        sys.stdout.buffer.flush()
-        if "broken" in answer:
+        try:
+            line = _line(path, asked["last"], endings, None if asked["whole"] else histories)
+        except _UNREADABLE as error:
+            line = _json({"broken": _why(error)})
             gc.collect()
+        sys.stdout.buffer.write(line + b"\n")
+        sys.stdout.buffer.flush()
+
+
+def _json(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
 
 
 def _limit(what: int, value: int) -> None:
@@ -96,31 +117,43 @@ def _limit(what: int, value: int) -> None:
     resource.setrlimit(what, (value if hard == resource.RLIM_INFINITY else min(value, hard), hard))
 
 
-def _answer(path: str, last: int, histories: Optional[Histories]) -> Dict[str, Any]:
-    """{dump}, with {groups, histories} where the histories are compared; or {broken}."""
-    try:
-        content = read_regular_file(path, FILE_CAP_BYTES)
-        if histories is None:
-            return {"dump": read_dump(content, last)}
-        data = parse_dump(content)
-        rows = entries_of(data)
-        analysed = histories.analyse(rows, last)
-        return {
-            "dump": condense(data, rows, analysed.kept),
-            "groups": {
-                group_of(rows[place]): {"history": key, "pending": first}
-                for place, key, first in analysed.groups
-            },
-            "histories": histories.take_new(),
+def _line(path: str, last: int, endings: Endings, histories: Optional[Histories]) -> bytes:
+    """The answer of one file: {ending, times}; once for each ending what dumps with it hold, {dump}
+    and {groups} where `histories` are compared; and {histories} that no answer has held yet.
+    """
+    content = read_regular_file(path, FILE_CAP_BYTES)
+    if histories is None:
+        return endings.line({"dump": read_dump(content, last)})
+    data = parse_dump(content)
+    rows, analysed = histories.analyse(data, last)
+    outline = _outline(data, rows, analysed)
+    times = [created_at(rows[place]) for place in analysed.kept]
+    line = endings.line_of_earlier(outline, times)
+    if line is None:
+        groups = {
+            group_of(rows[place]): {"history": key, "pending": first}
+            for place, key, first in analysed.groups
         }
-    except NoDumpError as error:
-        return {"broken": str(error)}
-    except OSError as error:
-        return {"broken": f"it cannot be read: {error.strerror}"}
-    except ValueError as error:
-        return {"broken": f"it {error}"}
-    except (MemoryError, RecursionError):
-        return {"broken": "reading it takes too much memory"}
+        answer = {"dump": condense(data, rows, analysed.kept), "groups": groups}
+        line = endings.line(answer, histories.take_new(), outline)
+    return line
+
+
+_UNREADABLE = (OSError, ValueError, MemoryError, RecursionError)
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, NoDumpError):
+        return str(error)
+    if isinstance(error, OSError):
+        return f"it cannot be read: {error.strerror}"
+    return f"it {error}" if isinstance(error, ValueError) else "reading it takes too much memory"
+
+
+def _outline(data: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], of: Analysed) -> Outline:
+    """All of a dump that `condense` reads, but for the times: dumps that share it end alike."""
+    kept = [tuple(map(rows[place].get, ENTRY_FIELDS)) for place in of.kept]
+    return (id(of), len(data.get("entries") or ()), list(map(data.get, DUMP_FIELDS)), kept)
 
 
 def read_dump(content: bytes, last: int = LAST_PER_GROUP) -> Dict[str, Any]:
@@ -165,8 +198,7 @@ def _from_pickle(content: bytes) -> Any:
     """
     for _ in range(UNDECODABLE_CAP):
         try:
-            source = BufferedReader(BytesIO(content), AHEAD_BYTES)
-            return _PlainUnpickler(source, encoding="utf-8", errors="replace").load()
+            return _PlainUnpickler(_Content(content), encoding="utf-8", errors="replace").load()
         except UnicodeDecodeError as error:
             text = bytes(error.object)
             content = content.replace(text, bytes(byte if byte < 128 else 63 for byte in text))
@@ -190,6 +222,52 @@ class Analysed(NamedTuple):
     groups: List[Tuple[int, str, Optional[int]]]
 
 
+class Endings:
+    """The answers handed over so far, without the times of their entries. Most ranks of a job end
+    alike, so each such answer is handed over once.
+    """
+
+    def __init__(self) -> None:
+        self._known: Set[bytes] = set()
+        self._recent: Deque[Tuple[Outline, List[int], List[bool], str]] = deque(maxlen=REMEMBERED)
+
+    def line_of_earlier(self, outline: Outline, times: List[float]) -> Optional[bytes]:
+        """The line for a dump that ends like one of the last; None where none does. Entries that
+        were made in another order make another ending.
+        """
+        shape = _order(times)
+        for known, order, unknown, key in self._recent:
+            if (order, unknown) == shape and known == outline:
+                return _json({"ending": key, "times": times})
+        return None
+
+    def line(
+        self,
+        answer: Dict[str, Any],
+        histories: Optional[Mapping[str, Any]] = None,
+        outline: Optional[Outline] = None,
+    ) -> bytes:
+        """The line for any dump, by what it holds; `outline` is remembered."""
+        times = [entry.pop("created_at") for entry in answer["dump"]["entries"]]
+        content, shape = _json(answer), _order(times)
+        digest = hashlib.blake2b(content, digest_size=16)
+        digest.update(_json(shape))
+        if outline is not None:
+            self._recent.appendleft((outline, *shape, digest.hexdigest()))
+        row: Dict[str, Any] = {"ending": digest.hexdigest(), "times": times}
+        if histories:
+            row["histories"] = histories
+        if digest.digest() in self._known:
+            return _json(row)
+        self._known.add(digest.digest())
+        return _json(row)[:-1] + b"," + content[1:]
+
+
+def _order(times: List[float]) -> Tuple[List[int], List[bool]]:
+    """The places of entries in the order of their times, and which have none."""
+    return sorted(range(len(times)), key=times.__getitem__), [not time for time in times]
+
+
 class Histories:
     """The sequences of calls read so far. Most ranks of a job share theirs, so each is analysed
     and handed over once.
@@ -201,22 +279,38 @@ class Histories:
         self._known: Set[str] = set()
         self._new: Dict[str, Dict[str, Any]] = {}
 
-    def analyse(self, rows: Sequence[Mapping[str, Any]], last: int) -> Analysed:
+    def analyse(
+        self, data: Mapping[str, Any], last: int
+    ) -> Tuple[Sequence[Mapping[str, Any]], Analysed]:
+        """The `entries_of` a dump, and what they show."""
+        entries = data.get("entries")
+        if type(entries) is list and len(entries) <= ENTRIES_CAP:
+            with contextlib.suppress(KeyError, TypeError):
+                known = self._recalled(list(map(_fields_of, entries)))
+                if known is not None:
+                    return entries, known  # those of that dump could all be understood
+        rows = entries_of(data)
         try:
             fields = list(map(_fields_of, rows))
         except KeyError:
             fields = []
-        if any(type(row[0]) is not int for row in fields) or not fields:
+        if set(map(type, map(itemgetter(0), fields))) != {int}:
             fields = [_older_fields(row) for row in rows]
+        analysed = self._recalled(fields)
+        if analysed is None:
+            analysed = self._analysed(fields, pending_places(rows), last)
+            self._recent.appendleft((fields, analysed))
+        return rows, analysed
+
+    def _recalled(self, fields: Fields) -> Optional[Analysed]:
+        """What was found in one of the last dumps, if its entries tell the same."""
         for place, (earlier, analysed) in enumerate(self._recent):
             if earlier == fields:
                 if place:
                     del self._recent[place]
                     self._recent.appendleft((earlier, analysed))
                 return analysed
-        analysed = self._analysed(fields, pending_places(rows), last)
-        self._recent.appendleft((fields, analysed))
-        return analysed
+        return None
 
     def take_new(self) -> Dict[str, Dict[str, Any]]:
         """The histories that no answer has held yet, {numbers, calls} by key."""

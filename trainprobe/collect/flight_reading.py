@@ -9,9 +9,11 @@ so the rank comes from the name of the file.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
 from collections import Counter, defaultdict
+from operator import itemgetter
 from typing import Any, Dict, Hashable, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 FILE_CAP_BYTES = 64 * 2**20
@@ -34,12 +36,34 @@ _LAST_NUMBER = re.compile(r"(?<![\d.])(\d{1,7})\D*$")
 _ENDINGS = re.compile(
     r"(?:\.(?:pkl|pickle|p|bin|dump|pt|json|txt|log|out|trace|fr|stack|stacks))+$", re.IGNORECASE
 )
+# All fields of an entry but its time, and all of a dump but its entries, that `condense` reads.
+ENTRY_FIELDS = (
+    "profiling_name",
+    "process_group",
+    "pg_id",
+    "collective_seq_id",
+    "seq_id",
+    "p2p_seq_id",
+    "state",
+    "retired",
+    "is_p2p",
+    "input_sizes",
+    "output_sizes",
+    "input_dtypes",
+    "timeout_ms",
+    "frames",
+)
+DUMP_FIELDS = ("format", "version", "comm_lib_version", "nccl_version", "pg_status", "pg_config")
 _P2P = re.compile(r"\b(send|recv) (\d{1,7})(->|<-)")
 
 
 def entries_of(data: Mapping[str, Any]) -> List[Mapping[str, Any]]:
     """The entries of a dump that can be understood, in their order."""
     rows = _items(data.get("entries"))[-ENTRIES_CAP:]
+    with contextlib.suppress(KeyError, TypeError):  # asked of all at once: most dumps are in order
+        names = list(map(itemgetter("profiling_name"), rows))
+        if set(map(type, rows)) == {dict} and set(map(type, names)) == {str} and "" not in names:
+            return rows
     return [row for row in rows if isinstance(row, dict) and _is_named(row.get("profiling_name"))]
 
 
@@ -99,6 +123,11 @@ def rank_in_entries(entries: List[Mapping[str, Any]]) -> Optional[int]:
         if (match := _P2P.search(str(entry.get("op")))) is not None
     }
     return told.pop() if len(told) == 1 else None
+
+
+def created_at(row: Mapping[str, Any]) -> float:
+    """When an entry was made, Unix seconds; 0 where it does not say so."""
+    return _whole(row.get("time_created_ns"), 0) / 1e9
 
 
 def _group(key: Any, row: Mapping[str, Any]) -> Dict[str, str]:
@@ -162,7 +191,7 @@ def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
         "is_p2p": row.get("is_p2p") is True,
         "dtypes_in": [_text(name) for name in _items(row.get("input_dtypes"))[:16]],
         "timeout_ms": _whole(row.get("timeout_ms"), 0),
-        "created_at": _whole(row.get("time_created_ns"), 0) / 1e9,
+        "created_at": created_at(row),
         **sizes,
     }
 

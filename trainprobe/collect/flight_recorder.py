@@ -11,10 +11,11 @@ import os
 import re
 import time
 from dataclasses import replace
-from typing import List, Optional, Sequence, Tuple
+from types import MappingProxyType
+from typing import Any, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.case import Case
-from trainprobe.collect.dump_files import NO_TIME, DumpRead, read_dump_files
+from trainprobe.collect.dump_files import NO_TIME, DumpRead, dated, read_dump_files
 from trainprobe.collect.flight_paths import find_dumps
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries
 from trainprobe.collect.look_results import LookResult, record, refused
@@ -55,6 +56,51 @@ def look_at_dump(
         case.folder, cell, path, rank, members, read=read, shown=shown, host=host, copy=copy
     )
     return record(case, "flight_recorder", result, subject=JOB, cell=cell)
+
+
+def look_at_dumps(
+    case: Case,
+    cell: str,
+    dumps: Sequence[Tuple[str, Optional[int], DumpRead]],
+    *,
+    shown: Mapping[str, str] = MappingProxyType({}),
+    host: Optional[str] = None,
+    copy: bool = True,
+) -> None:
+    """Record dumps that end alike, each with its path and rank, in one record.
+
+    Its data are those of one dump, with the earliest times of the entries, and `dumps`: a row
+    [rank, path, bytes, written_at, copy] for each. The rank is known where there are several.
+    """
+    began, clock = time.time(), time.monotonic()
+    rows: List[List[Any]] = []
+    read: List[DumpRead] = []
+    troubles: List[str] = []
+    for path, rank, one in dumps:
+        try:
+            found = os.stat(path) if len(dumps) > 1 else None
+        except OSError:
+            found = None
+        if found is None or found.st_size > FILE_CAP_BYTES:
+            name = shown.get(path, "")
+            look_at_dump(case, cell, path, rank, read=one, shown=name, host=host, copy=copy)
+            continue
+        name, trouble = _copy(case.folder, cell, path, found.st_size) if copy else ("", "")
+        rows.append([rank, shown.get(path, path), found.st_size, found.st_mtime, name])
+        read.append(one)
+        troubles += [trouble] if trouble else []
+    if not rows:
+        return
+    data = dated(read[0].content, list(map(min, zip(*(one.times for one in read)))))
+    result = LookResult(
+        {"dumps": rows, **data},
+        "partial" if troubles else "ok",
+        troubles[0] if troubles else "",
+        source=f"{os.path.basename(dumps[0][0])} and {len(rows) - 1} that end alike",
+        files=tuple(row[-1] for row in rows),
+    ).at(began, time.monotonic() - clock)
+    subject = Subject("job", host=host_name() if host is None else host)
+    record(case, "flight_recorder", result, subject=subject, cell=cell)
 
 
 def look_into_dump(

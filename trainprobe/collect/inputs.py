@@ -11,13 +11,13 @@ import os
 import re
 import time
 from types import MappingProxyType
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from trainprobe.case import Case
 from trainprobe.collect import pyspy
 from trainprobe.collect.dump_files import DumpRead, read_dump_files
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries, rank_in_name
-from trainprobe.collect.flight_recorder import look_at_dump
+from trainprobe.collect.flight_recorder import look_at_dumps
 from trainprobe.collect.look_results import LookResult, record
 from trainprobe.collect.source import Site, look_at_source
 from trainprobe.model.ranks import unfold_ranks
@@ -45,10 +45,20 @@ _STACK_LINE = re.compile(
 )
 
 
+class _Ending(NamedTuple):
+    """What dumps that end alike have in common. `rank` is the one that their sends and receives
+    tell, `world` are sets of ranks, folded.
+    """
+
+    rank: Optional[int]
+    world: FrozenSet[str]
+    has_frames: bool
+
+
 class _Dump(NamedTuple):
     path: str
     rank: Optional[int]
-    world: Set[str]  # sets of ranks, folded
+    world: FrozenSet[str]
     newest: float
     has_frames: bool
     read: DumpRead
@@ -93,9 +103,12 @@ def find_saved(files: Sequence[str]) -> Saved:
             saved.rest.append(file)
         else:
             _sort(file, saved, pickled)
+    endings: Dict[str, _Ending] = {}
     for path, read in read_dump_files(list(pickled), ends, shorten=True).items():
         if pickled[path] or not read.broken:
-            saved.dumps.append(_dump(path, read))
+            if read.ending not in endings:
+                endings[read.ending] = _ending(read)
+            saved.dumps.append(_dump(path, read, endings[read.ending]))
     known = {dump.path for dump in saved.dumps}
     saved.rest[:] = [path for path in saved.rest if path not in known]
     return saved._replace(dumps=_by_folder(saved.dumps))
@@ -122,8 +135,8 @@ def look_at_saved(
     *,
     copy_dumps: bool = True,
 ) -> None:
-    """Write the `job` record, then one `flight_recorder` per dump and one `stacks.python` or
-    `stacks.native` per process and look.
+    """Write the `job` record, then one `flight_recorder` for all dumps that end alike and one
+    `stacks.python` or `stacks.native` per process and look.
 
     `shown` gives the name for a file that lies elsewhere than where it was found. Without
     `copy_dumps` the files stay only where they are, as in a case that is deleted once it is judged.
@@ -132,7 +145,7 @@ def look_at_saved(
     ranks = {dump.rank for dump in saved.dumps if dump.rank is not None} | {
         stack.rank for stack in stacks if stack.rank is not None
     }
-    worlds = set().union(*(dump.world for dump in saved.dumps))
+    worlds = set().union(*{dump.world for dump in saved.dumps})
     named = [rank for world in worlds for rank in unfold_ranks(world) if rank < 1_000_000]
     size = max([*ranks, *named], default=-1) + 1
     case.add(
@@ -142,20 +155,19 @@ def look_at_saved(
         source="saved dumps",
         data=_job(saved, stacks, ranks, size),
     )
-    chosen = set(map(id, _chosen(saved.dumps)))
+    chosen = _chosen(saved.dumps)
+    for alike in _alike(chosen):
+        look_at_dumps(
+            case,
+            CELL,
+            [(dump.path, dump.rank, dump.read) for dump in alike],
+            shown=shown,
+            host="",
+            copy=copy_dumps,
+        )
+    taken = set(map(id, chosen))
     for dump in saved.dumps:
-        if id(dump) in chosen:
-            look_at_dump(
-                case,
-                CELL,
-                dump.path,
-                dump.rank,
-                read=dump.read,
-                shown=shown.get(dump.path, ""),
-                host="",
-                copy=copy_dumps,
-            )
-        else:
+        if id(dump) not in taken:
             seen = LookResult(
                 {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
                 "unavailable",
@@ -221,12 +233,13 @@ def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
     What may be one goes to `dumps`, with whether it is a pickle and so nothing else, and to `rest`.
     """
     try:
-        head = read_head(path, HEAD_BYTES)
+        head = read_head(path, 2)
+        pickled = head[:1] == b"\x80" or head in (b"}q", b"(d")
+        head = head if pickled else read_head(path, HEAD_BYTES)
     except (OSError, ValueError):
         saved.rest.append(path)
         return
     first = head.lstrip()[:1]
-    pickled = head[:1] == b"\x80" or head[:2] in (b"}q", b"(d")
     listed = first == b"[" and head.lstrip()[1:].lstrip()[:1] in (
         b"{",
         b"]",
@@ -270,26 +283,24 @@ def _modified(path: str) -> float:
         return 0.0
 
 
-def _dump(path: str, read: DumpRead) -> _Dump:
-    rank, dump = rank_in_name(path), read.dump
+def _dump(path: str, read: DumpRead, ending: _Ending) -> _Dump:
+    rank = rank_in_name(path)
+    if rank is None:
+        rank = ending.rank
+    return _Dump(path, rank, ending.world, max(read.times, default=0.0), ending.has_frames, read)
+
+
+def _ending(read: DumpRead) -> _Ending:
+    dump = read.content
     if read.broken:
-        return _Dump(path, rank, set(), 0.0, has_frames=False, read=read)
-    entries = dump["entries"]
-    told = rank_in_entries(entries)
+        return _Ending(None, frozenset(), has_frames=False)
     world = {
         group["ranks"]
         for group in dump["groups"]
         if group["desc"] == "default_pg" or group["name"] == "0"
     }
-    newest = max((entry["created_at"] for entry in entries), default=0.0)
-    return _Dump(
-        path,
-        rank if rank is not None else told,
-        world,
-        newest,
-        has_frames=bool(dump["frames"]),
-        read=read,
-    )
+    rank = rank_in_entries(dump["entries"])
+    return _Ending(rank, frozenset(world), has_frames=bool(dump["frames"]))
 
 
 def _stacks(content: bytes) -> List[ProcessStack]:
@@ -359,6 +370,16 @@ def _chosen(dumps: Sequence[_Dump]) -> List[_Dump]:
         if known is None or _worth(dump, known):
             best[dump.rank] = dump
     return [dump for dump in dumps if dump.rank is None or best[dump.rank] is dump]
+
+
+def _alike(dumps: Sequence[_Dump]) -> List[List[_Dump]]:
+    """Dumps of known ranks that end alike together, the others alone; in the order of the first."""
+    groups: Dict[Tuple[str, ...], List[_Dump]] = {}
+    for dump in dumps:
+        alone = bool(dump.broken) or dump.rank is None
+        key = ("alone", dump.path) if alone else (dump.read.ending,)
+        groups.setdefault(key, []).append(dump)
+    return list(groups.values())
 
 
 def _worth(dump: _Dump, known: _Dump) -> bool:

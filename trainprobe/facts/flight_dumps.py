@@ -7,6 +7,7 @@ nothing about other ranks.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 import re
 from collections import defaultdict
@@ -26,6 +27,9 @@ from trainprobe.stacks.frames import Frame
 
 WORLD = "default_pg"
 MOST_MEMBERS = 1_000_000
+MOST_CALLS = 5_000_000
+_ROW = ("rank", "path", "bytes", "written_at", "file")  # of `dumps`
+_OF_CALL = tuple(field.name for field in dataclasses.fields(CollectiveCall))[3:]  # but a Fact's own
 _RANGE = re.compile(r"(\d{1,7})(?:-(\d{1,7}))?")
 # `send 1->2`, `recv 3<-0`, `recv 3<-?`: the numbers are ranks of the group.
 _P2P = re.compile(r"^(send|recv) (\d{1,7})(?:->|<-)(\d{1,7}|\?)$")
@@ -80,6 +84,7 @@ class FlightDump(Fact):
 
 
 def parse_flight_dump(record: Evidence) -> list[Fact]:
+    """Read what one rank wrote, or several that ended alike (`dumps` has a row for each)."""
     data = record.data
     rank = record.subject.rank if record.subject.rank is not None else fields.whole(data, "rank")
     calls = _calls(record, rank)
@@ -99,7 +104,34 @@ def parse_flight_dump(record: Evidence) -> list[Fact]:
         pending=sum(call.pending for call in calls),
         dropped=fields.whole(data, "dropped") or 0,
     )
-    return [dump, *calls]
+    rows = [_row(row) for row in fields.items(data, "dumps")]
+    if len({row["rank"] for row in rows}) < len(rows) or len(rows) * len(calls) > MOST_CALLS:
+        raise fields.UnreadableError("more dumps than a job can have left")
+    found = [tuple(getattr(call, name) for name in _OF_CALL) for call in calls]
+    alike = [fact for row in rows for fact in _of_one_rank(dump, found, row)]
+    return alike or [dump, *calls]
+
+
+def _row(row: Any) -> dict[str, Any]:
+    if not isinstance(row, Sequence) or len(row) != len(_ROW):
+        raise fields.UnreadableError("a row of dumps has other columns")
+    return dict(zip(_ROW, row, strict=True))
+
+
+def _of_one_rank(
+    dump: FlightDump, calls: Sequence[tuple[Any, ...]], row: Mapping[str, Any]
+) -> list[Fact]:
+    """The same facts of the rank that `row` names; `calls` have the fields of each call."""
+    rank = fields.whole(row, "rank")
+    own = replace(
+        dump,
+        rank=rank,
+        path=fields.text(row, "path"),
+        bytes=fields.whole(row, "bytes") or 0,
+        written_at=fields.number(row, "written_at"),
+        file=fields.text(row, "file"),
+    )
+    return [own, *(CollectiveCall(own.evidence, own.cell, rank, *call) for call in calls)]
 
 
 def join_recorded_calls(facts: list[Fact]) -> list[Fact]:
@@ -164,7 +196,7 @@ def _newest_of_each_rank(facts: list[Fact]) -> list[Fact]:
             )
             newest[key] = max(newest.get(key, found), found)
     old = {
-        fact.evidence
+        (fact.evidence, fact.rank)
         for fact in facts
         if isinstance(fact, FlightDump)
         and (fact.cell, fact.rank, fact.backend) in newest
@@ -173,7 +205,9 @@ def _newest_of_each_rank(facts: list[Fact]) -> list[Fact]:
     return [
         fact
         for fact in facts
-        if not (isinstance(fact, CollectiveCall) and fact.recorded and fact.evidence in old)
+        if not (
+            isinstance(fact, CollectiveCall) and fact.recorded and (fact.evidence, fact.rank) in old
+        )
     ]
 
 
@@ -184,6 +218,8 @@ def _joined(
     seen: Mapping[tuple[str, str], Members],
 ) -> CollectiveCall:
     members, known = call.members, bool(call.members)
+    if known and call.members_known and call.peer is None:
+        return call
     if not members and call.desc == WORLD:
         members, known = worlds.get(call.cell, Members()), call.cell in sized
     elif not members:  # gloo does not say: those that were seen in it
@@ -302,6 +338,7 @@ def _call(
         finished=fields.flag(row, "pending") is False,
         source=RECORDER,
         members=ranks,
+        members_known=bool(ranks),
         desc=desc or fields.text(row, "desc"),
         state=fields.text(row, "state"),
         retired=fields.flag(row, "retired") or False,

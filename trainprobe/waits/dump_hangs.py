@@ -7,6 +7,7 @@ stack says whether it was in a collective.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -16,6 +17,7 @@ from trainprobe.model.diagnosis import RankState
 from trainprobe.model.waits import Node
 from trainprobe.waits.divergence import call_says, ranks_say
 from trainprobe.waits.edges import Edges
+from trainprobe.waits.graph import Graph
 from trainprobe.waits.hang import divergence_group, group_of_end, merged, parting
 from trainprobe.waits.recorder_waits import RecordedWait, numbered
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, OWN_WAITS, Standing
@@ -56,13 +58,50 @@ def saved_groups(
     divergence = parting(facts, job.cell, ranks, dumped) if dumped else None
     if divergence is not None and (divergence.kind != "missing"):
         return (divergence_group(rung, ranks, divergence),)
-    graph = Edges(facts, rung.cell, ranks).graph()
-    groups = [
-        group_of_end(rung, ranks, graph, end, divergence)
-        for end in graph.ends()
-        if len(end) > 1 or graph.reaches(end)
-    ]
-    return merged([_said(facts, group, ranks, waits) for group in groups if group is not None])
+    graph = Edges(facts, rung.cell, ranks, recorded=waits).graph()
+    by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
+    groups = []
+    for ends in _alike(facts, rung.cell, graph, by_node):
+        group = group_of_end(rung, ranks, graph, ends[0], divergence, by_node)
+        if group is not None:
+            members = [by_node[end[0]] for end in ends] if len(ends) > 1 else []
+            groups.append(_said(facts, _widened(group, members), ranks, waits))
+    return merged(groups)
+
+
+def _alike(
+    facts: Facts, cell: str, graph: Graph, by_node: Mapping[Node, Standing]
+) -> list[list[tuple[Node, ...]]]:
+    """The ends that somebody else waits for, together where they are ranks of which the same is
+    known and for which the same wait: of thousands of ranks that are absent from one call, one is
+    looked into.
+    """
+    found: dict[object, list[tuple[Node, ...]]] = defaultdict(list)
+    for end in graph.ends():
+        waiters = graph.waiters_of(end[0])
+        standing = by_node.get(end[0]) if len(end) == 1 else None
+        if len(end) == 1 and set(waiters) <= set(end):
+            continue
+        if standing is None or standing.thread is not None:
+            found[end].append(end)
+            continue
+        last = last_recorded(facts, cell, standing.rank)
+        known = bool(standing.evidence), call_says(last) if last is not None else ""
+        found[waiters, replace(standing, rank=0, evidence=()), known].append(end)
+    return list(found.values())
+
+
+def _widened(group: SuspectGroup, members: Sequence[Standing]) -> SuspectGroup:
+    """The group of the first of `members`, made that of all of them."""
+    if not members:
+        return group
+    numbers = tuple(sorted(member.rank for member in members))
+    return replace(
+        group,
+        ranks=numbers,
+        says=group.says.replace(ranks_say(group.ranks), ranks_say(numbers), 1),
+        evidence=tuple(dict.fromkeys(id_ for member in members for id_ in member.evidence)),
+    )
 
 
 def _standing_still(
@@ -125,21 +164,16 @@ def _said(
         return replace(
             group, says=f"{group.says}: nobody is behind, so the network or a GPU holds them up"
         )
+    blamed = frozenset(group.ranks)
+    call = next((wait.call for wait in waits.values() if not blamed.isdisjoint(wait.awaited)), None)
     if group.how == "not-visible" and waits:
         one = len(group.ranks) == 1
-        call = next(
-            (wait.call for wait in waits.values() if set(group.ranks) & set(wait.awaited)), None
-        )
         after = f", and the others wait in {call_says(call)}" if call is not None else ""
         return replace(
             group, says=f"{ranks_say(group.ranks)} left no dump{'' if one else 's'}{after}"
         )
-    by_rank = {standing.rank: standing for standing in ranks}
-    call = next(
-        (wait.call for wait in waits.values() if set(group.ranks) & set(wait.awaited)), None
-    )
     if group.how == "never-joined" and call is not None and group.ranks:
-        first = by_rank[group.ranks[0]]
+        first = next(standing for standing in ranks if standing.rank == group.ranks[0])
         place = (
             f"; it stands at {first.where}"
             if first.thread is not None and first.where and len(group.ranks) == 1

@@ -5,7 +5,7 @@ far as the evidence shows, for live jobs, cells of the ladder and jobs of which 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from trainprobe.facts import (
     Connection,
@@ -21,7 +21,7 @@ from trainprobe.model.waits import Node, Wait
 from trainprobe.waits.activity import ON_CHILDREN, Watch
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
-from trainprobe.waits.recorder_waits import recorded_waits
+from trainprobe.waits.recorder_waits import RecordedWait, recorded_waits
 from trainprobe.waits.standings import AT_THE_STORE, Standing, meetings_of
 
 HALF = 0.5
@@ -37,7 +37,12 @@ class Edges:
     """
 
     def __init__(
-        self, facts: Facts, cell: str, ranks: Sequence[Standing], watch: Watch | None = None
+        self,
+        facts: Facts,
+        cell: str,
+        ranks: Sequence[Standing],
+        watch: Watch | None = None,
+        recorded: Mapping[int, RecordedWait] | None = None,
     ) -> None:
         self.facts, self.cell, self.ranks = facts, cell, ranks
         self.watch = watch or Watch(facts, cell)
@@ -46,7 +51,7 @@ class Edges:
             standing.pid: self.of_rank[standing.rank] for standing in ranks if standing.pid
         }
         self.by_rank = {standing.rank: standing for standing in ranks}
-        self.recorded = recorded_waits(facts, cell)
+        self.recorded = recorded_waits(facts, cell) if recorded is None else recorded
         self.names: dict[Node, str] = {}
         self._pids: dict[Node, int] = {}
         self.waits: list[Wait] = []
@@ -65,11 +70,10 @@ class Edges:
             me = self.of_rank[standing.rank]
             if standing.rank in meetings:
                 meeting = meetings[standing.rank]
-                at = (
-                    ""
-                    if not standing.where or meeting.endswith(standing.where)
-                    else f" at {standing.where}"
-                )
+                where = standing.where
+                if standing.thread is None and standing.rank in self.recorded:
+                    where = where.partition(" at ")[2]  # what was called is named by the meeting
+                at = "" if not where or meeting.endswith(where) else f" at {where}"
                 self._add(me, Node("collective", meeting), f"is inside {meeting}{at}", standing)
             elif standing.goes_on or not standing.alive or standing.state in ("stopped", "blocked"):
                 continue
@@ -112,7 +116,8 @@ class Edges:
         recorded = [self.recorded[rank] for rank in inside if rank in self.recorded]
         all_recorded = len(recorded) == len(inside)
         sure = all_recorded and all(wait.sure for wait in recorded)
-        awaited = {rank for wait in recorded for rank in wait.awaited}
+        shared = {id(wait.awaited): wait.awaited for wait in recorded}
+        awaited = {rank for ranks in shared.values() for rank in ranks}
         absent = [
             other
             for other in self.ranks
@@ -305,6 +310,9 @@ class Edges:
             asks = (polls or (standing.leaf == "net-io" and not standing.goes_on)) and all(
                 wait.waiter != me for wait in self.waits
             )
+            recorded = self.recorded.get(standing.rank)
+            if recorded is not None and recorded.sure and recorded.awaited:
+                continue  # the recorder knows whom it waits for
             if standing.state == "waiting" and (standing.thread is None or asks):
                 for other in to_blame:
                     how = (

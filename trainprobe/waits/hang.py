@@ -372,7 +372,7 @@ def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
                 first,
                 ranks=ranks,
                 says=says,
-                victims=tuple(rank for rank in first.victims if rank not in ranks),
+                victims=tuple(sorted(set(first.victims) - set(ranks))),
                 evidence=tuple(dict.fromkeys(id_ for group in same for id_ in group.evidence)),
             )
         )

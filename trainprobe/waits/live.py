@@ -162,7 +162,13 @@ def _saved_view(facts: Facts, job: Job) -> LiveView:
             says="nobody waited in a collective when these dumps were written",
             ranks=ranks,
         )
-    waits_for = {rank: ranks_say(wait.awaited) for rank, wait in waits.items() if wait.awaited}
+    says: dict[int, str] = {}  # thousands of ranks wait for the same ones
+    waits_for = {
+        rank: says.get(id(wait.awaited))
+        or says.setdefault(id(wait.awaited), ranks_say(wait.awaited))
+        for rank, wait in waits.items()
+        if wait.awaited
+    }
     return LiveView(
         job,
         "hung",

@@ -23,6 +23,7 @@ from trainprobe.waits.graph import Graph
 from trainprobe.waits.standings import Standing
 
 Key = tuple[str, tuple[int, ...]]  # a group: its name may be used again for other ranks
+_Lacking = tuple[tuple[int, ...], tuple[int, ...]]  # who has not joined, who of them left no dump
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,7 @@ def waits_in(
                 at = newest[key_of(call)]
                 at[rank] = max(at.get(rank, call.number), call.number)
     waits = {}
-    lacking: dict[tuple[Key, int], tuple[int, ...]] = {}  # thousands of ranks wait in one call
+    lacking: dict[tuple[Key, int], _Lacking] = {}  # thousands of ranks wait in one call
     for rank, mine in by_rank.items():
         found = [_wait(rank, call, newest, by_rank, seen, lacking) for call in _wait_points(mine)]
         if found:
@@ -140,7 +141,7 @@ def numbered(ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]) -> tu
     if not inside or any(standing.rank not in waits for standing in inside):
         return tuple(ranks)
     return tuple(
-        replace(standing, op=waits[standing.rank].meeting) if standing in inside else standing
+        replace(standing, op=waits[standing.rank].meeting) if standing.in_collective else standing
         for standing in ranks
     )
 
@@ -179,7 +180,7 @@ def _wait(
     newest: Mapping[Key, Mapping[int, int]],
     by_rank: Mapping[int, Sequence[CollectiveCall]],
     seen: set[int],
-    lacking: dict[tuple[Key, int], tuple[int, ...]],
+    lacking: dict[tuple[Key, int], _Lacking],
 ) -> RecordedWait:
     if call.p2p:
         awaited: tuple[int, ...] = (
@@ -203,17 +204,16 @@ def _wait(
     key = key_of(call)
     if (key, call.number) not in lacking:
         joined = newest[key]
-        lacking[key, call.number] = tuple(
-            other for other in call.members if joined.get(other, -1) < call.number
-        )
-    awaited = lacking[key, call.number]
+        absent = tuple(other for other in call.members if joined.get(other, -1) < call.number)
+        lacking[key, call.number] = absent, tuple(other for other in absent if other not in seen)
+    awaited, undumped = lacking[key, call.number]
     known = call.members_known or call.desc == WORLD
     return RecordedWait(
         rank,
         call,
         f"{call.op} #{call.number} of {group_says(call)}",
         awaited,
-        tuple(other for other in awaited if other not in seen),
+        undumped,
         known,
     )
 

@@ -33,7 +33,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     singled_out,
 )
-from trainprobe.causes.early_loop_exits import steps_ahead
+from trainprobe.causes.early_loop_exits import places_of_rest, steps_ahead
 from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
@@ -142,14 +142,7 @@ def _source(scene: Scene) -> Weighings:
             10,
             "source",
             says,
-            *scene.sites(
-                [
-                    frame
-                    for rank, place in found.items()
-                    if rank not in out
-                    for frame in place.frames
-                ]
-            ),
+            *scene.sites([frame for place in places_of_rest(scene, out) for frame in place.frames]),
         )
         return
     if (own := along_a_mesh(scene, found)) is not None:
