@@ -8,9 +8,10 @@ import os
 import re
 
 from trainprobe.attach.discovery import numbered
-from trainprobe.attach.visit import CELL, look_at_job
+from trainprobe.attach.visit import look_at_job
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import AttachRequest
 from trainprobe.nodes.remote_end import RecordSender
@@ -64,7 +65,7 @@ def _mine(slurm: str, timeout_s: float) -> dict[str, LiveJob]:
         if slurm and (of_job != job or (step and of_step != step)):
             continue
         label = f"step{of_step}" if slurm else "" if not found else _address(one)
-        cell = f"{CELL}#{label}" if label else CELL
+        cell = f"{LIVE_CELL}#{label}" if label else LIVE_CELL
         found.setdefault(cell if cell not in found else f"{cell}.{one.pid}", one)
     return dict(list(found.items())[:MOST_GROUPS])
 

@@ -11,9 +11,9 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from trainprobe.attach.visit import CELL
 from trainprobe.collect.collector import every_collector
 from trainprobe.errors import UsageError
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import Accept
 from trainprobe.nodes.bundle import bundled, carrying
@@ -32,7 +32,6 @@ MOST_SAID = 4
 # What a look at a job writes, besides the kinds of the collectors.
 KINDS = frozenset(
     {
-        "cgroup",
         "collectives",
         "error_file",
         "job",
@@ -53,7 +52,7 @@ def accepted() -> Accept:
     """What a node may send of its look."""
     return Accept(
         KINDS.union(collector.kind for collector in every_collector()),
-        CELL,
+        LIVE_CELL,
         tells="job",
         cells=re.compile(r"job(?:#(?!attempt)[\w.:-]{1,80})?(?:#attempt\d{1,6})?"),
     )
@@ -106,7 +105,7 @@ class Nodes:
             limit = {"ends_at": self._ends_at, "source": f"scontrol show job {request.slurm}"}
             case.add(
                 "deadlines",
-                cell=CELL,
+                cell=LIVE_CELL,
                 source="scontrol",
                 data={"group_timeouts": [], "scheduler": limit, "checkpoints": []},
             )
@@ -116,7 +115,7 @@ class Nodes:
                 case.add(
                     KIND,
                     subject=subject,
-                    cell=CELL,
+                    cell=LIVE_CELL,
                     source="kubectl",
                     outcome="unavailable",
                     reason=f"pod {pod.name} cannot be entered: {pod.why_not}",

@@ -16,12 +16,13 @@ from trainprobe.attach.pace import Clock, Pace, at_once
 from trainprobe.attach.process_ends import Lives
 from trainprobe.attach.progress_line import said_moves
 from trainprobe.attach.rounds import Rounds
-from trainprobe.collect.cgroup_watch import CgroupWatch
+from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.lint_findings import look_with_lint_at_stacks
 from trainprobe.collect.members import Member
 from trainprobe.collect.native_stacks import look_at_native_stacks
 from trainprobe.collect.source import look_at_source, sites_in_stacks
 from trainprobe.model.codec import to_json
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from trainprobe.model.request import AttachRequest
     from trainprobe.targets.jobs import LiveJob
 
-CELL = "job"
 MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
 LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
 OOM_SCORE = "/proc/self/oom_score_adj"
@@ -47,7 +47,7 @@ def look_at_job(
     progress: Progress,
     meanwhile: Callable[[], object] = lambda: None,
     *,
-    cell: str = CELL,
+    cell: str = LIVE_CELL,
 ) -> None:
     """Write all that can be seen of `job` into `case`, as `cell`. `meanwhile` is called once, in
     the pause between two looks.
@@ -82,7 +82,7 @@ class Visit:
         request: AttachRequest,
         progress: Progress,
         interruption: Interruption,
-        cell: str = CELL,
+        cell: str = LIVE_CELL,
     ) -> None:
         self.job, self.case, self.request, self.progress, self.interruption, self.cell = (
             job,

@@ -4,6 +4,7 @@ machine.
 
 from __future__ import annotations
 
+from trainprobe.collect.collectors.cgroup import MemoryLimit
 from trainprobe.collect.collectors.deadlines import Checkpoint, Deadline
 from trainprobe.collect.collectors.files import OpenFile, PipeEnd
 from trainprobe.collect.collectors.gpus import Gpu, GpuProcess
@@ -14,7 +15,6 @@ from trainprobe.collect.collectors.pressure import Pressure
 from trainprobe.collect.collectors.ras import RasCommunicator, RasRank
 from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.collect.collectors.worker_server import WorkerServer
-from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.data_parallel import DataParallelMade
 from trainprobe.facts.differences import Difference

@@ -9,7 +9,6 @@ from trainprobe.collect.collector import every_collector
 from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
-from trainprobe.facts.cgroups import join_limits, parse_cgroup
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
@@ -106,7 +105,6 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "stacks.native": (parse_stacks,),
     "process": (parse_process,),
     "leftovers": (parse_leftovers,),
-    "cgroup": (parse_cgroup,),
     "kernel_log": (parse_kernel_log,),
     "source": (parse_source,),
     "flight_recorder": (parse_flight_dump,),
@@ -140,7 +138,6 @@ TELLS_ALL_THE_SAME = frozenset({"checks"})
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_hosts,
     join_unnumbered,
-    join_limits,
     join_processes,
     join_log_stacks,
     join_threads,
