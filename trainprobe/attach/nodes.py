@@ -33,11 +33,9 @@ MOST_SAID = 4
 KINDS = frozenset(
     {
         "collectives",
-        "error_file",
         "job",
         "leftovers",
         "lint",
-        "output",
         "process",
         "rank.ended",
         "source",

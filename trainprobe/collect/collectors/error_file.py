@@ -5,41 +5,34 @@ torch/distributed/elastic/multiprocessing/errors).
 from __future__ import annotations
 
 import json
-from typing import Any, Dict
+from typing import TYPE_CHECKING, Any, Dict
 
-from trainprobe.case import Case
-from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
+from trainprobe.collect.collector import Collector, record_look
+from trainprobe.collect.look_results import LookResult, refused
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
 from trainprobe.regular_files import read_regular_file
 
+if TYPE_CHECKING:
+    from trainprobe.case import Case
+
 FILE_CAP_BYTES = 2 * 2**20
 
 
-def look_at_error_file(
-    case: Case, cell: str, member: Member, path: str, *, deadline_s: float = 1.0
-) -> Evidence:
-    """Record one `error_file`: what the file says, plus `path` and `present`. That there is none
-    is a good look, not a failed one.
+def look_at_error_file(case: Case, cell: str, member: Member, path: str) -> Evidence:
+    """Record one `error_file`: what the file says, plus `path` and `present`. A missing file is a
+    good look, not a failed one.
     """
-    seen = side_by_side([lambda: read_error_file(path)], deadline_s)[0]
-    return record(
-        case,
-        "error_file",
-        seen,
-        subject=member.subject,
-        cell=cell,
-        source="torchelastic error file",
-    )
+    return record_look(
+        case, COLLECTOR, lambda: read_error_file(path), cell=cell, subject=member.subject
+    )[0]
 
 
 def read_error_file(path: str) -> LookResult:
-    """The same without a case. The file may be half written: its writer may have been killed
-    over it.
-    """
+    """The file may be half written: its writer may have been killed over it."""
     base: Dict[str, Any] = {"path": path, "present": False}
     try:
-        content = read_regular_file(path, FILE_CAP_BYTES)
+        text = read_regular_file(path, FILE_CAP_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:
         return LookResult(base)
     except ValueError as error:
@@ -47,13 +40,17 @@ def read_error_file(path: str) -> LookResult:
     except OSError as error:
         return refused("unavailable", f"the error file cannot be read: {error.strerror}", **base)
     base["present"] = True
-    text = content.decode("utf-8", "replace")
     try:
-        said = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         return refused("partial", "the error file holds no whole JSON", **base, text=text[:4000])
-    if not isinstance(said, dict):
+    if not isinstance(content, dict):
         return refused(
             "partial", "the error file holds JSON of another shape", **base, text=text[:4000]
         )
-    return LookResult({**said, **base})
+    return LookResult({**content, **base})
+
+
+COLLECTOR = Collector(
+    "error_file", None, deadline_s=1.0, source="torchelastic error file", rounds=()
+)
