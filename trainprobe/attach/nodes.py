@@ -38,7 +38,6 @@ KINDS = frozenset(
         "lint",
         "process",
         "rank.ended",
-        "source",
         "stacks.native",
         "stacks.python",
     }

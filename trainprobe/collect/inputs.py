@@ -15,11 +15,11 @@ from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set
 
 from trainprobe.case import Case
 from trainprobe.collect import pyspy
+from trainprobe.collect.collectors.source import Site, look_at_source
 from trainprobe.collect.dump_files import DumpRead, read_dump_files
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries, rank_in_name
 from trainprobe.collect.flight_recorder import look_at_dump
 from trainprobe.collect.look_results import LookResult, record
-from trainprobe.collect.source import Site, look_at_source
 from trainprobe.model.ranks import unfold_ranks
 from trainprobe.model.subjects import Subject
 from trainprobe.regular_files import read_head, read_regular_file

@@ -16,9 +16,9 @@ from typing import Any, Dict, Iterable, List, Optional, Tuple
 from trainprobe.case import Case
 from trainprobe.collect import cgroup
 from trainprobe.collect.child_programs import HERE, run_child
+from trainprobe.collect.collectors.source import Site
 from trainprobe.collect.look_results import LookResult, record, refused, timed
 from trainprobe.collect.members import host_subject
-from trainprobe.collect.source import Site
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
 from trainprobe.stacks.frames import Frame

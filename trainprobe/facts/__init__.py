@@ -14,6 +14,7 @@ from trainprobe.collect.collectors.ports import PortCounters
 from trainprobe.collect.collectors.pressure import Pressure
 from trainprobe.collect.collectors.ras import RasCommunicator, RasRank
 from trainprobe.collect.collectors.sockets import Connection
+from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.collect.collectors.worker_server import WorkerServer
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.data_parallel import DataParallelMade
@@ -52,9 +53,9 @@ from trainprobe.facts.rungs import Rung
 from trainprobe.facts.sbatch_plan import SbatchPlan
 from trainprobe.facts.settings import Given
 from trainprobe.facts.several_hosts import Reach, SilentNode
-from trainprobe.facts.sources import Block, Skip, SourceSite
 from trainprobe.facts.table import ANY, Facts, Look, Refusal
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.source import Block, Skip
 
 __all__ = [
     "ANY",

@@ -63,7 +63,6 @@ from trainprobe.facts.several_hosts import (
     silent_nodes,
     told_apart,
 )
-from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.facts.timed_out_calls import join_timed_out_calls
@@ -106,7 +105,6 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "process": (parse_process,),
     "leftovers": (parse_leftovers,),
     "kernel_log": (parse_kernel_log,),
-    "source": (parse_source,),
     "flight_recorder": (parse_flight_dump,),
     "collectives": (_parse_collectives,),
     "log.extract": (

@@ -16,9 +16,9 @@ from trainprobe.collect.collector import JobView, collect
 from trainprobe.collect.collectors import kernel_log
 from trainprobe.collect.collectors.error_file import look_at_error_file
 from trainprobe.collect.collectors.output import Stream, look_at_common_output, look_at_output
+from trainprobe.collect.collectors.source import Site, look_at_source, sites_in_text
 from trainprobe.collect.flight_recorder import look_at_flight_recorder
 from trainprobe.collect.members import Member, host_name
-from trainprobe.collect.source import Site, look_at_source, sites_in_text
 from trainprobe.ladder import events
 from trainprobe.ladder.outcome import failed
 from trainprobe.ladder.team import Mate

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import source
-from trainprobe.collect.collectors import output
+from trainprobe.collect.collectors import output, source
 from trainprobe.collect.collectors.error_file import look_at_error_file
 from trainprobe.collect.collectors.output import (
     Stream,
@@ -22,9 +21,9 @@ from trainprobe.collect.collectors.output import (
     look_at_output,
     split_by_rank,
 )
+from trainprobe.collect.collectors.source import Site, look_at_source, read_source, sites_in_text
 from trainprobe.collect.flight_recorder import look_at_flight_recorder
 from trainprobe.collect.members import Member
-from trainprobe.collect.source import Site, look_at_source, read_source, sites_in_text
 from trainprobe.model.evidence import Evidence
 
 RANK = Member(1, 4242)

@@ -16,6 +16,7 @@ import pytest
 
 from trainprobe.case import Case
 from trainprobe.collect import lint_findings
+from trainprobe.collect.collectors.source import Site
 from trainprobe.collect.lint_findings import (
     LintRequest,
     look_with_lint,
@@ -23,7 +24,6 @@ from trainprobe.collect.lint_findings import (
     read_with_lint,
     understand,
 )
-from trainprobe.collect.source import Site
 from trainprobe.model.evidence import Ended, Evidence
 from trainprobe.system.run import Ran
 
