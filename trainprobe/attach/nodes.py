@@ -35,7 +35,6 @@ KINDS = frozenset(
         "collectives",
         "job",
         "leftovers",
-        "lint",
         "process",
         "rank.ended",
         "stacks.native",

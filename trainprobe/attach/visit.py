@@ -17,8 +17,8 @@ from trainprobe.attach.process_ends import Lives
 from trainprobe.attach.progress_line import said_moves
 from trainprobe.attach.rounds import Rounds
 from trainprobe.collect.collectors.cgroup import CgroupWatch
+from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
-from trainprobe.collect.lint_findings import look_with_lint_at_stacks
 from trainprobe.collect.members import Member
 from trainprobe.collect.native_stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json

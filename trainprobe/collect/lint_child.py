@@ -1,5 +1,5 @@
-"""The program that `lint_findings.py` runs: read a script and what it imports, and print what lint
-finds. Hostile source ends it and nobody else.
+"""The program that the collector `lint` runs: read a script and what it imports, and print what
+lint finds. Hostile source ends it and nobody else.
 
 Input: one JSON object {script, others, turns, versions, cpus, descriptors, ranks, cpu_s,
 memory_bytes}; `others` are read with the script, `turns` says how many lines of their imports are

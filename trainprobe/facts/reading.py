@@ -29,7 +29,6 @@ from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.leftover_joins import join_leftovers
 from trainprobe.facts.leftovers import parse_leftovers
-from trainprobe.facts.lint_findings import parse_lint
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
@@ -83,7 +82,6 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "job": (parse_job,),
     "reach": (parse_reach,),
     "script": (parse_script,),
-    "lint": (parse_lint,),
     "interrupted": (parse_interrupted,),
     "rung": (parse_rung, parse_knob),
     "cell.measures": (parse_cell_measures,),
