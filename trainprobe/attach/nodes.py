@@ -34,7 +34,6 @@ KINDS = frozenset(
     {
         "collectives",
         "job",
-        "leftovers",
         "process",
         "rank.ended",
         "stacks.native",

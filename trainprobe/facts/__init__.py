@@ -8,6 +8,7 @@ from trainprobe.collect.collectors.cgroup import MemoryLimit
 from trainprobe.collect.collectors.deadlines import Checkpoint, Deadline
 from trainprobe.collect.collectors.files import OpenFile, PipeEnd
 from trainprobe.collect.collectors.gpus import Gpu, GpuProcess
+from trainprobe.collect.collectors.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.collect.collectors.lint import LintFinding, LintRead
 from trainprobe.collect.collectors.locks import HeldLock, LockWait
 from trainprobe.collect.collectors.mounts import Mount
@@ -29,7 +30,6 @@ from trainprobe.facts.imports import ImportTried
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.knobs import KnobTried
-from trainprobe.facts.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress

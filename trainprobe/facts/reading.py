@@ -28,7 +28,6 @@ from trainprobe.facts.jobs import join_unnumbered, parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.leftover_joins import join_leftovers
-from trainprobe.facts.leftovers import parse_leftovers
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
@@ -101,7 +100,6 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "stacks.python": (parse_stacks,),
     "stacks.native": (parse_stacks,),
     "process": (parse_process,),
-    "leftovers": (parse_leftovers,),
     "kernel_log": (parse_kernel_log,),
     "flight_recorder": (parse_flight_dump,),
     "collectives": (_parse_collectives,),

@@ -13,7 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.targets.job_neighbours import ADOPTERS
 from trainprobe.targets.process_table import ProcessRow, Table, in_order
@@ -221,6 +221,36 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
         ),
         tuple(others),
         tuple(restarters.values()),
+    )
+
+
+def runs_again(
+    before: Table, after: Table, found: Found, wanted: Wanted, own: int, uid: int
+) -> tuple[Restarter, ...]:
+    """Return the restarters, with those that have started the same command anew between the two
+    tables marked, and parents that have.
+    """
+    me = after.by_pid.get(own)
+    family = {one.pid for one in after.descendants(me)} if me is not None else set()
+    parents = {one.seen.pid for one in found.earlier} | {one.seen.ppid for one in found.earlier}
+    parents |= {one.pid for one in found.restarters}
+    again = {
+        one.ppid
+        for one in after.by_pid.values()
+        if one.pid not in before.by_pid
+        and one.pid not in family
+        and one.ppid in parents
+        and one.uid == uid
+        and runs_it(one, wanted)
+    }
+    known = {one.pid for one in found.restarters}
+    return (
+        *(replace(one, seen_again=one.pid in again) for one in found.restarters),
+        *(
+            Restarter("parent", before.by_pid[pid].cmdline[:200], pid, seen_again=True)
+            for pid in sorted(again - known - {0, 1})
+            if pid in before.by_pid
+        ),
     )
 
 
