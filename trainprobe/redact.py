@@ -20,17 +20,10 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ALWAYS = (
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "secret",
-    "secrets",
-    "credential",
-    "credentials",
-    "apikey",
-    "apikeys",
+_ALWAYS = tuple(
+    """
+    password passwords passwd passphrase secret secrets credential credentials apikey apikeys
+    """.split()
 )
 _ALONE = frozenset(
     {"auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt", "oauth"}
@@ -43,219 +36,48 @@ _ACCOUNTS = frozenset(
     ["admin", "azure", "blob", "git", "github", "gitlab", "registry", "storage", "user"]
 )
 _STAGES = frozenset(
-    [
-        "all",
-        "backward",
-        "bwd",
-        "compiler",
-        "did",
-        "each",
-        "early",
-        "first",
-        "forward",
-        "full",
-        "fusion",
-        "fwd",
-        "graph",
-        "inductor",
-        "joint",
-        "last",
-        "max",
-        "min",
-        "multi",
-        "must",
-        "n",
-        "next",
-        "num",
-        "old",
-        "one",
-        "opt",
-        "optimization",
-        "pattern",
-        "per",
-        "post",
-        "pre",
-        "render",
-        "second",
-        "single",
-        "test",
-        "this",
-        "two",
-    ]
+    """
+    all backward bwd compiler did each early first forward full fusion fwd graph inductor joint
+    last max min multi must n next num old one opt optimization pattern per post pre render
+    second single test this two
+    """.split()
 )
 # What ends so names a thing that looks random without being a secret.
 _IDENTIFIERS = frozenset(
-    [
-        "address",
-        "boundary",
-        "checksum",
-        "commit",
-        "comm",
-        "cursor",
-        "digest",
-        "etag",
-        "fingerprint",
-        "guid",
-        "hash",
-        "host",
-        "hostname",
-        "id",
-        "ids",
-        "image",
-        "integrity",
-        "kernel",
-        "md5",
-        "node",
-        "nonce",
-        "ref",
-        "rev",
-        "revision",
-        "run",
-        "seed",
-        "sha",
-        "sha1",
-        "sha256",
-        "sha512",
-        "symbol",
-        "tag",
-        "trace",
-        "uid",
-        "url",
-        "uuid",
-        "xid",
-    ]
+    """
+    address boundary checksum commit comm cursor digest etag fingerprint guid hash host hostname
+    id ids image integrity kernel md5 node nonce ref rev revision run seed sha sha1 sha256
+    sha512 symbol tag trace uid url uuid xid
+    """.split()
 )
 # What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's,
 # a cache's or a vocabulary's.
 _OWNERS = frozenset(
-    [
-        "access",
-        "account",
-        "anthropic",
-        "api",
-        "app",
-        "auth",
-        "azure",
-        "aws",
-        "client",
-        "cohere",
-        "comet",
-        "databricks",
-        "deploy",
-        "encryption",
-        "gcp",
-        "gemini",
-        "github",
-        "gitlab",
-        "google",
-        "groq",
-        "hf",
-        "hmac",
-        "kaggle",
-        "mistral",
-        "neptune",
-        "nvidia",
-        "openai",
-        "openrouter",
-        "pinecone",
-        "private",
-        "replicate",
-        "secret",
-        "sendgrid",
-        "service",
-        "session",
-        "sign",
-        "signing",
-        "ssh",
-        "storage",
-        "stripe",
-        "subscription",
-        "together",
-        "wandb",
-        "webhook",
-    ]
+    """
+    access account anthropic api app auth azure aws client cohere comet databricks deploy
+    encryption gcp gemini github gitlab google groq hf hmac kaggle mistral neptune nvidia openai
+    openrouter pinecone private replicate secret sendgrid service session sign signing ssh
+    storage stripe subscription together wandb webhook
+    """.split()
 )
 _VOCABULARY = frozenset(
-    [
-        "add",
-        "audio",
-        "bos",
-        "class",
-        "cls",
-        "current",
-        "end",
-        "eod",
-        "eos",
-        "extra",
-        "first",
-        "generated",
-        "image",
-        "input",
-        "last",
-        "mask",
-        "max",
-        "min",
-        "new",
-        "next",
-        "num",
-        "out",
-        "output",
-        "pad",
-        "per",
-        "prev",
-        "separator",
-        "sep",
-        "special",
-        "start",
-        "stop",
-        "target",
-        "total",
-        "unk",
-        "vocab",
-        "word",
-    ]
+    """
+    add audio bos class cls current end eod eos extra first generated image input last mask max
+    min new next num out output pad per prev separator sep special start stop target total unk
+    vocab word
+    """.split()
 )
 _PLAIN_KEYS = frozenset(
-    [
-        "cache",
-        "foreign",
-        "group",
-        "hash",
-        "lookup",
-        "partition",
-        "primary",
-        "public",
-        "sort",
-        "store",
-    ]
+    """
+    cache foreign group hash lookup partition primary public sort store
+    """.split()
 )
 # A name that ends so tells about a secret without being one.
 _NEUTRAL = frozenset(
-    [
-        "class",
-        "count",
-        "dir",
-        "enabled",
-        "error",
-        "file",
-        "files",
-        "index",
-        "len",
-        "length",
-        "limit",
-        "method",
-        "mode",
-        "name",
-        "parallelism",
-        "path",
-        "rate",
-        "size",
-        "sock",
-        "timeout",
-        "ttl",
-        "type",
-        "version",
-    ]
+    """
+    class count dir enabled error file files index len length limit method mode name parallelism
+    path rate size sock timeout ttl type version
+    """.split()
 )
 _TRIVIAL = re.compile(
     "auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes",
@@ -281,23 +103,10 @@ _VALUE = re.compile(
 )
 _SEVERAL = re.compile(r"[\[(]([^\])\n]{1,4096})")
 _QUOTED = re.compile(r"\"([^\"\n]{1,1024})\"|'([^'\n]{1,1024})'")
-_HINTS = (
-    "token",
-    "pass",
-    "pw",
-    "secret",
-    "cred",
-    "key",
-    "auth",
-    "cookie",
-    "dsn",
-    "x-amz-signature",
-    "hook",
-    "jwt",
-    "bearer",
-    "psk",
-    "_pat",
-    "_sas",
+_HINTS = tuple(
+    """
+    token pass pw secret cred key auth cookie dsn x-amz-signature hook jwt bearer psk _pat _sas
+    """.split()
 )
 
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")

@@ -20,15 +20,11 @@ SCRIPT_CAP_BYTES = 2 * 2**20
 ENTRIES_CAP = 2000
 DEPTH = 3
 NEWEST = 8
-CALLS = (
-    "init_process_group",
-    "new_group",
-    "InitProcessGroupKwargs",
-    "init_distributed",
-    "DDPStrategy",
-    "FSDPStrategy",
-    "DeepSpeedStrategy",
-    "TrainingArguments",
+CALLS = tuple(
+    """
+    init_process_group new_group InitProcessGroupKwargs init_distributed DDPStrategy
+    FSDPStrategy DeepSpeedStrategy TrainingArguments
+    """.split()
 )
 KEYWORDS = ("timeout", "ddp_timeout")
 UNITS = {
@@ -48,17 +44,11 @@ SPEAKING = re.compile(r"ckpt|checkpoint|epoch|step|iter|last|best|resume", re.IG
 GROUPED = re.compile(
     r"^(checkpoint|global_?step|step|epoch|iter)[-_=]?\d+$|\.ckpt$|^ckpt[-_]?\d+$", re.IGNORECASE
 )
-SKIPPED = {
-    "node_modules",
-    "__pycache__",
-    "site-packages",
-    "venv",
-    "env",
-    "wandb",
-    "proc",
-    "sys",
-    "dev",
-}
+SKIPPED = set(
+    """
+    node_modules __pycache__ site-packages venv env wandb proc sys dev
+    """.split()
+)
 
 
 def main() -> None:

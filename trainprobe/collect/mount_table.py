@@ -10,41 +10,20 @@ from typing import List, Optional, Sequence
 from trainprobe.collect import procfs
 
 # File systems whose answers come over a network.
-NETWORK = (
-    "nfs",
-    "nfs4",
-    "lustre",
-    "ceph",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "afs",
-    "beegfs",
-    "gpfs",
-    "glusterfs",
-    "orangefs",
-    "pvfs2",
-    "wekafs",
-    "panfs",
+NETWORK = tuple(
+    """
+    nfs nfs4 lustre ceph cifs smb3 smbfs 9p afs beegfs gpfs glusterfs orangefs pvfs2 wekafs
+    panfs
+    """.split()
 )
 CLUSTER = ("ocfs2", "gfs2", "coda", "virtiofs", "daos", "quobyte", "vast")
 REMOTE = frozenset((*NETWORK, *CLUSTER))
 # Their answers come from memory or a disk of this host: asking them for a file's size cannot hang
 # on somebody else.
-DISKS = (
-    "ext2",
-    "ext3",
-    "ext4",
-    "xfs",
-    "btrfs",
-    "f2fs",
-    "zfs",
-    "bcachefs",
-    "squashfs",
-    "erofs",
-    "vfat",
-    "iso9660",
+DISKS = tuple(
+    """
+    ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs squashfs erofs vfat iso9660
+    """.split()
 )
 LOCAL = frozenset((*DISKS, "tmpfs", "ramfs", "devtmpfs", "devpts", "mqueue", "hugetlbfs"))
 

@@ -20,15 +20,10 @@ from typing import Any, Dict
 SOURCE_CAP_BYTES = 2**20
 _INITS = ("init_process_group", "init_distributed", "init_device_mesh")
 _SUBMITS = ("submitit", "ray.init", "LocalCluster", "SLURMCluster")
-_FRAMEWORKS = (
-    "lightning",
-    "pytorch_lightning",
-    "accelerate",
-    "deepspeed",
-    "transformers",
-    "composer",
-    "mpi4py",
-    "horovod",
+_FRAMEWORKS = tuple(
+    """
+    lightning pytorch_lightning accelerate deepspeed transformers composer mpi4py horovod
+    """.split()
 )
 
 

@@ -35,35 +35,16 @@ _LIMITS = {
 _LIMITS.update(
     {"data": resource.RLIMIT_DATA, "stack": resource.RLIMIT_STACK, "core": resource.RLIMIT_CORE}
 )
-_KEPT = (
-    "SBATCH_",
-    "NCCL_",
-    "TORCH_",
-    "GLOO_",
-    "CUDA_",
-    "OMP_",
-    "MKL_",
-    "PYTHON",
-    "MASTER_",
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    "PET_",
-    "TORCHELASTIC_",
-    "UCX_",
-    "FI_",
+_KEPT = tuple(
+    """
+    SBATCH_ NCCL_ TORCH_ GLOO_ CUDA_ OMP_ MKL_ PYTHON MASTER_ RANK WORLD_SIZE LOCAL_RANK PET_
+    TORCHELASTIC_ UCX_ FI_
+    """.split()
 )
-_KEPT_NAMES = (
-    "HOME",
-    "USER",
-    "SRUN_CPUS_PER_TASK",
-    "CONDA_PREFIX",
-    "VIRTUAL_ENV",
-    "SCRATCH",
-    "WORK",
-    "PROJECT",
-    "TMPDIR",
-    "PWD",
+_KEPT_NAMES = tuple(
+    """
+    HOME USER SRUN_CPUS_PER_TASK CONDA_PREFIX VIRTUAL_ENV SCRATCH WORK PROJECT TMPDIR PWD
+    """.split()
 )
 
 

@@ -20,20 +20,10 @@ Moving = Literal["frozen", "busy", "moving", "unseen"]
 # Classes of stacks.classify that are waits even where they burn CPU time: CUDA's synchronize spins,
 # and polls look busy.
 WAITS = frozenset(
-    {
-        "comm-wait",
-        "store-wait",
-        "gpu-wait",
-        "lock",
-        "file-io",
-        "net-io",
-        "child-wait",
-        "dataloader",
-        "import-lock",
-        "sleep",
-        "teardown",
-        "worker-idle",
-    }
+    """
+    comm-wait store-wait gpu-wait lock file-io net-io child-wait dataloader import-lock sleep
+    teardown worker-idle
+    """.split()
 )
 FOR_PEERS = frozenset({"comm-wait", "store-wait", "gpu-wait"})
 # of 10 ms, between two looks half a second apart: a tenth of one CPU, which several ranks may share

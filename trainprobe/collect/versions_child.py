@@ -11,60 +11,16 @@ import platform
 import sys
 from typing import Dict, Optional, Sequence
 
-PACKAGES = (
-    "torch",
-    "torchvision",
-    "torchaudio",
-    "torchdata",
-    "torchtitan",
-    "transformers",
-    "datasets",
-    "accelerate",
-    "deepspeed",
-    "lightning",
-    "pytorch-lightning",
-    "numpy",
-    "scipy",
-    "pandas",
-    "pyarrow",
-    "triton",
-    "xformers",
-    "flash-attn",
-    "peft",
-    "trl",
-    "bitsandbytes",
-    "safetensors",
-    "tokenizers",
-    "huggingface-hub",
-    "megatron-core",
-    "apex",
-    "transformer-engine",
-    "fairseq",
-    "fairscale",
-    "timm",
-    "mmcv",
-    "mmengine",
-    "detectron2",
-    "vllm",
-    "ray",
-    "wandb",
-    "mlflow",
-    "tensorboard",
-    "fsspec",
-    "filelock",
-    "protobuf",
-    "setuptools",
-    "ninja",
-    "composer",
-    "webdataset",
-    "nvidia-nccl-cu11",
-    "nvidia-nccl-cu12",
-    "nvidia-nccl-cu13",
-    "nvidia-cudnn-cu12",
-    "nvidia-cudnn-cu13",
-    "nvidia-cublas-cu12",
-    "nvidia-cuda-runtime-cu12",
-    "nvidia-nvshmem-cu12",
+PACKAGES = tuple(
+    """
+    torch torchvision torchaudio torchdata torchtitan transformers datasets accelerate deepspeed
+    lightning pytorch-lightning numpy scipy pandas pyarrow triton xformers flash-attn peft trl
+    bitsandbytes safetensors tokenizers huggingface-hub megatron-core apex transformer-engine
+    fairseq fairscale timm mmcv mmengine detectron2 vllm ray wandb mlflow tensorboard fsspec
+    filelock protobuf setuptools ninja composer webdataset nvidia-nccl-cu11 nvidia-nccl-cu12
+    nvidia-nccl-cu13 nvidia-cudnn-cu12 nvidia-cudnn-cu13 nvidia-cublas-cu12
+    nvidia-cuda-runtime-cu12 nvidia-nvshmem-cu12
+    """.split()
 )
 
 

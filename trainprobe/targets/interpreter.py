@@ -19,18 +19,11 @@ from trainprobe.targets.script import parse_answer
 ASK_S = 20.0
 OLDEST = (3, 9)
 ON_PATH, OF_THE_TOOL = "PATH", "the Python of this tool"
-USUAL_STACK = (
-    "numpy",
-    "torch",
-    "transformers",
-    "datasets",
-    "accelerate",
-    "lightning",
-    "pytorch_lightning",
-    "deepspeed",
-    "peft",
-    "flash_attn",
-    "wandb",
+USUAL_STACK = tuple(
+    """
+    numpy torch transformers datasets accelerate lightning pytorch_lightning deepspeed peft
+    flash_attn wandb
+    """.split()
 )
 
 # Plain enough for Python 2 to run it, so that an old interpreter is named as old and not as broken.

@@ -27,18 +27,9 @@ CONTAINER = re.compile(
     r"|buildkit)[^\s]*?[-/:]([0-9a-f]{12})[0-9a-f]{20,52}\b"
 )
 ADOPTERS = frozenset(
-    {
-        "systemd",
-        "init",
-        "tini",
-        "dumb-init",
-        "docker-init",
-        "catatonit",
-        "containerd-shim",
-        "conmon",
-        "s6-svscan",
-        "launchd",
-    }
+    """
+    systemd init tini dumb-init docker-init catatonit containerd-shim conmon s6-svscan launchd
+    """.split()
 )
 
 

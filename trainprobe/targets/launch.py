@@ -17,37 +17,19 @@ from dataclasses import dataclass, field
 # What a launcher sets for its ranks: left over in the caller's shell, it would make a fresh job
 # believe that it is rank 3 of 8.
 OF_A_LAUNCHER = frozenset(
-    {
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "GROUP_RANK",
-        "GROUP_WORLD_SIZE",
-        "ROLE_RANK",
-        "ROLE_NAME",
-        "ROLE_WORLD_SIZE",
-        "NODE_RANK",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    }
+    """
+    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK ROLE_NAME
+    ROLE_WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT
+    """.split()
 )
 # Ours, from a climb around this one. What a user sets for the probes, such as
 # TRAINPROBE_IMPORT_TIMEOUT_S, stays.
 OF_THE_LADDER = frozenset(
     f"TRAINPROBE_{name}"
-    for name in (
-        "EVENTS",
-        "WITNESS_DIR",
-        "WITNESS_OF",
-        "NPROC",
-        "RANKS",
-        "IMPORTS",
-        "SCRIPT",
-        "DEVICE",
-        "DEADLINE_S",
-        "KNOB",
-        "ABLATE",
+    for name in tuple(
+        """
+        EVENTS WITNESS_DIR WITNESS_OF NPROC RANKS IMPORTS SCRIPT DEVICE DEADLINE_S KNOB ABLATE
+        """.split()
     )
 )
 KEPT_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})

@@ -49,148 +49,40 @@ LAUNCHERS = {
     "raylet": "ray",
 }
 NOT_PYTHON = frozenset(
-    {
-        "mpirun",
-        "mpiexec",
-        "mpiexec.hydra",
-        "orterun",
-        "prterun",
-        "orted",
-        "prted",
-        "hydra_pmi_proxy",
-        "slurmstepd",
-        "raylet",
-    }
+    """
+    mpirun mpiexec mpiexec.hydra orterun prterun orted prted hydra_pmi_proxy slurmstepd raylet
+    """.split()
 )
 COMPILERS = frozenset(
-    [
-        "nvcc",
-        "cicc",
-        "ptxas",
-        "fatbinary",
-        "nvlink",
-        "cudafe++",
-        "cc1",
-        "cc1plus",
-        "gcc",
-        "g++",
-        "cc",
-        "c++",
-        "clang",
-        "clang++",
-        "clang-cpp",
-        "collect2",
-        "ld",
-        "lld",
-        "ld.lld",
-        "as",
-        "ninja",
-        "cmake",
-        "make",
-        "hipcc",
-        "ld.gold",
-    ]
+    """
+    nvcc cicc ptxas fatbinary nvlink cudafe++ cc1 cc1plus gcc g++ cc c++ clang clang++ clang-cpp
+    collect2 ld lld ld.lld as ninja cmake make hipcc ld.gold
+    """.split()
 )
 COMPILE_WORKER = re.compile(r"_inductor[/.]compile_worker|torch[/.]_inductor.*compile_worker")
 # Python programs that are no training, even where they have torch in memory.
 TOOLS = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "_pytest",
-        "pip",
-        "pip3",
-        "uv",
-        "conda",
-        "mamba",
-        "jupyter",
-        "jupyter-lab",
-        "jupyter-notebook",
-        "jupyter-server",
-        "jupyterlab",
-        "jupyterhub",
-        "jupyterhub-singleuser",
-        "notebook",
-        "tensorboard",
-        "black",
-        "ruff",
-        "mypy",
-        "dmypy",
-        "pylsp",
-        "pyright",
-        "jedi-language-server",
-        "ipython",
-        "ipython3",
-        "trainprobe",
-        "py-spy",
-        "nvitop",
-        "gpustat",
-        "glances",
-        "supervisord",
-        "ansible",
-        "http.server",
-        "venv",
-        "virtualenv",
-        "pre-commit",
-        "sphinx-build",
-        "mkdocs",
-        "lint-imports",
-        "twine",
-        "build",
-        "tox",
-        "nox",
-        "poetry",
-        "pdm",
-        "hatch",
-        "coverage",
-        "cProfile",
-        "pydoc",
-        "wandb",
-        "mlflow",
-        "collect_env",
-        "torch.utils.collect_env",
-        "torch.utils.bottleneck",
-        "huggingface-cli",
-        "hf",
-        "unattended-upgrades",
-        "networkd-dispatcher",
-    ]
+    """
+    pytest py.test _pytest pip pip3 uv conda mamba jupyter jupyter-lab jupyter-notebook
+    jupyter-server jupyterlab jupyterhub jupyterhub-singleuser notebook tensorboard black ruff
+    mypy dmypy pylsp pyright jedi-language-server ipython ipython3 trainprobe py-spy nvitop
+    gpustat glances supervisord ansible http.server venv virtualenv pre-commit sphinx-build
+    mkdocs lint-imports twine build tox nox poetry pdm hatch coverage cProfile pydoc wandb
+    mlflow collect_env torch.utils.collect_env torch.utils.bottleneck huggingface-cli hf
+    unattended-upgrades networkd-dispatcher
+    """.split()
 )
 SHELLS = frozenset(
-    {
-        "sh",
-        "bash",
-        "dash",
-        "zsh",
-        "fish",
-        "ksh",
-        "csh",
-        "tcsh",
-        "tmux",
-        "screen",
-        "sshd",
-        "login",
-        "su",
-        "sudo",
-        "systemd",
-        "init",
-    }
+    """
+    sh bash dash zsh fish ksh csh tcsh tmux screen sshd login su sudo systemd init
+    """.split()
 )
 # Modules and programs that run the script named behind them in their own process or as a child.
 RUNS_ANOTHER = frozenset(
-    {
-        "debugpy",
-        "pdb",
-        "cProfile",
-        "profile",
-        "trace",
-        "coverage",
-        "kernprof",
-        "line_profiler",
-        "memory_profiler",
-        "scalene",
-        "viztracer",
-    }
+    """
+    debugpy pdb cProfile profile trace coverage kernprof line_profiler memory_profiler scalene
+    viztracer
+    """.split()
 )
 _OUR_CODE = ("from trainprobe.cli import main", "trainprobe: the bundle did not come whole")
 PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})

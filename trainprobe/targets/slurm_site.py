@@ -16,58 +16,25 @@ ASK_S = 8.0
 OUTPUT_CAP_BYTES = 16 * 2**20
 MOST_ROWS = 20_000
 TEXT_CAP = 4_000
-SETTINGS = (
-    "AccountingStorageEnforce",
-    "ClusterName",
-    "DefMemPerCPU",
-    "DefMemPerNode",
-    "EnforcePartLimits",
-    "JobFileAppend",
-    "JobRequeue",
-    "KillWait",
-    "LaunchParameters",
-    "MaxArraySize",
-    "MaxMemPerCPU",
-    "MaxMemPerNode",
-    "PropagateResourceLimits",
-    "PropagateResourceLimitsExcept",
-    "RequeueExit",
-    "RequeueExitHold",
-    "SelectType",
-    "SelectTypeParameters",
-    "SLURM_VERSION",
-    "TaskPlugin",
-    "UnkillableStepTimeout",
-    "PrologEpilogTimeout",
-    "HealthCheckInterval",
+SETTINGS = tuple(
+    """
+    AccountingStorageEnforce ClusterName DefMemPerCPU DefMemPerNode EnforcePartLimits
+    JobFileAppend JobRequeue KillWait LaunchParameters MaxArraySize MaxMemPerCPU MaxMemPerNode
+    PropagateResourceLimits PropagateResourceLimitsExcept RequeueExit RequeueExitHold SelectType
+    SelectTypeParameters SLURM_VERSION TaskPlugin UnkillableStepTimeout PrologEpilogTimeout
+    HealthCheckInterval
+    """.split()
 )
-PARTITION_FIELDS = (
-    "PartitionName",
-    "State",
-    "Default",
-    "MaxTime",
-    "DefaultTime",
-    "MaxNodes",
-    "MinNodes",
-    "DefMemPerCPU",
-    "DefMemPerNode",
-    "MaxMemPerNode",
-    "MaxMemPerCPU",
-    "OverSubscribe",
-    "Nodes",
-    "TotalNodes",
-    "QoS",
+PARTITION_FIELDS = tuple(
+    """
+    PartitionName State Default MaxTime DefaultTime MaxNodes MinNodes DefMemPerCPU DefMemPerNode
+    MaxMemPerNode MaxMemPerCPU OverSubscribe Nodes TotalNodes QoS
+    """.split()
 )
-NODE_FIELDS = (
-    "NodeName",
-    "CPUTot",
-    "CPUEfctv",
-    "RealMemory",
-    "Gres",
-    "State",
-    "AvailableFeatures",
-    "Partitions",
-    "ThreadsPerCore",
+NODE_FIELDS = tuple(
+    """
+    NodeName CPUTot CPUEfctv RealMemory Gres State AvailableFeatures Partitions ThreadsPerCore
+    """.split()
 )
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/]*)=(.*?)(?=\s[A-Za-z][A-Za-z0-9_:/]*=|$)")
 

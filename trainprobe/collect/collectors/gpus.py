@@ -115,15 +115,11 @@ def parse_reply(reply: Any) -> LookResult:
     return LookResult(data)
 
 
-_NUMBERS = (
-    "memory_total_bytes",
-    "memory_used_bytes",
-    "utilization_percent",
-    "power_w",
-    "power_limit_w",
-    "temperature_c",
-    "ecc_uncorrected",
-    "ecc_corrected",
+_NUMBERS = tuple(
+    """
+    memory_total_bytes memory_used_bytes utilization_percent power_w power_limit_w temperature_c
+    ecc_uncorrected ecc_corrected
+    """.split()
 )
 
 

@@ -27,22 +27,10 @@ NAMES_CAP = 1024
 ASKING = 0.7
 # Types that hold no files, or that mount something when they are looked at.
 NEVER = frozenset(
-    (
-        "autofs",
-        "proc",
-        "sysfs",
-        "cgroup",
-        "cgroup2",
-        "devpts",
-        "mqueue",
-        "bpf",
-        "tracefs",
-        "debugfs",
-        "securityfs",
-        "fusectl",
-        "nsfs",
-        "pstore",
-    )
+    """
+    autofs proc sysfs cgroup cgroup2 devpts mqueue bpf tracefs debugfs securityfs fusectl nsfs
+    pstore
+    """.split()
 )
 
 

@@ -118,15 +118,11 @@ def parse_tcp(snmp: str, netstat: str) -> Dict[str, int]:
             found.update(
                 {name: int(value) for name, value in zip(*lines) if value.lstrip("-").isdigit()}
             )
-    wanted = (
-        "RetransSegs",
-        "OutSegs",
-        "InErrs",
-        "EstabResets",
-        "AttemptFails",
-        "TCPTimeouts",
-        "TCPAbortOnTimeout",
-        "ListenOverflows",
+    wanted = tuple(
+        """
+        RetransSegs OutSegs InErrs EstabResets AttemptFails TCPTimeouts TCPAbortOnTimeout
+        ListenOverflows
+        """.split()
     )
     return {name: found[name] for name in wanted if name in found}
 
