@@ -59,8 +59,7 @@ class BackgroundLooks:
             look()
         except Exception as error:  # noqa: BLE001 - the boundary where a look's own fault turns into evidence
             self._record(
-                kind,
-                refused("crashed", f"the look itself failed: {type(error).__name__}: {error}"),
+                kind, refused("crashed", f"the look itself failed: {type(error).__name__}: {error}")
             )
 
     def _record(self, kind: str, result: LookResult) -> None:

@@ -153,9 +153,4 @@ def _read_kmsg(ends: float) -> bytes:
     return b"\n".join(records)
 
 
-COLLECTOR = Collector(
-    "kernel_log",
-    look,
-    deadline_s=1.5,
-    source="kernel log",
-)
+COLLECTOR = Collector("kernel_log", look, deadline_s=1.5, source="kernel log")

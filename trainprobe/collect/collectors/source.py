@@ -9,18 +9,7 @@ import re
 import tokenize
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import (
-    TYPE_CHECKING,
-    Any,
-    Dict,
-    Iterable,
-    Iterator,
-    List,
-    Mapping,
-    Optional,
-    Set,
-    Tuple,
-)
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
 
 from trainprobe.collect.collector import Collector, record_look
 from trainprobe.collect.look_results import LookResult, refused, side_by_side

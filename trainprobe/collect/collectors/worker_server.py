@@ -221,9 +221,5 @@ def parse_worker_server(record: Evidence) -> List[Fact]:
 
 
 COLLECTOR = Collector(
-    "worker_server",
-    look,
-    deadline_s=3.0,
-    parse=parse_worker_server,
-    facts=(WorkerServer,),
+    "worker_server", look, deadline_s=3.0, parse=parse_worker_server, facts=(WorkerServer,)
 )
