@@ -126,25 +126,7 @@ class CgroupWatch:
 
 
 def parse(record: Evidence) -> List[Fact]:
-    data = record.data
-    return [
-        MemoryLimit(
-            evidence=(record.id,),
-            cell=record.cell,
-            version=fields.whole(data, "version") or 0,
-            path=fields.text(data, "path"),
-            limit_bytes=fields.whole(data, "limit_bytes"),
-            current_bytes=fields.whole(data, "current_bytes"),
-            peak_bytes=fields.whole(data, "peak_bytes"),
-            oom_kill=fields.whole(data, "oom_kill"),
-            oom_kill_rise=fields.whole(data, "oom_kill_rise"),
-            pids_max=fields.whole(data, "pids_max"),
-            cpu_quota=fields.number(data, "cpu_quota"),
-            limit_hits=fields.whole(data, "limit_hits"),
-            under_oom=fields.flag(data, "under_oom"),
-            frozen=fields.flag(data, "frozen"),
-        )
-    ]
+    return [fields.fact(MemoryLimit, record, host="")]
 
 
 def join(facts: List[Fact]) -> List[Fact]:

@@ -261,43 +261,19 @@ def parse_deadlines(record: Evidence) -> List[Fact]:
     """Data: {group_timeouts: [{rank, seconds, source}], scheduler: {ends_at, source}|null,
     checkpoints: [{path, bytes, modified_at}]}.
     """
-    data = record.data
+    data, scheduler = record.data, fields.part(record.data, "scheduler")
 
     def group(row: Mapping[str, Any]) -> Fact:
-        seconds, source = fields.number(row, "seconds"), fields.text(row, "source")
-        return Deadline(
-            evidence=(record.id,),
-            cell=record.cell,
-            rank=fields.whole(row, "rank"),
-            kind="group",
-            seconds=seconds,
-            source=source,
-        )
-
-    def checkpoint(row: Mapping[str, Any]) -> Fact:
-        size, at = fields.whole(row, "bytes") or 0, fields.number(row, "modified_at")
-        return Checkpoint(
-            evidence=(record.id,),
-            cell=record.cell,
-            path=fields.text(row, "path"),
-            bytes=size,
-            modified_at=at,
-        )
+        rank, seconds = fields.whole(row, "rank"), fields.number(row, "seconds")
+        source = fields.text(row, "source")
+        return Deadline((record.id,), record.cell, rank, "group", seconds, source=source)
 
     found: List[Fact] = fields.each(fields.items(data, "group_timeouts"), group)
-    end = fields.number(fields.part(data, "scheduler"), "ends_at")
-    if end is not None:
-        source = fields.text(fields.part(data, "scheduler"), "source")
-        found.append(
-            Deadline(
-                evidence=(record.id,),
-                cell=record.cell,
-                kind="scheduler",
-                ends_at=end,
-                source=source,
-            )
-        )
-    return found + fields.each(fields.items(data, "checkpoints"), checkpoint)
+    if fields.number(scheduler, "ends_at") is not None:
+        found.append(fields.fact(Deadline, record, scheduler, kind="scheduler", seconds=None))
+    return found + fields.each(
+        fields.items(data, "checkpoints"), lambda row: fields.fact(Checkpoint, record, row)
+    )
 
 
 COLLECTOR = Collector(

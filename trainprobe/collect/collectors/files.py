@@ -261,36 +261,12 @@ def parse_files(record: Evidence) -> List[Fact]:
 
     def opened(row: Mapping[str, Any]) -> Fact:
         kind = fields.text(row, "type")
+        known = {"rank": record.subject.rank, "pid": pid}
         if kind in ("pipe", "fifo"):
-            return PipeEnd(
-                evidence=(record.id,),
-                cell=record.cell,
-                rank=record.subject.rank,
-                pid=pid,
-                fd=fields.whole(row, "fd"),
-                path=fields.text(row, "path"),
-                inode=fields.whole(row, "inode"),
-                mode=fields.text(row, "mode"),
-                other_pids=fields.wholes(row, "other_pids"),
-                complete=complete,
-                others=fields.texts(
-                    {"names": list(fields.part(row, "other_commands").values())}, "names"
-                ),
-            )
-        return OpenFile(
-            evidence=(record.id,),
-            cell=record.cell,
-            rank=record.subject.rank,
-            pid=pid,
-            fd=fields.whole(row, "fd"),
-            path=fields.text(row, "path"),
-            kind=kind,
-            inode=fields.whole(row, "inode"),
-            mode=fields.text(row, "mode"),
-            pos=fields.whole(row, "pos"),
-            size=fields.whole(row, "size"),
-            deleted=fields.flag(row, "deleted") or False,
-        )
+            commands = {"names": list(fields.part(row, "other_commands").values())}
+            others = fields.texts(commands, "names")
+            return fields.fact(PipeEnd, record, row, complete=complete, others=others, **known)
+        return fields.fact(OpenFile, record, row, kind=kind, **known)
 
     return fields.each(fields.items(record.data, "open"), opened)
 

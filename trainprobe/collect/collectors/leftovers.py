@@ -274,70 +274,36 @@ def _machine() -> Dict[str, Any]:
 
 
 def parse(record: Evidence) -> List[Fact]:
-    data, base = record.data, ((record.id,), record.cell)
+    data = record.data
     memory, needs, program = (fields.part(data, name) for name in ("memory", "needs", "program"))
-    rows = fields.each(fields.items(data, "processes"), lambda row: _leftover(row, base))
-    restarters = fields.each(
-        fields.items(data, "restarters"),
-        lambda row: Restarter(
-            *base,
-            kind=fields.text(row, "kind"),
-            name=fields.text(row, "name"),
-            pid=fields.whole(row, "pid") or 0,
-            seen_again=fields.flag(row, "seen_again") or False,
-        ),
-    )
-    others = fields.each(
-        fields.items(data, "others"),
-        lambda row: OtherRun(
-            *base,
-            pid=fields.whole(row, "pid") or 0,
-            state=fields.text(row, "state"),
-            command=fields.text(row, "command"),
-            why=fields.text(row, "why"),
-        ),
-    )
-    look = LeftoverLook(
-        *base,
+
+    def leftover(row: Mapping[str, Any]) -> Fact:
+        if fields.whole(row, "pid") is None:
+            raise fields.UnreadableError("a process without a pid")
+        gpus = [
+            (fields.whole(gpu, "index"), fields.whole(gpu, "used_bytes"))
+            for gpu in fields.items(row, "gpus")
+        ]
+        known = tuple((index, used) for index, used in gpus if index is not None)
+        return fields.fact(Leftover, record, row, gpus=known)
+
+    look = fields.fact(
+        LeftoverLook,
+        record,
         kind=fields.text(program, "kind"),
         name=fields.text(program, "name"),
         port=fields.whole(needs, "port"),
         memory_bytes=fields.whole(memory, "limit_bytes"),
         free_bytes=fields.whole(memory, "free_bytes"),
-        cpus=fields.number(data, "cpus"),
-        shm_bytes=fields.whole(data, "shm_bytes") or 0,
-        cut=fields.whole(data, "cut") or 0,
     )
-    return [look, *rows, *restarters, *others]
-
-
-def _leftover(row: Mapping[str, Any], base: Tuple[Tuple[str, ...], str]) -> Fact:
-    pid = fields.whole(row, "pid")
-    if pid is None:
-        raise fields.UnreadableError("a process without a pid")
-    gpus = [
-        (fields.whole(gpu, "index"), fields.whole(gpu, "used_bytes"))
-        for gpu in fields.items(row, "gpus")
+    return [
+        look,
+        *fields.each(fields.items(data, "processes"), leftover),
+        *fields.each(
+            fields.items(data, "restarters"), lambda row: fields.fact(Restarter, record, row)
+        ),
+        *fields.each(fields.items(data, "others"), lambda row: fields.fact(OtherRun, record, row)),
     ]
-    return Leftover(
-        *base,
-        pid=pid,
-        ppid=fields.whole(row, "ppid") or 0,
-        run=fields.whole(row, "run") or 0,
-        role=fields.text(row, "role"),
-        sure=fields.flag(row, "sure") is not False,
-        state=fields.text(row, "state"),
-        age_s=fields.number(row, "age_s"),
-        began=fields.number(row, "began"),
-        command=fields.text(row, "command"),
-        cpu_share=fields.number(row, "cpu_share"),
-        rss_bytes=fields.whole(row, "rss_bytes"),
-        pss_bytes=fields.whole(row, "pss_bytes"),
-        ports=fields.wholes(row, "ports"),
-        locks=fields.texts(row, "locks"),
-        gpus=tuple((index, used) for index, used in gpus if index is not None),
-        shm_bytes=fields.whole(row, "shm_bytes") or 0,
-    )
 
 
 COLLECTOR = Collector(

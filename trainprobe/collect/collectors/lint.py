@@ -298,32 +298,23 @@ def _last_turn(stdout: bytes) -> Optional[Dict[str, Any]]:
 
 
 def parse(record: Evidence) -> List[Fact]:
-    data, base = record.data, (record.id,)
-    read = LintRead(
-        base,
-        record.cell,
-        script=fields.text(data, "script"),
-        files=fields.whole(data, "files") or 0,
-        lines=fields.whole(data, "lines") or 0,
-        left_out=fields.text(data, "left_out", cap=TEXT_CAP),
-    )
+    data = record.data
+    read = fields.fact(LintRead, record, left_out=fields.text(data, "left_out", cap=TEXT_CAP))
 
     def finding(row: Mapping[str, Any]) -> Fact:
-        cause, says = fields.text(row, "id"), fields.text(row, "says", cap=TEXT_CAP)
-        if not cause or not says:
+        texts = {name: fields.text(row, name, cap=TEXT_CAP) for name in ("says", "why", "fix")}
+        cause = fields.text(row, "id")
+        if not cause or not texts["says"]:
             raise fields.UnreadableError("a finding without a cause or a description")
-        return LintFinding(
-            base,
-            record.cell,
+        return fields.fact(
+            LintFinding,
+            record,
+            row,
             cause=cause,
-            rule=fields.text(row, "rule"),
-            file=fields.text(row, "file"),
             line=max(0, fields.whole(row, "line") or 0),
-            says=says,
-            why=fields.text(row, "why", cap=TEXT_CAP),
             confidence=min(1.0, max(0.0, fields.number(row, "confidence") or 0.0)),
-            fix=fields.text(row, "fix", cap=TEXT_CAP),
             span=_span(row.get("span")),
+            **texts,
         )
 
     return [read, *fields.each(fields.items(data, "findings")[:FINDINGS_CAP], finding)]

@@ -212,45 +212,23 @@ def parse_locks(record: Evidence) -> List[Fact]:
     }
 
     def wait(row: Mapping[str, Any]) -> Fact:
-        pid = fields.whole(row, "pid")
-        if pid is None:
+        if fields.whole(row, "pid") is None:
             raise fields.UnreadableError("a waiter without a pid")
         place = (fields.text(row, "device"), fields.whole(row, "inode"))
         behind = fields.whole(row, "behind_pid")
-        return LockWait(
-            evidence=(record.id,),
-            cell=record.cell,
-            pid=pid,
-            holder_pid=(
-                behind if behind and behind > 0 else None
-            ),  # the kernel writes -1 or 0 for a holder that is no process here
+        return fields.fact(
+            LockWait,
+            record,
+            row,
+            # The kernel writes -1 or 0 for a holder that is no process here.
+            holder_pid=behind if behind and behind > 0 else None,
             path=fields.text(row, "path") or paths.get(place, ""),
-            kind=fields.text(row, "kind"),
-            device=place[0],
-            inode=place[1],
-        )
-
-    def hold(row: Mapping[str, Any]) -> Fact:
-        pid = fields.whole(row, "pid") or 0
-        inode, device = fields.whole(row, "inode"), fields.text(row, "device")
-        path, kind, mode = (
-            fields.text(row, "path"),
-            fields.text(row, "kind"),
-            fields.text(row, "mode"),
-        )
-        return HeldLock(
-            evidence=(record.id,),
-            cell=record.cell,
-            pid=pid,
-            path=path,
-            kind=kind,
-            device=device,
-            inode=inode,
-            mode=mode,
         )
 
     named = [row for row in held if row.get("path") and (fields.whole(row, "pid") or 0) > 0]
-    return fields.each(fields.items(record.data, "waiting"), wait) + fields.each(named, hold)
+    return fields.each(fields.items(record.data, "waiting"), wait) + fields.each(
+        named, lambda row: fields.fact(HeldLock, record, row)
+    )
 
 
 COLLECTOR = Collector(

@@ -165,14 +165,10 @@ def _names(pid: int, proc: str, also: Iterable[str]) -> List[str]:
 def parse_mounts(record: Evidence) -> List[Fact]:
     def mount(row: Mapping[str, Any]) -> Fact:
         probe = fields.part(row, "probe")
-        return Mount(
-            evidence=(record.id,),
-            cell=record.cell,
-            path=fields.text(row, "path"),
-            fstype=fields.text(row, "fstype"),
-            device=fields.text(row, "device"),
-            remote=fields.flag(row, "remote") or False,
-            used_by=fields.wholes(row, "used_by"),
+        return fields.fact(
+            Mount,
+            record,
+            row,
             probe=fields.text(probe, "outcome"),
             took_s=fields.number(probe, "took_s"),
             reason=fields.text(probe, "reason"),

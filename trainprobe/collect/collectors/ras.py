@@ -304,11 +304,10 @@ def parse_ras(record: Evidence) -> List[Fact]:
     def communicator(row: Mapping[str, Any]) -> Fact:
         ranks = tuple(fields.each(fields.items(row, "ranks"), _ras_rank))
         missing = tuple(fields.each(fields.items(row, "missing"), _ras_rank))
-        return RasCommunicator(
-            evidence=(record.id,),
-            cell=record.cell,
-            hash=fields.text(row, "hash"),
-            size=fields.whole(row, "size"),
+        return fields.fact(
+            RasCommunicator,
+            record,
+            row,
             ranks=ranks,
             lagging=_lagging(ranks, fields.items(row, "camps")),
             missing=missing,
@@ -334,19 +333,8 @@ def _ras_rank(row: Mapping[str, Any]) -> RasRank:
         status = value
     else:
         counts[_operation(fields.text(row, "what"))] = count
-    unresponsive, dead = (
-        fields.flag(row, "unresponsive") or False,
-        fields.flag(row, "considered_dead") or False,
-    )
-    return RasRank(
-        number,
-        fields.text(row, "host"),
-        fields.whole(row, "pid"),
-        counts,
-        status,
-        unresponsive,
-        dead,
-    )
+    dead = fields.flag(row, "considered_dead") or False
+    return fields.build(RasRank, row, number=number, counts=counts, status=status, dead=dead)
 
 
 def _count(text: str) -> Optional[int]:

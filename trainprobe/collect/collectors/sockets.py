@@ -322,27 +322,8 @@ def _table(path: str) -> str:
 
 def parse_sockets(record: Evidence) -> List[Fact]:
     def connection(row: Mapping[str, Any]) -> Fact:
-        return Connection(
-            evidence=(record.id,),
-            cell=record.cell,
-            rank=fields.whole(row, "rank"),
-            pid=fields.whole(row, "pid") or 0,
-            fd=fields.whole(row, "fd"),
-            kind=fields.text(row, "kind"),
-            state=fields.text(row, "state"),
-            local=fields.text(row, "local"),
-            remote=fields.text(row, "remote"),
-            peer_pid=fields.whole(row, "peer_pid"),
-            peer=fields.text(row, "peer"),
-            rx_queue=fields.whole(row, "rx_queue"),
-            tx_queue=fields.whole(row, "tx_queue"),
-            retransmits=fields.whole(row, "retransmits"),
-            timer=fields.text(row, "timer"),
-            peer_here=fields.flag(row, "peer_here"),
-            peer_rank=fields.whole(row, "peer_rank"),
-            silent_s=fields.number(row, "silent_s"),
-            at=record.began or None,
-        )
+        rank, at = fields.whole(row, "rank"), record.began or None
+        return fields.fact(Connection, record, row, rank=rank, at=at)
 
     return fields.each(fields.items(record.data, "connections"), connection)
 

@@ -9,7 +9,20 @@ import re
 import tokenize
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
 from trainprobe.collect.collector import Collector, record_look
 from trainprobe.collect.look_results import LookResult, refused, side_by_side
@@ -32,6 +45,9 @@ SITES_CAP = 200
 TEXT_CAP = 400  # of one statement; rules search in it, and not all of them in linear time
 # Tracebacks say `File "x.py", line 3, in f`, faulthandler `File "x.py", line 3 in f`.
 _IN_TEXT = re.compile(r'File "([^"\n]{1,4096})", line (\d{1,8})(?:,? in ([^\s,]{1,300}))?')
+
+
+B = TypeVar("B", Block, Skip)
 
 
 @dataclass(frozen=True)
@@ -194,41 +210,29 @@ def parse(record: Evidence) -> List[Fact]:
     file = fields.text(record.data, "file")
 
     def site(row: Mapping[str, Any]) -> Fact:
-        line = fields.whole(row, "line")
-        if line is None:
+        if fields.whole(row, "line") is None:
             raise fields.UnreadableError("a site without a line")
-        return SourceSite(
-            (record.id,),
-            record.cell,
-            record.subject.rank,
+        return fields.fact(
+            SourceSite,
+            record,
+            row,
+            rank=record.subject.rank,
             file=fields.text(row, "file") or file,
-            line=line,
-            function=fields.text(row, "function"),
             text=fields.text(row, "text", cap=TEXT_CAP),
-            blocks=tuple(fields.each(fields.items(row, "blocks"), _block)),
-            skips=tuple(fields.each(fields.items(row, "skips"), _skip)),
+            blocks=_enclosing(Block, row, "blocks"),
+            skips=_enclosing(Skip, row, "skips"),
         )
 
     return fields.each(fields.items(record.data, "sites"), site)
 
 
-def _block(row: Mapping[str, Any]) -> Block:
-    return Block(
-        fields.text(row, "kind"),
-        fields.whole(row, "line") or 0,
-        fields.text(row, "text", cap=TEXT_CAP),
-        fields.text(row, "branch") or "body",
-    )
+def _enclosing(kind: Type[B], row: Mapping[str, Any], name: str) -> Tuple[B, ...]:
+    def build(part: Mapping[str, Any]) -> B:
+        text = fields.text(part, "text", cap=TEXT_CAP)
+        branch = fields.text(part, "branch") or "body"
+        return fields.build(kind, part, text=text, branch=branch)
 
-
-def _skip(row: Mapping[str, Any]) -> Skip:
-    return Skip(
-        fields.whole(row, "line") or 0,
-        fields.text(row, "text", cap=TEXT_CAP),
-        fields.text(row, "how"),
-        fields.whole(row, "loop") or 0,
-        fields.text(row, "branch") or "body",
-    )
+    return tuple(fields.each(fields.items(row, name), build))
 
 
 COLLECTOR = Collector(

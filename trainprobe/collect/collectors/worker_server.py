@@ -208,16 +208,8 @@ def parse_worker_server(record: Evidence) -> List[Fact]:
         if (fields.whole(fields.part(counters, name), "active_count") or 0) > 0
     )
     pid = fields.whole(data, "pid") or record.subject.pid or 0
-    return [
-        WorkerServer(
-            (record.id,),
-            record.cell,
-            record.subject.rank,
-            pid,
-            fields.texts(data, "handlers"),
-            waiting,
-        )
-    ]
+    rank = record.subject.rank
+    return [fields.fact(WorkerServer, record, rank=rank, pid=pid, waiting=waiting)]
 
 
 COLLECTOR = Collector(
