@@ -170,9 +170,7 @@ Hide = Callable[[str, str], str]
 
 
 def clean(text: str) -> str:
-    """Return `text` without escape sequences and control characters; a carriage return counts as
-    the end of a line.
-    """
+    """Return `text` without escapes and control characters; a carriage return ends a line."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
@@ -301,9 +299,7 @@ class Redactor:
         return self._all(text, lambda name, _: f"<hidden:{name}>")
 
     def blob(self, content: bytes) -> Tuple[bytes, int]:
-        """Return binary `content` with secrets overwritten in place, so that its structure still
-        holds, and how many were.
-        """
+        """Return `content` with secrets overwritten in place, and how many there were."""
         text, count = self._all(content.decode("latin-1"), lambda _, secret: "*" * len(secret))
         return text.encode("latin-1"), count
 
@@ -350,9 +346,7 @@ class Redactor:
         return data, 0
 
     def _harmless(self, rows: Sequence[Any]) -> bool:
-        """Say whether a long list of flat rows holds nothing to hide or to clean: one look at
-        all their text costs a tenth of one at each.
-        """
+        """Say whether a long list of flat rows holds nothing to hide, by one look at all."""
         texts: List[str] = []
         for row in rows:
             if not isinstance(row, list):
@@ -460,9 +454,7 @@ class Redactor:
         return text, count
 
     def _assignments(self, text: str, hide: Hide) -> Tuple[str, int]:
-        """Hide the values of NAME=value, "name": "value", name: value and --name value, where
-        the name looks secret.
-        """
+        """Hide the values of secret names in NAME=value, "name": "value" and --name value."""
         spans = _random_values(text)
         if "assw" in text or "assp" in text or "assc" in text or "ASSW" in text or "ASSP" in text:
             spans += _passwords_in_prose(text)
@@ -532,9 +524,7 @@ def _has_short_option(text: str) -> bool:
 
 
 def _password_at(option: str, value: str, before: str) -> int:
-    """Return where in the value of a short option its password begins, or -1. `before` is the
-    command up to it.
-    """
+    """Return where a short option's value becomes a password, or -1; `before` precedes it."""
     if value.startswith(("-", "<hidden:")) or _tells_nothing("password", value):
         return -1
     if option in ("u", "U", "-user", "-proxy-user"):
@@ -556,9 +546,7 @@ def _password_at(option: str, value: str, before: str) -> int:
 
 
 def _random_values(text: str) -> List[Tuple[int, int, str]]:
-    """Find NAME=value and "name": "value" where the value is random and the name is that of no
-    identifier, and "token X was refused".
-    """
+    """Find random values of names that are no identifiers, and "token X was refused"."""
     spans: List[Tuple[int, int, str]] = []
     for found in _CANDIDATE.finditer(text):
         value = found[0]
@@ -629,9 +617,7 @@ def _value_at(text: str, start: int) -> Optional[Tuple[int, int]]:
 def _is_value(
     text: str, name: str, quote: str, sign: Tuple[str, str, str], start: int, span: Tuple[int, int]
 ) -> bool:
-    """Tell a secret from program text and prose: `token = next(it)` and `invalid token: if` are
-    none.
-    """
+    """Tell a secret from code and prose, such as `token = next(it)` and `invalid token: if`."""
     value = text[span[0] : span[1]]
     if _tells_nothing(name, value) or value == name:
         return False
@@ -708,9 +694,7 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
 
 
 def _url_passwords(text: str, hide: Hide) -> Tuple[str, int]:
-    """Hide the password of scheme://user:password@host, and a user that is a token itself, as in
-    a Sentry DSN.
-    """
+    """Hide the password of scheme://user:password@host, and a user that is a token."""
     if "://" not in text or "@" not in text:
         return text, 0
     spans: List[Tuple[int, int, str]] = []

@@ -1,6 +1,4 @@
-"""Which job is meant: the one of a pid, or the only one that this user runs here; and who
-belongs to it now.
-"""
+"""Which job is meant, by a pid or as the user's only one here, and who belongs to it now."""
 
 from __future__ import annotations
 
@@ -85,9 +83,7 @@ def members_of(job: LiveJob) -> list[Member]:
 
 
 def earlier_of(job: LiveJob) -> dict[int, list[Member]]:
-    """Return the processes of earlier elastic attempts that are not gone yet, by attempt. Their
-    ranks' numbers belong to that attempt.
-    """
+    """Return the surviving processes of earlier elastic attempts, by attempt."""
     found: dict[int, list[Member]] = {}
     for one in job.earlier_attempts:
         found.setdefault(one.attempt if one.attempt is not None else 0, []).append(
@@ -97,9 +93,7 @@ def earlier_of(job: LiveJob) -> dict[int, list[Member]]:
 
 
 def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
-    """Return `members` and whoever has joined the job since. Those that went stay, so that the
-    next look says that they did.
-    """
+    """Return `members`, also those that have gone, and whoever has joined the job since."""
     try:
         now = members_of(job_of(job.pid))
     except UsageError:

@@ -1,6 +1,4 @@
-"""The look of one node at its part of a job, for somebody on another node: evidence goes to
-stdout, line by line, when it is whole.
-"""
+"""The look of one node at its part of a job: evidence goes to stdout, line by line."""
 
 from __future__ import annotations
 
@@ -71,9 +69,7 @@ def _mine(slurm: str, timeout_s: float) -> dict[str, LiveJob]:
 
 
 def _slurm_step(one: LiveJob) -> tuple[str, str]:
-    """The job and the step that started its processes; empty where SLURM did not. A batch script
-    is a step too.
-    """
+    """The job and the step (or `batch`) that started its processes; empty without SLURM."""
     for pid in (
         *(rank.pid for rank in one.ranks),
         *([one.launcher.pid] if one.launcher.pid else []),

@@ -73,9 +73,7 @@ class Nodes:
         )
 
     def look(self, case: Case, progress: Progress) -> None:
-        """Look on all of them. Raises UsageError where none has seen a job, Interrupted after
-        Ctrl-C.
-        """
+        """Look on all nodes. Raises UsageError if none has a job, Interrupted after Ctrl-C."""
         way, request = self._way, self._request
         names = [*way.names, *(pod.name for pod in self._pods if pod.why_not)]
         data: dict[str, object] = {
@@ -111,9 +109,7 @@ class Nodes:
 
 
 def nobody_answered(case: Case) -> None:
-    """Raise UsageError with what the nodes said where none of them has seen a job: there is
-    nothing to report on.
-    """
+    """Raise UsageError with the nodes' reasons where none of them has found a job."""
     found = case.evidence
     if any(record.kind == "job" for record in found):
         return

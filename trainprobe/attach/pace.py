@@ -55,15 +55,11 @@ class Clock:
         return max(0.0, self.ends - time.monotonic())
 
     def at_most(self, wanted_s: float) -> float:
-        """`wanted_s`, or what is left if that is less; never quite nothing, so that every look
-        gets to say why it did not happen.
-        """
+        """`wanted_s`, or the time left if that is less; never quite 0, so that every look runs."""
         return max(0.05, min(wanted_s, self.left_s))
 
 
 def at_once() -> int:
-    """How many processes are looked at side by side: a little more than there are CPUs, and
-    never beyond the stated memory.
-    """
+    """How many processes to look at side by side: a few more than CPUs, within the memory limit."""
     room = (PEAK_BYTES - OWN_BYTES) // LOOKER_BYTES
     return max(2, min(int(room), len(os.sched_getaffinity(0)) + 1))

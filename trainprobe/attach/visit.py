@@ -1,6 +1,4 @@
-"""One visit to a live job: cheapest and safest looks first, everything with a deadline, nothing
-left behind.
-"""
+"""One visit to a live job: the cheapest and safest looks first, each with a deadline."""
 
 from __future__ import annotations
 
@@ -106,9 +104,7 @@ class Visit:
         )
 
     def look(self, meanwhile: Callable[[], object]) -> None:
-        """Look twice, and a third time where two do not decide; everything else goes on beside
-        that.
-        """
+        """Look twice, and a third time where two do not decide; other looks run beside."""
         self._learn_secrets()
         self.case.add(
             "job",
@@ -149,9 +145,7 @@ class Visit:
         self.background.finish(self.clock.at_most(self.pace.grace_s))
 
     def _learn_secrets(self) -> None:
-        """What the job was started with is hidden wherever it turns up: its secrets need not be
-        those of our own environment.
-        """
+        """Hide the secrets of the job's environment; they may not be in ours."""
         for member in self.members:
             self.case.redactor.learn(environ_of(member.pid))
 
@@ -170,9 +164,7 @@ class Visit:
                 )
 
     def _who_ended(self) -> None:
-        """Tell who has ended while we looked, and how: what was seen of them before is not what
-        is.
-        """
+        """Record who has ended while we looked, and how."""
         if self.lives.all_ended():
             self._pause(LAUNCHER_S)  # it has yet to wait for its ranks, and to end
         self.lives.check()
@@ -200,9 +192,7 @@ class Visit:
         )
 
     def _settle(self, began: float) -> None:
-        """Nobody moves, and nobody is known to have waited for long: look once more when that
-        would be a hang.
-        """
+        """Look once more where nobody moves but too short a time has passed for a hang."""
         age_s = self.rounds.age_s()
         if age_s is None or age_s >= self.pace.settled_s or self._hurry():
             return
@@ -217,9 +207,7 @@ class Visit:
                 self._round(again=True)
 
     def _lint(self) -> None:
-        """Have lint read the files in which the ranks stand, in the background. Reading them is no
-        look at the job.
-        """
+        """Have lint read the files in which the ranks stand, in the background."""
         look = partial(
             look_with_lint_at_stacks,
             self.case,
@@ -232,9 +220,7 @@ class Visit:
         self.background.start("lint", look)
 
     def _earlier(self) -> None:
-        """Look once at what is left of each earlier elastic attempt, in a cell of its own:
-        attempts are judged apart.
-        """
+        """Look once at the survivors of each earlier elastic attempt, each in its own cell."""
         for attempt, members in earlier_of(self.job).items():
             if not self._hurry():
                 Rounds(
@@ -242,9 +228,7 @@ class Visit:
                 ).look(members)
 
     def _native(self) -> None:
-        """One at a time, only for frozen ranks whose Python frames do not decide; the pause that
-        it costs them is recorded.
-        """
+        """Take C frames, one at a time, of frozen ranks that Python frames do not explain."""
         for member in self.rounds.native_suspects():
             if self._hurry():
                 return
@@ -261,9 +245,7 @@ class Visit:
             )
 
     def _inside(self) -> None:
-        """What runs code inside the job, and so is done only when asked for: through its own
-        pipe, and --deep.
-        """
+        """Run what executes code inside the job, only where the user asked for it."""
         if self.request.trigger_dump and not self._hurry():
             from trainprobe.collect.trigger_dump import trigger_dump
 

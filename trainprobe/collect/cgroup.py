@@ -37,9 +37,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Group:
-    """One controller's folder of a process, with the mount point above which nothing can be
-    seen.
-    """
+    """One controller's folder of a process, and the mount point, above which nothing is visible."""
 
     version: int
     folder: str
@@ -97,9 +95,7 @@ class Snapshot:
 
 
 def find(pid: Optional[int] = None) -> Groups:
-    """The groups of a process, of our own without `pid`; empty where they cannot be read (it is
-    gone, or this is no Linux).
-    """
+    """The groups of a process, by default ours; empty where they cannot be read."""
     own = procfs.read_or_none(f"/proc/{'self' if pid is None else pid}/cgroup") or ""
     return resolve(own, procfs.read_or_none("/proc/self/mountinfo") or "")
 
@@ -133,9 +129,7 @@ def resolve(membership: str, mountinfo: str) -> Groups:
 
 @functools.lru_cache(maxsize=4)
 def parse_mounts(mountinfo: str) -> Tuple[Mount, ...]:
-    """The cgroup mounts. Fields 4 and 5 are the mounted root and the mount point; after ` - `
-    come type, source and options.
-    """
+    """The cgroup mounts: fields 4 and 5 are root and point; type and options follow ` - `."""
     mounts: List[Mount] = []
     for line in mountinfo.splitlines():
         place, dash, kind = line.partition(" - ")
@@ -198,9 +192,7 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
 
 
 def rise(before: Optional[Snapshot], after: Optional[Snapshot]) -> Optional[int]:
-    """How many processes of this group the kernel killed for memory in between; None where
-    either count is not known.
-    """
+    """How many processes the kernel killed for memory in between; None where a count is missing."""
     if (
         before is None
         or after is None
@@ -213,9 +205,7 @@ def rise(before: Optional[Snapshot], after: Optional[Snapshot]) -> Optional[int]
 
 
 def headroom_bytes(pid: Optional[int] = None) -> Optional[int]:
-    """Memory still to be had for `pid`'s group: the machine's MemAvailable, or what is left
-    below the smallest limit if that is less.
-    """
+    """Memory left to `pid`'s group: MemAvailable or the rest below its smallest limit."""
     left = [_available_bytes(procfs.read_or_none("/proc/meminfo") or "")]
     now = snapshot(find(pid))
     if now is not None and now.limit_bytes is not None and now.current_bytes is not None:
@@ -246,9 +236,7 @@ def cpu_quota(group: Optional[Group]) -> Optional[float]:
 
 
 def frozen(groups: Groups) -> Optional[bool]:
-    """Whether the freezer has stopped the group; None where nothing tells, as for the topmost
-    group, which cannot be frozen.
-    """
+    """Whether the freezer has stopped the group; None where nothing tells, as for the root."""
     group, memory = groups.by_controller.get("freezer"), groups.memory
     if group is not None:
         state = (procfs.read_or_none(f"{group.folder}/freezer.state") or "").strip()
@@ -262,9 +250,7 @@ def frozen(groups: Groups) -> Optional[bool]:
 
 
 def pressure(group: Group) -> Dict[str, Any]:
-    """Pressure stall information of the group (version 2), else of the machine: {memory:
-    {some_avg10, full_avg10}, …} in percent.
-    """
+    """{memory: {some_avg10, full_avg10}, …} of the group (version 2) or machine, in percent."""
     found: Dict[str, Any] = {}
     for name in PRESSURES:
         text = (
@@ -324,9 +310,7 @@ def _group(mounts: Iterable[Mount], version: int, controller: str, path: str) ->
 
 
 def _has_controller(folder: str, top: str, controller: str) -> bool:
-    """A version 2 folder without a controller still inherits the limits of the folders above;
-    one of them must have it.
-    """
+    """A version 2 folder has the controllers of the folders above too."""
     return any(
         controller in (procfs.read_or_none(f"{above}/cgroup.controllers") or "").split()
         for above in Group(2, folder, top).up()
@@ -334,9 +318,7 @@ def _has_controller(folder: str, top: str, controller: str) -> bool:
 
 
 def _oom_kills(group: Group) -> Optional[int]:
-    """Version 2 counts kills of all groups below; version 1 counts each group's own, so there we
-    add up those below.
-    """
+    """Version 2 counts the kills of all groups below; version 1 counts each group's own."""
     if group.version == 2:
         return _pairs(f"{group.folder}/memory.events").get("oom_kill")
     counts: List[int] = []

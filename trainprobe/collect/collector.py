@@ -138,9 +138,7 @@ def every_collector() -> Tuple[Collector, ...]:
 def collect(
     case: Case, collector: Collector, job: JobView, deadline_s: Optional[float] = None
 ) -> List[Evidence]:
-    """Make one look under its deadline and record what it brings; nothing where it is not
-    wanted.
-    """
+    """Make one look under its deadline and record its results; none where it is not wanted."""
     job = replace(job, folder=case.folder)
     allowed_s = collector.deadline_s if deadline_s is None else deadline_s
 
@@ -160,9 +158,7 @@ def record_look(
     subject: Optional[Subject] = None,
     deadline_s: Optional[float] = None,
 ) -> List[Evidence]:
-    """Record what `look` brings within the deadline, one record for each result. `subject` is the
-    host by default.
-    """
+    """Record each result that `look` brings in time. `subject` is the host by default."""
 
     def results() -> LookResult:
         found = look()

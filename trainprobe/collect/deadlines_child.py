@@ -75,9 +75,7 @@ def tell(row: Dict[str, Any]) -> None:
 
 
 def read_script(path: str) -> Dict[str, Any]:
-    """{timeouts: [{call, line, seconds|null}], folders: [name], flaw}. `seconds` is null where
-    the program works it out.
-    """
+    """{timeouts: [{call, line, seconds|null}], folders: [name], flaw}."""
     found: Dict[str, Any] = {"timeouts": [], "folders": [], "flaw": ""}
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -169,9 +167,7 @@ def texts_of(node: ast.AST) -> List[str]:
 
 
 def newest(folder: str, began: Optional[float], ends: float) -> Dict[str, Any]:
-    """{checkpoints: [{path, bytes, modified_at}], entries, cut}: the newest first. A folder such
-    as checkpoint-500 counts as one.
-    """
+    """{checkpoints: [{path, bytes, modified_at}], entries, cut}, the newest first."""
     found: Dict[str, List[Any]] = {}
     entries, cut = 0, False
     for path, name, size, modified_at in files_below(folder):

@@ -28,9 +28,7 @@ PER_RANK_S = 4.0
 
 
 class Dump(NamedTuple):
-    """What a rank wrote: `content` is a pickle or JSON, as `form` says. `backend` may be empty:
-    all of them.
-    """
+    """A rank's dump: `content` is a pickle or JSON, as `form` says; `backend` "" is all."""
 
     content: bytes
     form: str
@@ -78,9 +76,7 @@ def look_deep(
 def read_deep(
     member: Member, evidence: Sequence[Evidence], deadline_s: float, dumps: List[Dump]
 ) -> LookResult:
-    """Have one rank write its trace; what it wrote goes into `dumps`. `evidence`: earlier looks,
-    for who holds the interpreter.
-    """
+    """Have one rank write its trace into `dumps`. `evidence`: the earlier looks."""
     pid = member.pid
     base: Dict[str, Any] = {"pid": pid, "rank": member.rank, "method": ""}
     if deadline_s <= 0.3:
@@ -195,9 +191,7 @@ def _understand(
 
 
 def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: LookResult) -> Evidence:
-    """The dump becomes evidence of its own, a copy of it a file of the case. What the rank said
-    of its groups completes what the dump says.
-    """
+    """Record the dump and keep a copy. The rank's groups complete it."""
     began, clock = time.time(), time.monotonic()
     file = case.keep_file(
         f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}", dump.content
@@ -239,9 +233,7 @@ def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: LookResult) -
 
 
 def _line(folder: str, until: float) -> bytes:
-    """What is run: the payload, in a dictionary of its own, so that the job's `__main__` gains
-    no name. Nothing is ever raised.
-    """
+    """The code to run: the payload in a dictionary of its own. It never raises."""
     inner = (
         f"with open({folder + '/payload.py'!a}) as f: exec(f.read(), {{'FOLDER': {folder!a},"
         f" 'UNTIL': {until!r}}})"

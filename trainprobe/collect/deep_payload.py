@@ -40,9 +40,7 @@ def _write(name: str, content: bytes) -> None:
 
 
 def _groups(said: dict[str, Any]) -> list[str]:
-    """Say which group has which ranks, since gloo's dump does not; return the names of the
-    backends in use.
-    """
+    """Add the ranks of each group, which gloo's dump lacks; return the backends in use."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     backends: list[str] = []
     try:
@@ -63,9 +61,7 @@ def _groups(said: dict[str, Any]) -> list[str]:
 
 
 def _recorders(c10d: Any, backends: list[str]) -> list[tuple[str, str, Any]]:
-    """Name, format and bound call of every recorder that this torch has, those that tell the
-    most first.
-    """
+    """Name, format and call of each recorder of this torch, the richest first."""
     found: list[tuple[str, str, Any]] = []
     by_name = getattr(c10d, "_dump_fr_trace", None)
     if (

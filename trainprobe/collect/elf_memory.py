@@ -42,9 +42,7 @@ class Library(NamedTuple):
 
 
 class Memory:
-    """The memory of a process, for reading. Raises OSError where it cannot be opened or read.
-    Close it, or use it in `with`.
-    """
+    """The memory of a process, read-only; use it in `with`. Raises OSError."""
 
     def __init__(self, pid: int) -> None:
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -92,9 +90,7 @@ def mappings(pid: int) -> List[Mapping]:
 
 
 def library(memory: Memory, first: Mapping) -> Optional[Library]:
-    """Read the headers of the file whose beginning is mapped at `first`; None when it is no
-    64-bit ELF. Raises OSError.
-    """
+    """Read the headers of the file mapped at `first`; None if no 64-bit ELF. Raises OSError."""
     header = memory.read(first.start, HEADER_BYTES)
     if header[:6] != b"\x7fELF\x02\x01":
         return None
@@ -141,9 +137,7 @@ def symbols(memory: Memory, found: Library, wanted: Iterable[str]) -> Dict[str, 
 
 
 def room_after_code(memory: Memory, found: Library, maps: Sequence[Mapping]) -> bytes:
-    """What stands between the end of a library's code and the end of its last page: mapped as
-    code, never run, never read.
-    """
+    """The unused bytes between a library's code and the end of its last page."""
     end = -(-found.code_end // PAGE) * PAGE
     inside = any(
         one.start < end <= one.end and "x" in one.mode and one.path == found.path for one in maps

@@ -1,6 +1,4 @@
-"""A private folder through which a process of the job hands us files, whoever it runs as and
-whatever it sees as its root.
-"""
+"""A private folder in which a process of the job, whatever its user and root, leaves files."""
 
 from __future__ import annotations
 
@@ -96,9 +94,7 @@ class Exchange:
             file.write(content)
 
     def get(self, name: str, most_bytes: int) -> Optional[bytes]:
-        """A file that the process wrote; None when there is none yet. Raises ValueError for
-        anything but a plain file of at most that size.
-        """
+        """A file of the process, None until it is there. Raises ValueError for a large one."""
         try:
             fd = os.open(
                 name,

@@ -30,9 +30,7 @@ _WANTED = (*PREFIX_VARIABLES, "XDG_CACHE_HOME", "HOME")
 
 
 class Found(NamedTuple):
-    """A file that may be a dump of `rank`. `path` is how we reach it, `shown` how the job calls
-    it.
-    """
+    """A possible dump of `rank`: `path` for us, `shown` as the job calls it."""
 
     rank: int
     path: str
@@ -40,9 +38,7 @@ class Found(NamedTuple):
 
 
 def find_dumps(prefix: str) -> List[Tuple[str, int]]:
-    """The files whose name is `prefix` and a rank, with or without an ending such as .pkl or
-    .json, in the order of the ranks.
-    """
+    """The files named `prefix` and a rank, with or without an ending, by rank."""
     folder, start = os.path.split(prefix)
     name = re.compile(re.escape(start) + r"(\d{1,7})(?:\.(?:pkl|pickle|json))?$")
     try:

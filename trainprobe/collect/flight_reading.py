@@ -89,9 +89,7 @@ def rank_in_name(path: str) -> Optional[int]:
 
 
 def rank_in_entries(entries: List[Mapping[str, Any]]) -> Optional[int]:
-    """The rank that the sends and receives of the default group tell (`send 1->2` is written by
-    1); None where none does.
-    """
+    """The rank in point-to-point calls of the default group (`send 1->2`), or None."""
     told = {
         int(match.group(2))
         for entry in entries

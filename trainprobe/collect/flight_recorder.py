@@ -29,9 +29,7 @@ COPY_CAP_BYTES = 16 * 2**20
 def look_at_flight_recorder(
     case: Case, cell: str, prefix: str, members: Sequence[Member] = (), *, deadline_s: float = 5.0
 ) -> List[Evidence]:
-    """Record one `flight_recorder` per file whose name is `prefix` and a rank (torch writes
-    `<prefix><rank>`); none where none appeared.
-    """
+    """Record one `flight_recorder` per file named `prefix` and a rank."""
     ends = time.monotonic() + deadline_s
     found = find_dumps(prefix)
     read = read_dump_files([path for path, _ in found], ends)
@@ -124,9 +122,7 @@ def _result(
 
 
 def _copy(folder: str, cell: str, path: str, size: int) -> Tuple[str, str]:
-    """The name of the copy within the case, and why there is none. A large dump is not copied:
-    what it says is in the evidence.
-    """
+    """The name of the copy in the case, or why a large dump has none."""
     if size > COPY_CAP_BYTES:
         return "", ""
     safe = re.sub(r"[^A-Za-z0-9._@=,+-]", "_", f"{cell}.{os.path.basename(path)}")[-100:]

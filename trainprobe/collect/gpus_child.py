@@ -1,6 +1,4 @@
-"""The program that `gpus.py` runs: ask NVML everything that may be asked without changing
-anything, print one JSON object, exit 0.
-"""
+"""The program of `gpus.py`: ask NVML, changing nothing; print one JSON object; exit 0."""
 
 from __future__ import annotations
 

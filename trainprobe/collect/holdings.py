@@ -44,9 +44,7 @@ def holdings(
     gpus: Mapping[int, Sequence[Tuple[int, Optional[float]]]],
     proc: str = "/proc",
 ) -> Dict[int, Held]:
-    """Look at each of `pids` until `ends` on the monotonic clock; `gpus` is what NVML says of
-    each pid.
-    """
+    """Look at each of `pids` until `ends` (monotonic); `gpus` is NVML's list by pid."""
     found: Dict[int, Held] = {}
     listening: Dict[str, Dict[int, int]] = {}
     for pid in pids:

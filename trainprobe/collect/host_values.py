@@ -1,6 +1,4 @@
-"""The surroundings of a job on this machine as named values, the names being those of
-facts/given.py. Unprivileged, and below a second without GPUs.
-"""
+"""The host of a job as named values (facts/given.py). Unprivileged, below 1 s without GPUs."""
 
 from __future__ import annotations
 
@@ -32,9 +30,7 @@ CHILD = os.path.join(HERE, "versions_child.py")
 
 
 def host_values(python: str = "", environ: Mapping[str, str] = os.environ) -> Dict[str, str]:
-    """Read everything that there is; what cannot be read is left out. `python` is the
-    interpreter whose packages are meant, our own without one.
-    """
+    """Read all values that can be read, packages from `python` (by default ours)."""
     values: Dict[str, str] = {}
     for part in (_limits, _memory, _cpus, _kernel, _interfaces, _rdma, _gpus):
         try:

@@ -82,9 +82,7 @@ def is_case(path: str) -> bool:
 
 
 def find_saved(files: Sequence[str]) -> Saved:
-    """Read the files as far as they are dumps. Never raises; a file that cannot be read here may
-    still be read as a log, or be refused there.
-    """
+    """Read the files as far as they are dumps. Never raises; others may still be logs."""
     ends = time.monotonic() + DEADLINE_S + DEADLINE_EACH_S * len(files)
     saved = Saved([], [], [], [])
     pickled: Dict[str, bool] = {}
@@ -102,9 +100,7 @@ def find_saved(files: Sequence[str]) -> Saved:
 
 
 def _by_folder(dumps: List[_Dump]) -> List[_Dump]:
-    """Where no name tells a rank and each dump lies in a folder of its own, the folders' numbers
-    are the ranks.
-    """
+    """Take the folders' numbers as ranks where each dump has its own and no name has one."""
     nameless = [dump for dump in dumps if dump.rank is None]
     numbers = {
         dump.path: rank_in_name(os.path.basename(os.path.dirname(os.path.abspath(dump.path))))
@@ -194,9 +190,7 @@ def look_at_saved(
 
 
 def _sites(stacks: Sequence[_Stack]) -> List[Site]:
-    """The places whose source lies on this machine under the same path, and has not been changed
-    since the dump was taken.
-    """
+    """The places in files of this machine that are unchanged since the dump."""
     written: Dict[str, float] = {}
     found = []
     for stack in stacks:
@@ -251,9 +245,7 @@ def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
 
 
 def looks_like_stacks(head: bytes) -> bool:
-    """Is this text a stack dump as a whole, rather than a log that holds one? Half of its lines
-    are then a dump's.
-    """
+    """Is at least half of the text a stack dump, rather than a log that holds one?"""
     if b"Fatal Python error" in head or b"Windows fatal exception" in head:
         return False  # the last words of a process that died, whatever else stands there
     lines = [
@@ -307,18 +299,14 @@ def _stacks(content: bytes) -> List[ProcessStack]:
 
 
 def _numbered_alone(saved: Saved, path: str) -> bool:
-    """The number of a lone file, `417.txt` or `run2.log`, is the ticket's, the pid's or the
-    try's; only among its like, or behind `rank`, does it count.
-    """
+    """Whether it is a lone file, whose number (`417.txt`) may be a ticket's or a pid."""
     return {stack.path for stack in saved.stacks} == {path} and "rank" not in os.path.basename(
         path
     ).lower()
 
 
 def _ranked(saved: Saved) -> List[_Stack]:
-    """Give each stack its rank: what the text says, else the file's name, else, where no name
-    tells one, the order of the files.
-    """
+    """Give each stack its rank: by its text, the file's name, or the order of the files."""
     named = []
     for stack in saved.stacks:
         rank = (

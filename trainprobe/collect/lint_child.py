@@ -28,9 +28,7 @@ TEXT_CAP = 600
 
 
 def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[str, Any]:
-    """Lint files with at most so many lines (and the rest of one file) of what it imports. `cut`
-    is true where there was more.
-    """
+    """Lint files and about so many lines of their imports. `cut` is true where there was more."""
     from trainprobe.lint.engine import findings_of
     from trainprobe.lint.reading import read_program
 

@@ -1,6 +1,4 @@
-"""The mounts that a process sees, from its mountinfo (proc_pid_mountinfo(5)), and which of them
-may hang when somebody else is away.
-"""
+"""The mounts that a process sees (proc_pid_mountinfo(5)), and which of them may hang."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ LOCAL = frozenset((*DISKS, "tmpfs", "ramfs", "devtmpfs", "devpts", "mqueue", "hu
 
 @dataclass(frozen=True)
 class MountRow:
-    """One mount. `device` is `0:47` as the kernel prints it, `source` what was mounted
-    (`server:/export`).
-    """
+    """One mount. `device` is `0:47`, as the kernel prints it; `source` is `server:/export`."""
 
     number: str
     device: str
@@ -42,18 +38,14 @@ class MountRow:
 
     @property
     def remote(self) -> bool:
-        """Another program or host must answer for it: a network file system, or any in user
-        space (FUSE).
-        """
+        """Another program or host answers for it: a network file system or FUSE."""
         return self.fstype in REMOTE or (
             self.fstype.startswith("fuse") and self.fstype != "fusectl"
         )
 
 
 def table_of(pid: object, proc: str = "/proc") -> List[MountRow]:
-    """The mounts in the namespace of a process (a pid, or `self`); empty where it is gone or
-    hidden.
-    """
+    """The mounts in the namespace of a process (a pid or `self`); empty where not readable."""
     try:
         return parse(procfs.read(f"{proc}/{pid}/mountinfo", 4 * 2**20))
     except OSError:
@@ -61,9 +53,7 @@ def table_of(pid: object, proc: str = "/proc") -> List[MountRow]:
 
 
 def parse(mountinfo: str) -> List[MountRow]:
-    """Fields 1, 3 and 5 are number, device and point; after ` - ` come type and source. Octal
-    escapes are undone.
-    """
+    """Fields 1, 3 and 5 are number, device and point; type and source follow ` - `."""
     rows = []
     for line in mountinfo.splitlines():
         place, dash, kind = line.partition(" - ")
@@ -76,9 +66,7 @@ def parse(mountinfo: str) -> List[MountRow]:
 
 
 def of_path(rows: Sequence[MountRow], path: str) -> Optional[MountRow]:
-    """The mount that a path lies on: the longest mount point that it begins with, and of several
-    on one point the last, which hides the others.
-    """
+    """The mount of a path: the longest mount point; of several on one point the last."""
     best: Optional[MountRow] = None
     for row in rows:
         inside = row.point in ("/", path) or path.startswith(row.point + "/")

@@ -22,9 +22,7 @@ _one_at_a_time = threading.Lock()
 def look_at_native_stacks(
     case: Case, cell: str, member: Member, number: int, *, deadline_s: float = 10.0
 ) -> Evidence:
-    """Record one `stacks.native`; native frames carry `module`, the library's path, and line 0
-    where there is no debug information.
-    """
+    """Record one `stacks.native`; native frames have a library as `module`."""
     seen = timed(lambda: read_native_stacks(member, number, deadline_s))
     return record(
         case, "stacks.native", seen, subject=member.subject, cell=cell, source="py-spy --native"

@@ -34,9 +34,7 @@ MOST_TRIED, AGAIN_S = 4, 0.02
 
 
 class Place(NamedTuple):
-    """All that is needed to start a thread in the process: addresses, and the threads that may
-    be borrowed, the best first.
-    """
+    """The addresses needed to start a thread, and the threads to borrow, the best first."""
 
     at: int
     functions: Tuple[int, ...]
@@ -77,9 +75,7 @@ def start(pid: int, text: bytes, deadline_s: float = 1.0) -> Borrowed:
 
 
 def find_place(pid: int, size: int) -> Tuple[Optional[Place], str]:
-    """Where code of `size` bytes can stand and what it calls; None and the reason where
-    something is missing. Only reads.
-    """
+    """Where `size` bytes of code fit, and what to call; else None and why. Only reads."""
     maps = elf_memory.mappings(pid)
     if not maps:
         return None, f"the memory map of process {pid} is hidden"
@@ -157,18 +153,14 @@ def _functions(memory: Memory, libraries: Sequence[Library]) -> Dict[str, int]:
 
 
 def _room(memory: Memory, one: Library, maps: Sequence[Mapping], size: int) -> int:
-    """An address, a multiple of 16, with `size` bytes of room behind the library's code; 0 where
-    there is too little.
-    """
+    """An address, a multiple of 16, with `size` free bytes behind the library's code, or 0."""
     room = elf_memory.room_after_code(memory, one, maps)
     at = -(-one.code_end // 16) * 16
     return at if len(room) - (at - one.code_end) >= size + 8 else 0
 
 
 def _sleepers(pid: int, maps: Sequence[Mapping]) -> List[int]:
-    """Threads that sleep in a system call that can be interrupted, have room on their stack, and
-    take no part in a debugger's game.
-    """
+    """Threads that sleep in an interruptible system call, with room on their stack."""
     found: List[Tuple[int, int]] = []
     for tid in _tids(pid):
         words = (procfs.read_page(f"/proc/{pid}/task/{tid}/syscall") or "").split()
@@ -187,9 +179,7 @@ def _sleepers(pid: int, maps: Sequence[Mapping]) -> List[int]:
 
 
 def _has_stack(pointer: int, main: bool, maps: Sequence[Mapping]) -> bool:
-    """True on the main stack, and on a pthread stack (above a guard page) with enough room left.
-    Not so in a signal handler's own stack.
-    """
+    """Whether the stack, the main thread's or a pthread's, has enough room."""
     for place, one in enumerate(maps):
         if one.start <= pointer < one.end:
             if main:

@@ -41,9 +41,7 @@ def state_of(path: str, how: str) -> str:
 
 
 def program_says(path: str) -> Dict[str, Any]:
-    """What a training script says of itself: its loader's workers, whether it makes a process
-    group, spawns ranks, or reads SLURM's variables.
-    """
+    """What a script says of its loaders, process group, spawns and SLURM variables."""
     with open(path, "rb") as file:
         text = file.read(SOURCE_CAP_BYTES).decode("utf-8", "replace")
     tree = ast.parse(text)

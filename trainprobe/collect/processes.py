@@ -1,6 +1,4 @@
-"""What /proc says of processes and their threads: state, where they sleep in the kernel and for
-how long, memory, descriptors.
-"""
+"""Processes and threads by /proc: state, wait, its age, memory, descriptors."""
 
 from __future__ import annotations
 
@@ -35,9 +33,7 @@ def look_at_processes(
 
 
 def read_process(member: Member, number: int) -> LookResult:
-    """One look at one process, without a case. What the kernel hides is None, and the look is
-    partial.
-    """
+    """One look at one process; partial, with None, where the kernel hides something."""
     pid = member.pid
     missing = procfs.missing()
     if missing:
@@ -101,9 +97,7 @@ def read_process(member: Member, number: int) -> LookResult:
 
 
 def parse_sched(sched: str) -> Dict[str, float]:
-    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran, in ms of the
-    scheduler's clock.
-    """
+    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran (ms)."""
     found: Dict[str, float] = {}
     # Looked for by name, since a kernel that keeps scheduler statistics prints thirty lines in
     # between.
@@ -213,9 +207,7 @@ def _cpu_allowed(tid: int) -> Optional[int]:
 
 
 def _cmdline(pid: int, now: procfs.Stat, threads: List[Dict[str, Any]]) -> str:
-    """The command line, or `[name]`. Reading it needs the target's memory map, whose lock a
-    thread in state D may hold for ever.
-    """
+    """The command line, or `[name]` where reading it could hang on a thread in state D."""
     if now.state in procfs.ENDED_STATES or any(thread["state"] == "D" for thread in threads):
         return f"[{now.name}]"
     raw = procfs.read_or_none(f"/proc/{pid}/cmdline") or ""

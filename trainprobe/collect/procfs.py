@@ -55,9 +55,7 @@ def read_or_none(path: str) -> Optional[str]:
 
 
 def read_page(path: str) -> Optional[str]:
-    """The same for a file that the kernel gives whole in one read, as all do that tell of one
-    process or thread: half the cost.
-    """
+    """Read a file of one process or thread, which the kernel gives in one read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -143,9 +141,7 @@ def status_fields(text: str) -> Dict[str, str]:
 
 
 def gone(pid: int, started_ticks: Optional[int] = None) -> str:
-    """Say why `pid` is not the living process that is meant, or return an empty string when it
-    is.
-    """
+    """Say why `pid` is not the living process that is meant; empty when it is."""
     now = stat(pid)
     if now is None:
         try:

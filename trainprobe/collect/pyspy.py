@@ -1,6 +1,4 @@
-"""py-spy as a program: where it is, what it printed, and why it refused (format: py-spy 0.4,
-`dump --json`).
-"""
+"""py-spy as a program: where it is, its output, and why it refused (0.4, `dump --json`)."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ _NOT_PYTHON = re.compile(
 
 
 class Dump(NamedTuple):
-    """A parsed dump: threads as the case keeps them, and what was wrong with it (`flaw`), empty
-    when nothing was.
-    """
+    """A parsed dump: threads as the case keeps them, and its `flaw`, empty where it has none."""
 
     threads: List[Dict[str, Any]]
     cut_threads: int
@@ -48,9 +44,7 @@ class Dump(NamedTuple):
 
 
 def find() -> Tuple[Optional[str], str]:
-    """The path of py-spy, or None and the reason. TRAINPROBE_PY_SPY comes first, then our own
-    interpreter's folder, then PATH.
-    """
+    """The path of py-spy, or None and why: TRAINPROBE_PY_SPY, our Python's folder, PATH."""
     asked = os.environ.get("TRAINPROBE_PY_SPY", "")
     if asked:
         return (
@@ -74,9 +68,7 @@ def find() -> Tuple[Optional[str], str]:
 
 
 def why_failed(pid: int, stderr: str, started_ticks: Optional[int]) -> Tuple[LookOutcome, str]:
-    """Read py-spy's complaint and /proc for the real reason: its own words are often too general
-    ("check that it is running").
-    """
+    """Find the real reason in py-spy's message and /proc; the message is often too general."""
     gone = procfs.gone(pid, started_ticks)
     if gone:
         return "unavailable", gone
@@ -103,9 +95,7 @@ def first_line(text: str) -> str:
 
 
 def parse(content: bytes, pid: int) -> Optional[Dump]:
-    """Parse what `py-spy dump --json` printed; None when it is no list of threads at all. The
-    main thread comes first.
-    """
+    """Parse the output of `py-spy dump --json`, the main thread first; None for other output."""
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):

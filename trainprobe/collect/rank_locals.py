@@ -28,9 +28,7 @@ _WHOLE = re.compile(r"[0-9]{1,7}\Z")
 
 @dataclass(frozen=True)
 class RankLocals:
-    """What the frames of one process say; None where they say nothing. `spawned` is the number
-    that mp.spawn gave it on this host.
-    """
+    """A process's number by its frames, or None; `spawned` is mp.spawn's on this host."""
 
     rank: Optional[int] = None
     local_rank: Optional[int] = None
@@ -41,9 +39,7 @@ class RankLocals:
 def read_rank_locals(
     members: Sequence[Member], *, deadline_s: float, at_once: int
 ) -> Dict[int, RankLocals]:
-    """Ask the frames of each process once, and return by pid what they say; nothing of those
-    that could not be asked.
-    """
+    """Ask the frames of each process once; return the answers by pid."""
     seen = side_by_side(
         [_look(member, deadline_s) for member in members], deadline_s + 0.2, at_once
     )
@@ -55,9 +51,7 @@ def read_rank_locals(
 
 
 def parse(content: bytes, pid: int) -> RankLocals:
-    """Read what `py-spy dump --json --locals` printed; empty where it is no list of threads. The
-    outermost frame that says it counts.
-    """
+    """Parse the output of `py-spy dump --json --locals`; the outermost frame counts."""
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):

@@ -1,6 +1,4 @@
-"""Python's own way into a live process, since 3.14 (PEP 768): its main thread runs a file when
-it next runs Python at all.
-"""
+"""Python's way into a live process since 3.14 (PEP 768): its main thread runs a file."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ _CALL = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
 
 def python_version(pid: int) -> Optional[Tuple[int, int]]:
-    """Major and minor version of the Python that the process runs, by the names of its mapped
-    files; None when they do not tell.
-    """
+    """Major and minor version of its Python, by the names of mapped files, or None."""
     for one in elf_memory.mappings(pid):
         found = _NAMED.match(os.path.basename(one.path))
         if found and "x" in one.mode:
@@ -68,8 +64,6 @@ def ask(pid: int, path: str, timeout_s: float) -> str:
 
 
 def main_thread_runs(pid: int) -> bool:
-    """True when the main thread is on a CPU now, so that it will soon come to a point where it
-    can run something else.
-    """
+    """True when the main thread is on a CPU now, and so will soon run our file."""
     now = procfs.stat(pid, pid)
     return now is not None and now.state == "R"

@@ -156,9 +156,7 @@ def _cwd() -> str:
 def look_at_paths(
     paths: Sequence[Tuple[str, str]], programs: Mapping[str, str], paths_s: float = PATHS_S
 ) -> Tuple[Dict[str, str], Dict[str, Any], List[str]]:
-    """What stands at each path: file, folder, missing, denied, or unknown where nobody could say
-    in time; and what programs say of themselves.
-    """
+    """Each path as file, folder, missing, denied or unknown (too late), and programs."""
     states: Dict[str, str] = {}
     about: Dict[str, Any] = {}
     if not paths and not programs:

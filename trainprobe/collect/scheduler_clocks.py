@@ -19,9 +19,7 @@ KEPT_S = 1.0  # a clock falls behind by what is taken from its CPU meanwhile
 
 
 class SchedulerClocks:
-    """Reads the clock of each CPU once a second at most. `last_ran` gives our own
-    `se.exec_start` in ms, None where the kernel has no such file.
-    """
+    """Reads each CPU's clock once a second at most, by our own `se.exec_start` (ms)."""
 
     def __init__(self, last_ran: Callable[[], Optional[float]]) -> None:
         self._last_ran = last_ran

@@ -97,9 +97,7 @@ def read_stacks(member: Member, number: int, deadline_s: float) -> LookResult:
 
 
 def _switches(pid: int) -> str:
-    """How often the main thread has run and has been put off, as the kernel prints it; empty
-    where it is gone.
-    """
+    """How often the main thread was switched out, as the kernel prints it; empty when gone."""
     fields = procfs.status_fields(procfs.read_page(f"/proc/{pid}/task/{pid}/status") or "")
     return (
         f"{fields.get('voluntary_ctxt_switches', '')}"
@@ -157,9 +155,7 @@ def understand(ran: Ran, member: Member, base: dict[str, Any]) -> LookResult:
 
 
 def _with_lock_paths(path: str, member: Member, seen: LookResult, left_s: float) -> LookResult:
-    """Look once more with locals where a frame's locals name a lock file. If that fails, what
-    was seen stands.
-    """
+    """Look again, with locals, where a frame waits for a lock file of unknown path."""
     threads = seen.data["threads"]
     if left_s < 0.2 or not pyspy.wants_locals(threads):
         return seen

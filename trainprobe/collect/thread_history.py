@@ -32,9 +32,7 @@ BUSY_TICKS = 5
 
 @dataclass
 class ThreadHistory:
-    """What the looks showed of one process's main thread: one stack and one count of CPU ticks
-    per look.
-    """
+    """The looks at a process's main thread: a stack and a count of CPU ticks each."""
 
     member: Member
     stacks: List[Sequence[Frame]] = field(default_factory=list)
@@ -47,16 +45,12 @@ class ThreadHistory:
 
     @property
     def leaf(self) -> str:
-        """The class of the place where it stood last, by its Python frames alone; "" where no
-        stack was seen.
-        """
+        """The class of its last place, by Python frames alone; "" without a stack."""
         return classify(self.stacks[-1], state=self.state).leaf if self.stacks else ""
 
     @property
     def sleeps_in(self) -> str:
-        """The same with what the kernel says of the main thread, which tells of C functions that
-        show no frame.
-        """
+        """The same with the kernel's word, which covers C functions without a frame."""
         return (
             classify(self.stacks[-1], wchan=self.wchan, syscall=self.syscall, state=self.state).leaf
             if self.stacks
@@ -124,9 +118,7 @@ def looked_at(watched: Sequence[ThreadHistory], number: int) -> CellLooks:
 def look_once(
     case: Case, cell: str, watched: Sequence[ThreadHistory], number: int
 ) -> List[Evidence]:
-    """Take /proc and the Python stacks of all of them as look `number`, note what they show, and
-    return the stacks.
-    """
+    """Make look `number` at /proc and stacks, note the results, and return the stacks."""
     members = [each.member for each in watched]
     processes = look_at_processes(case, cell, members, number)
     stacks = look_at_stacks(case, cell, members, number)

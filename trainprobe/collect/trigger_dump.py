@@ -80,9 +80,7 @@ def trigger_dump(
 
 
 def ask(member: Member, variables: Mapping[str, str]) -> LookResult:
-    """Write one byte into the rank's pipe, if it is a FIFO of the rank's own user that somebody
-    reads.
-    """
+    """Write one byte into the rank's pipe, if it is a FIFO of the rank's user with a reader."""
     pid = member.pid
     data: Dict[str, Any] = {"pid": pid, "rank": member.rank, "path": ""}
     gone = procfs.gone(pid, member.started_ticks)

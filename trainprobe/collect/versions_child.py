@@ -25,9 +25,7 @@ PACKAGES = tuple(
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> Dict[str, str]:
-    """{python, torch, cuda, nccl, …}: what is installed, as far as its metadata tells without an
-    import.
-    """
+    """{python, torch, cuda, nccl, …} as far as metadata tells without an import."""
     from importlib import metadata
 
     found = {"python": platform.python_version()}

@@ -1,6 +1,4 @@
-"""Reading fields of untrusted data: a missing field gives the default, one of a wrong type makes
-its record unreadable.
-"""
+"""Fields of untrusted data: a missing one is the default, a wrong type makes it unreadable."""
 
 from __future__ import annotations
 
@@ -98,9 +96,7 @@ def part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def each(rows: Iterable[Any], build: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Build one `T` per row. Single bad rows are left out; when all are bad the whole is
-    unreadable.
-    """
+    """Build one `T` per row, without single bad rows. Raises UnreadableError if all are bad."""
     built: list[T] = []
     bad = 0
     for row in rows:

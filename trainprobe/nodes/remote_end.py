@@ -1,6 +1,4 @@
-"""The remote end of a command on a node: it gets its task on stdin, and sends each result home as a
-line of JSON as soon as it is known.
-"""
+"""The remote end of a command: a task on stdin, results on stdout as lines of JSON."""
 
 from __future__ import annotations
 
@@ -60,9 +58,7 @@ class RecordSender:
         self._line(to_json(record))
 
     def tell(self, kind: str, data: Mapping[str, Any], **more: Any) -> None:
-        """Send a redacted record of this host. `more` are fields of Evidence: cell, source, began,
-        took_s, outcome, reason.
-        """
+        """Send a redacted record of this host. `more` are fields of Evidence."""
         with self._lock:
             self._number += 1
             number = self._number
@@ -89,9 +85,7 @@ class RecordSender:
 
 
 class Task:
-    """The task: one JSON object in a line on stdin. Afterwards stdin stays open as long as somebody
-    waits for us.
-    """
+    """A JSON object in a line on stdin, which then stays open while somebody waits for us."""
 
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno()

@@ -1,6 +1,4 @@
-"""The ways to reach nodes that a site already has: a step by srun, OpenSSH, kubectl, or this host.
-Each makes the command for one node.
-"""
+"""Commands for one node, by the site's ways: srun, OpenSSH, kubectl, or this host."""
 
 from __future__ import annotations
 
@@ -109,9 +107,7 @@ def here_way(name: str = "") -> Way:
 
 
 def srun_way(job: str, names: Sequence[str]) -> Way:
-    """A separate step on each node of a running job, so that a silent node delays no other. Needs
-    SLURM 20.11 or newer.
-    """
+    """A step for each node of a running job, so that a silent one delays no other (20.11)."""
 
     def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
         step = ("srun", "--overlap", f"--jobid={job}", "--nodes=1", "--ntasks=1")

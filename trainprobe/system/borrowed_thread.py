@@ -66,9 +66,7 @@ CODE_BYTES = 8 * (len(FUNCTIONS) + 2) + len(_BORROWED) + len(_STARTED) + len(THR
 
 
 class Borrowed(NamedTuple):
-    """What happened: `refused` says why nothing was changed, empty when the thread was started.
-    `stopped_s`: how long the thread stood still.
-    """
+    """`refused` says why nothing was changed; `stopped_s` is how long the thread stood."""
 
     refused: str
     stopped_s: float = 0.0
@@ -152,9 +150,7 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
 
 
 def _redirect(tid: int, at: int, functions: List[int], text: bytes) -> str:
-    """Write the code, then set the registers, which is what sets it going: until then nothing
-    has changed for the process.
-    """
+    """Write the code, then set the registers; until then nothing has changed."""
     registers = (ctypes.c_uint64 * REGISTERS)()
     _ptrace(PTRACE_GETREGS, tid, 0, ctypes.addressof(registers))
     was = list(registers)

@@ -33,9 +33,7 @@ class ChildSpec:
 
 @dataclass
 class Child:
-    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its
-    output files lost.
-    """
+    """A program of ours. `started_at` is Unix time; `cut_bytes` is what its output lost."""
 
     spec: ChildSpec
     pid: Optional[int] = None

@@ -90,9 +90,7 @@ class Conversation:
             self._unsent.clear()  # it reads no more; what it said until then is still to be read
 
     def lines(self) -> List[bytes]:
-        """Return the lines that have come since the last call. An overlong one ends the
-        conversation.
-        """
+        """Return the lines since the last call. An overlong one ends the conversation."""
         found: List[bytes] = []
         while not self.over:
             try:
@@ -129,9 +127,7 @@ class Conversation:
             self._to = -1
 
     def close(self, wait_s: float) -> None:
-        """Hang up and return when it has ended; after `wait_s` it is killed, with everything
-        below it.
-        """
+        """Hang up and wait until it has ended; after `wait_s` kill it with all below it."""
         if self._process is None:
             self._errors.close()
             return

@@ -1,6 +1,4 @@
-"""The tool's side of the keeper: starts it, tells it what to start and to stop, and reads what
-it saw.
-"""
+"""The tool's side of the keeper: start it, give it orders, read its reports."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ class Keeper:
         self.close()
 
     def start(self, specs: Sequence[ChildSpec]) -> None:
-        """Start all of `specs` and return when each has started, or is known not to (`ended.how`
-        is not_started).
-        """
+        """Start `specs` and return when each has started or failed (`how` is not_started)."""
         for spec in specs:
             if spec.key in self.children:
                 raise Fault(f"Two children are called {spec.key!r}.", "Give each its own key.")
@@ -275,9 +271,7 @@ class Keeper:
             self._change(said["pid"], ended=ended)
 
     def _lose_keeper(self) -> None:
-        """Kill what we know of ourselves: our children died with the keeper, but not those below
-        them.
-        """
+        """Kill all that we know: our children died with the keeper, their children may not."""
         self._lost = True
         text = (
             os.pread(self._errors.fileno(), 4000, 0)

@@ -67,9 +67,7 @@ class Keeper:
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 
     def tell(self, event: str, **said: Any) -> None:
-        """Append one status line with one write, and ring. The bell is full when the tool is
-        busy, and gone when the tool is.
-        """
+        """Append one status line with one write, and ring; the bell may be full, or gone."""
         with contextlib.suppress(OSError):
             os.write(
                 self.status_fd,
@@ -97,9 +95,7 @@ class Keeper:
         self.tell("ready", pid=os.getpid())
 
     def serve(self) -> None:
-        """Return when the tool is gone and nothing is left below, or what is left cannot be
-        killed.
-        """
+        """Return when the tool is gone and nothing is left below, or only the unkillable."""
         while self.lifeline or self.kill_until is not None:
             soon = self.look_at_outputs() or self.killing()
             pause_s = SOON_S if soon else SCAN_S if self.family.alive else IDLE_S
@@ -216,9 +212,7 @@ class Keeper:
                 self.family.end(pid, status, "wait")
 
     def look_at_outputs(self, *, settle: bool = False) -> bool:
-        """Cut what is too long. Return True when something should be looked at again soon.
-        `settle` once nobody writes any more.
-        """
+        """Cut what is too long. Return True when the next look should be soon."""
         soon = False
         for output in self.outputs.values():
             with contextlib.suppress(OSError):
@@ -271,9 +265,7 @@ class Keeper:
 def become(
     spec: Dict[str, Any], files: List[int], told: int, parent: int, open_files: Tuple[int, int]
 ) -> None:
-    """Turn this fork into the wanted program. Never returns; what goes wrong is written to
-    `told`.
-    """
+    """Turn this fork into the program. Never returns; errors are written to `told`."""
     says = "it could not be prepared"
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

@@ -1,6 +1,4 @@
-"""Run one short look-up, such as py-spy, and bring back what it said: bounded in time and size,
-and never through a shell.
-"""
+"""Run one short program, such as py-spy: bounded in time and size, and without a shell."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ _left_behind: List[
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of it. `stdout` and `stderr` hold at most the cap each; `cut` is true when there
-    was more.
-    """
+    """The result; `stdout` and `stderr` hold at most the cap each, `cut` if there was more."""
 
     argv: Tuple[str, ...]
     ended: Ended
@@ -169,9 +165,7 @@ class _Said:
 
 
 class _Input:
-    """What a program reads: a file, or a pipe that stays open. `end` is the program's side of
-    it.
-    """
+    """A program's input: a file, or a pipe that stays open. `end` is the program's side."""
 
     def __init__(self, content: bytes, *, hold: bool) -> None:
         self._left, self._pipe = memoryview(content), -1
@@ -225,9 +219,7 @@ def _wait(
     cut: List[bool],
     given_up: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Wait without reaping, so that the pid stays this process's own. Return False when the time
-    is up.
-    """
+    """Wait without reaping, which keeps the pid. Return False when the time is up."""
     waiting = select.poll()
     pidfd = -1
     with contextlib.suppress(OSError, AttributeError):  # Linux before 5.3: look every now and then

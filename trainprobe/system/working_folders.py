@@ -64,9 +64,7 @@ def mark(folder: str) -> None:
 
 
 def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
-    """Remove the folders of runs that are gone, and return their paths. What cannot be removed
-    stays, silently.
-    """
+    """Remove the folders of runs that are gone, as far as possible, and return their paths."""
     ends, removed = time.monotonic() + within_s, []
     here = _here()
     try:

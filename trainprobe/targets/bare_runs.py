@@ -10,9 +10,7 @@ from trainprobe.targets.process_table import ProcessRow, in_order
 
 
 def runs_of(found: Sequence[ProcessRow]) -> list[list[ProcessRow]]:
-    """Part bare ranks of one address into runs: one number stands once in a run, and what is
-    left over of an earlier run stays by itself.
-    """
+    """Part bare ranks of one address into runs, in each of which a number stands once."""
     found = sorted(found, key=in_order)
     told = [own_number(one).rank for one in found]
     if len(set(told)) == len(told):

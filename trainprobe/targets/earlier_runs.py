@@ -102,9 +102,7 @@ def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
 
 
 def as_seen(argv: Sequence[str]) -> Sequence[str]:
-    """Return a command as its process will show it: `torchrun` is a Python script, started by
-    way of its first line.
-    """
+    """Return a command as /proc will show it: `torchrun` becomes `python … torchrun`."""
     return (
         ("python", *argv)
         if program_of(argv).kind == "" and launcher_kind(("python", *argv))
@@ -113,9 +111,7 @@ def as_seen(argv: Sequence[str]) -> Sequence[str]:
 
 
 def runs_it(one: ProcessRow, wanted: Wanted) -> bool:
-    """Whether a process runs the wanted program itself or launches it; an editor, a search or a
-    debugger that only names it does not.
-    """
+    """Whether a process runs or launches the program; an editor that names it does not."""
     if one.ended or not one.argv or (is_tool(one.argv) and not launcher_kind(one.argv)):
         return False
     program = program_of(one.argv)
@@ -145,9 +141,7 @@ def _same(one: ProcessRow, word: str, wanted: Wanted) -> bool:
 
 
 def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
-    """Sort all processes of user `uid` that run the wanted program and are neither above nor
-    below `own`, nor younger.
-    """
+    """Sort `uid`'s older processes that run the program, neither above nor below `own`."""
     me = table.by_pid.get(own)
     if me is None:
         return Found()
@@ -227,9 +221,7 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
 def runs_again(
     before: Table, after: Table, found: Found, wanted: Wanted, own: int, uid: int
 ) -> tuple[Restarter, ...]:
-    """Return the restarters, with those that have started the same command anew between the two
-    tables marked, and parents that have.
-    """
+    """Return the restarters; marked if they started the command again between the tables."""
     me = after.by_pid.get(own)
     family = {one.pid for one in after.descendants(me)} if me is not None else set()
     parents = {one.seen.pid for one in found.earlier} | {one.seen.ppid for one in found.earlier}
@@ -344,9 +336,7 @@ def _folder(one: ProcessRow) -> str:
 
 
 def _own_program(one: ProcessRow) -> bool:
-    """A Python program of somebody's own, and nothing that multiprocessing or a compiler has
-    started.
-    """
+    """A Python program of the user's, not started by multiprocessing or a compiler."""
     return (
         program_of(one.argv).kind in ("script", "module", "code")
         and not is_machinery(one)
@@ -355,9 +345,7 @@ def _own_program(one: ProcessRow) -> bool:
 
 
 def is_machinery(one: ProcessRow) -> bool:
-    """A process that multiprocessing or torch's compiler starts on behalf of a script, and whose
-    command line does not name it.
-    """
+    """A process of multiprocessing or torch's compiler, which names no script."""
     return any(
         SPAWNED.search(word) or FORKED_BY_SERVER.search(word) or COMPILE_WORKER.search(word)
         for word in one.argv[:8]

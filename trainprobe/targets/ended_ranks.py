@@ -1,6 +1,4 @@
-"""Ranks that have ended while nobody has waited for them: zombies. They have no environment and
-no arguments any more, only a name and siblings.
-"""
+"""Zombies of ranks, which have no environment or arguments, only a name and siblings."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ NAMES = ("python", "pt_main", "pt_elastic")
 
 
 def ended_siblings(table: Table, ranks: Sequence[ProcessRow]) -> list[ProcessRow]:
-    """Return the zombies that the parents of `ranks` started at the time of these, and that are
-    called like a rank.
-    """
+    """Return zombies with a rank's name, which parents of `ranks` started with them."""
     found = {}
     started: dict[int, list[ProcessRow]] = {}
     for one in ranks:

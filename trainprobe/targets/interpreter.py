@@ -1,6 +1,4 @@
-"""The target's Python: the one that runs the probes and the script. It is asked, with a
-deadline, and never imported from.
-"""
+"""The target's Python, which runs probes and script: asked in a child, never imported from."""
 
 from __future__ import annotations
 
@@ -132,9 +130,7 @@ def find(
 def choose(
     asked: str | None, command: Sequence[str] = (), environ: Mapping[str, str] = os.environ
 ) -> tuple[str, str]:
-    """Return the path of the Python that was asked for or that the shell would take, and who
-    says so. It is not started.
-    """
+    """Return the Python that was asked for or that the shell would take, and why."""
     if asked:
         return _resolve(asked), "--python"
     of_command = _of_command(command, environ)

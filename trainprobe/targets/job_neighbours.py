@@ -1,6 +1,4 @@
-"""What stands around the ranks of a job: workers and compilers, former attempts, leftovers of
-other runs, the container.
-"""
+"""The processes around the ranks: workers, former attempts, leftovers, the container."""
 
 from __future__ import annotations
 
@@ -36,9 +34,7 @@ ADOPTERS = frozenset(
 def companions(
     table: Table, team: Team, ranks: Mapping[int, int | None], skip: Sequence[int] = ()
 ) -> tuple[Companion, ...]:
-    """Return all others of the job. `ranks` gives the number of each rank's pid; a worker has
-    that of the rank above it.
-    """
+    """Return all other processes of the job; a worker has the rank above it."""
     roots = ([team.root] if team.root is not None and team.kind != "ray" else []) + list(team.ranks)
     below: dict[int, list[int | None]] = {}
     for mine in (one for one in team.ranks if one.pid in ranks):
@@ -129,9 +125,7 @@ def former(table: Table, one: ProcessRow, attempt: int | None = None) -> Former:
 def earlier(
     table: Table, team: Team, current: int | None, members: frozenset[int]
 ) -> tuple[ProcessRow, ...]:
-    """Return surviving processes of former attempts: below the launcher, or orphaned with the
-    same run id or address and script.
-    """
+    """Return survivors of former attempts: below the launcher, or orphaned with the same key."""
     if current is None or not team.ranks:
         return ()
     newest = [one for one in team.ranks if attempt_of(one) == current]
@@ -156,9 +150,7 @@ def _run(one: ProcessRow) -> tuple[str, ...]:
 
 
 def leftovers(table: Table, team: Team, members: frozenset[int]) -> tuple[ProcessRow, ...]:
-    """Return processes of the same user and script outside the job whose parent is gone, one for
-    each process group.
-    """
+    """Return orphans of the same user and script outside the job, one a process group."""
     script = next(
         (
             script_path(one)
@@ -194,9 +186,7 @@ def _orphans(table: Table) -> Mapping[str, Sequence[ProcessRow]]:
 
 
 def _orphaned(table: Table, one: ProcessRow) -> bool:
-    """Whether its parent is gone: process 1 or another adopter has it, and did not start it as
-    its own program.
-    """
+    """Whether its parent is gone: init or another adopter has it."""
     if one.ppid == 0:
         return False  # started from outside of this pid namespace
     above = table.by_pid.get(one.ppid)
@@ -213,9 +203,7 @@ def _orphaned(table: Table, one: ProcessRow) -> bool:
 
 
 def container_of(table: Table, one: ProcessRow) -> str:
-    """Name the container that it lives in, where that is not our own: `docker 3f2a9c…`,
-    `apptainer`, or `namespace` for an unknown kind.
-    """
+    """Name its container if it is not ours: `docker 3f2a9c…`, `apptainer`, `namespace`."""
     match = CONTAINER.search(one.cgroup)
     ours = os.path.join(table.proc, "self")
     apart = len(one.nspid) > 1 or _other(one, "mnt", ours)
@@ -236,9 +224,7 @@ def _other(one: ProcessRow, kind: str, ours: str) -> bool:
 
 
 def backend_and_device(table: Table, ranks: Sequence[ProcessRow]) -> tuple[str, str]:
-    """Return ("gloo" or "nccl", "cpu" or "cuda") by the threads and open devices of a rank;
-    empty where they cannot be seen.
-    """
+    """Return (gloo or nccl, cpu or cuda) by a rank's threads and devices, or ""."""
     for one in ranks:
         names = one.thread_names
         if not names:

@@ -1,6 +1,4 @@
-"""Which training jobs run here, and the whole of the one that a process belongs to. Reads /proc
-alone; nothing is touched.
-"""
+"""The training jobs that run here, and the one that a process belongs to, by /proc alone."""
 
 from __future__ import annotations
 
@@ -47,9 +45,7 @@ __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
 
 @dataclass(frozen=True)
 class RankHint:
-    """What a look inside a process told of its number. `source` is environment, frame-locals,
-    sockets or gpu-order.
-    """
+    """A rank's number by a look inside; from environment, frame-locals, sockets, gpu-order."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -207,9 +203,7 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
 
 
 def _of_hinted_children(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
-    """Return the job of a process that looked like the only rank where children of it have
-    numbers: it is their launcher.
-    """
+    """Return the job in which a seemingly only rank is the launcher of others."""
     told = {
         one.pid
         for one in job.others
@@ -270,18 +264,14 @@ def _jobs(
 
 
 def _looks(one: ProcessRow) -> bool:
-    """Is it this very look, or that of another? SLURM starts one as it starts ranks, and tells
-    it a rank of its own.
-    """
+    """Whether it is a look of ours, which SLURM starts as it starts ranks."""
     return one.pid == os.getpid() or (
         "look-here" in one.argv and any("trainprobe" in word for word in one.argv)
     )
 
 
 def _is_training(team: Team) -> bool:
-    """Whether a guess is good enough to be listed: a launcher of trainings, a number, or
-    libtorch in memory.
-    """
+    """Whether a guess is good enough to be listed: launcher, number, or libtorch."""
     if team.kind in ELASTIC or team.kind in ("bare", "ray"):
         return True
     return any(key_of(one) is not None or one.maps_torch for one in team.ranks)
@@ -376,9 +366,7 @@ def _job(table: Table, team: Team) -> LiveJob:
 
 
 def _has_torch(table: Table, team: Team) -> bool | None:
-    """Whether what seems to be a single process is one that trains: torch is in its memory, or
-    in that of a process below it.
-    """
+    """Whether a seemingly single process, or one below it, has torch in memory."""
     if team.kind != "single" or any(own_number(one).rank is not None for one in team.ranks):
         return None
     found = [one.loads_torch for one in walk(table, team.ranks)]
@@ -386,9 +374,7 @@ def _has_torch(table: Table, team: Team) -> bool | None:
 
 
 def _finished(job: LiveJob) -> LiveJob:
-    """Put the ranks in order and name the absent ones. While a rank has no number, nobody can
-    say which one is absent.
-    """
+    """Order the ranks and name the absent ones, if every rank has a number."""
     ranks = tuple(
         sorted(
             job.ranks, key=lambda one: (one.rank is None, one.rank or 0, one.started_ticks, one.pid)

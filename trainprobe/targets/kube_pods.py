@@ -86,9 +86,7 @@ def kube_pods(selector: str, namespace: str = "", container: str = "") -> tuple[
 
 
 def pods_of(said: bytes, container: str = "") -> list[Pod]:
-    """The pods of a list as `kubectl get pods --output json` prints it. Raises UsageError where
-    it is none.
-    """
+    """The pods in `kubectl get pods --output json`. Raises UsageError where it is none."""
     try:
         told = json.loads(said)
         rows = told["items"]
@@ -125,9 +123,7 @@ def _pod(row: object, container: str) -> Pod | None:
 
 
 def _why_not(meta: Mapping[str, Any], status: Mapping[str, Any], container: str) -> str:
-    """Only a container that runs can be entered; what is said of it otherwise is the cluster's
-    own word for the reason.
-    """
+    """Why a container cannot be entered, in the cluster's words; "" where it runs."""
     phase = str(status.get("phase", "Unknown"))[:40]
     state = next(
         (

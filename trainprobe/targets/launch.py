@@ -45,9 +45,7 @@ class SwitchedOn:
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's environment without what an earlier launcher or trainprobe itself left
-    in it.
-    """
+    """Return the caller's environment without the traces of an earlier launcher or trainprobe."""
     left_over = OF_A_LAUNCHER | OF_THE_LADDER
     return {
         name: value
@@ -79,9 +77,7 @@ def whole(nproc: int) -> Part:
 
 
 def one_rank(rank: int, part: Part, run_id: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that torchrun would give to rank `rank` (of the whole world) on the
-    host of `part`.
-    """
+    """Return torchrun's variables for rank `rank` of the world, on the host of `part`."""
     variables = {
         "RANK": str(rank),
         "WORLD_SIZE": str(part.world),

@@ -46,9 +46,7 @@ class LiveRank:
 
 @dataclass(frozen=True)
 class Companion:
-    """A process of the job beside its ranks. `role` is launcher, loader-worker, compiler or
-    child; `rank` the rank that it serves.
-    """
+    """A process beside the ranks: launcher, loader-worker, compiler or child of `rank`."""
 
     pid: int
     started_ticks: int
@@ -63,9 +61,7 @@ class Companion:
 
 @dataclass(frozen=True)
 class Former:
-    """A surviving process of an earlier elastic attempt, or one left over from another run.
-    `age_s` in seconds since its start.
-    """
+    """A survivor of an earlier attempt or another run; `age_s` is seconds since its start."""
 
     pid: int
     started_ticks: int
@@ -120,9 +116,7 @@ class LiveJob:
 
     @property
     def pid(self) -> int:
-        """The pid to name the job by: its launcher, else its first rank. Ray's launcher serves
-        many jobs and names none.
-        """
+        """The pid that names the job: its launcher (not Ray's, which has many) or first rank."""
         if self.launcher.pid is not None and (self.launcher.kind != "ray" or not self.ranks):
             return self.launcher.pid
         return self.ranks[0].pid if self.ranks else 0

@@ -1,6 +1,4 @@
-"""The numbers of a job's ranks, put together: what each was told, the size of the world, and the
-order of start where nobody was told.
-"""
+"""The numbers of a job's ranks: by what each has, the world's size, and the order of start."""
 
 from __future__ import annotations
 
@@ -31,9 +29,7 @@ WORLD_CAP = 200_000  # no job has more ranks; the absent ones are listed one by 
 def numbered(
     team: Team, environs: Sequence[Mapping[str, str]], shape: Shape
 ) -> tuple[list[Number], int | None, str]:
-    """Return one number for each rank of the team, the size of the world, and the source of
-    that. `environs` are those of the ranks.
-    """
+    """Return a number for each rank, the world's size, and that one's source."""
     numbers = [_number(team, one, environ, shape) for one, environ in zip(team.ranks, environs)]
     world, source = _world(team, numbers, shape)
     if not within(world):
@@ -53,18 +49,14 @@ def within(world: int | None) -> bool:
 
 
 def launched_shape(team: Team) -> Shape:
-    """What the launcher's command line says; for several launchers of one job on this host,
-    nothing that is true of each.
-    """
+    """What the launcher's command says; of several launchers only what all say."""
     if team.root is None or team.kind in ("spawn", "ray", "slurm"):
         return Shape()
     return shape_of(launcher_kind(team.root.argv) or team.kind, team.root.argv, team.root.environ)
 
 
 def _number(team: Team, one: ProcessRow, environ: Mapping[str, str], shape: Shape) -> Number:
-    """The best that environment and arguments say. What a spawned rank has inherited from its
-    parent is not its own.
-    """
+    """The best of environment and arguments, without what a spawned rank inherited."""
     number = from_environment(environ)
     arguments = from_arguments(program_of(one.argv).rest, shape)
     inherited = (
@@ -93,9 +85,7 @@ def _same_number(one: Number, other: Number) -> bool:
 
 
 def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | None, str]:
-    """The world size that most ranks were told, then the launcher's, then the count of a job
-    that is all here.
-    """
+    """The size that most ranks have, else the launcher's, else the count of a local job."""
     told = Counter(
         (number.world_size, number.world_source)
         for number in numbers
@@ -125,9 +115,7 @@ def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | N
 
 
 def _started_plainly(team: Team) -> bool:
-    """`accelerate launch` starts one process without torchrun where the machine or the options
-    want no more, whatever --num_processes says.
-    """
+    """Whether `accelerate launch` starts one process without torchrun."""
     return (
         team.kind == "accelerate"
         and len(team.ranks) == 1
@@ -137,9 +125,7 @@ def _started_plainly(team: Team) -> bool:
 
 
 def _asked_for(words: Sequence[str]) -> int | None:
-    """How many ranks a script that spawns them was asked for, by the names that such scripts
-    use.
-    """
+    """How many ranks a spawning script was asked for, by the usual option names."""
     return whole(
         option(
             words,
@@ -158,9 +144,7 @@ def _asked_for(words: Sequence[str]) -> int | None:
 def _in_order_of_start(
     team: Team, numbers: Sequence[Number], shape: Shape, world: int | None
 ) -> list[Number]:
-    """Number those that have none by the order in which they started, where that order is known
-    to be that of the ranks.
-    """
+    """Number the rest by their start, where ranks are known to start in order."""
     found = list(numbers)
     if team.kind == "single" or _started_plainly(team):
         return [replace(each, rank=0, source="only-process") for each in found]

@@ -1,6 +1,4 @@
-"""Which number a rank has, and who says so: environment, scheduler, arguments, order of start.
-Better sources win, clashes are dropped.
-"""
+"""A rank's number by environment, scheduler, arguments or start; better sources win."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ OF_SLURM = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "scheduler")
 
 @dataclass(frozen=True)
 class Number:
-    """What one source says of one rank. Each is None where it says nothing; `source` tells of
-    `rank`.
-    """
+    """One source's word on a rank; None where it has none. `source` is that of `rank`."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -57,9 +53,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the launcher's own command line says of the world: processes a node, nodes, the
-    number of this node.
-    """
+    """The world by the launcher's command: processes a node, nodes, this node's number."""
 
     nproc: int | None = None
     nnodes: int | None = None
@@ -155,9 +149,7 @@ def own_number(one: ProcessRow) -> Number:
 
 
 def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shape:
-    """Read a launcher's options; torchrun takes the default of `--x` from PET_X
-    (torch/distributed/argparse_util.py).
-    """
+    """Read a launcher's options; torchrun defaults to PET_X (elastic's argparse_util.py)."""
     words = argv[1:]
     if kind == "mpirun":
         return Shape(total=whole(option(words, "np", "n", "c")))
@@ -190,9 +182,7 @@ def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shap
 
 
 def _of_deepspeed(words: Sequence[str]) -> Shape:
-    """`deepspeed.launcher.launch` gets the world as base64 of {"host": [gpu, …]}; the runner has
-    --num_gpus.
-    """
+    """Read DeepSpeed's base64 of {"host": [gpu, …]}, or the runner's --num_gpus."""
     told = option(words, "world-info")
     try:
         world = json.loads(base64.urlsafe_b64decode(told)) if told else None
@@ -239,9 +229,7 @@ def places(cmdlines: Sequence[str]) -> tuple[int, ...] | None:
 def settle(
     numbers: Sequence[Number], world_size: int | None, world_source: str
 ) -> tuple[Number, ...]:
-    """Drop what cannot be: of two ranks with one number the worse source, or both where the
-    sources are equal; a number beyond the world.
-    """
+    """Drop impossible numbers: of two equal ones the worse source's, and those beyond the world."""
     kept = list(numbers)
     for place, one in enumerate(kept):
         beyond = (

@@ -1,6 +1,4 @@
-"""The process table in one pass, by /proc alone. A file that vanished or may not be read is an
-empty answer, never an error.
-"""
+"""The process table in one pass over /proc. A file that cannot be read is empty."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ class ProcessRow:
 
     @property
     def cmdline(self) -> str:
-        """The command line as ps shows it: in square brackets the name alone where there is
-        none.
-        """
+        """The command line as ps shows it, `[name]` where there is none."""
         return " ".join(self.argv) if self.argv else f"[{self.name}]"
 
     @property
@@ -130,9 +126,7 @@ class ProcessRow:
         return _link(f"{self.proc}/{self.pid}/exe").removesuffix(" (deleted)")
 
     def namespace(self, kind: str) -> str:
-        """Return the name of its namespace of `kind` (mnt, pid, net), such as
-        `mnt:[4026531841]`.
-        """
+        """Return the name of its `kind` namespace (mnt, pid, net), as `mnt:[4026531841]`."""
         return _link(f"{self.proc}/{self.pid}/ns/{kind}")
 
     @cached_property
@@ -141,9 +135,7 @@ class ProcessRow:
 
     @cached_property
     def is_python(self) -> bool:
-        """By its first word or the program that runs; `setproctitle` changes the first, a
-        script's shebang neither.
-        """
+        """By argv[0] or the executable, since setproctitle changes the first."""
         named = (
             bool(self.argv)
             and PYTHON.fullmatch(os.path.basename(self.argv[0].removeprefix("-"))) is not None
@@ -154,9 +146,7 @@ class ProcessRow:
 
     @cached_property
     def loads_torch(self) -> bool | None:
-        """Whether it has libtorch in memory; None where that may not be read. What has no memory
-        (a zombie) has no torch.
-        """
+        """Whether libtorch is in its memory; None where that may not be read."""
         maps = _text(f"{self.proc}/{self.pid}/maps", MAPS_BYTES)
         return "libtorch" in maps if maps or self.ended else None
 
@@ -211,9 +201,7 @@ class Table:
             one = above
 
     def children(self, one: ProcessRow) -> tuple[ProcessRow, ...]:
-        """Return those that it started and that still have it as their parent, in order of their
-        start.
-        """
+        """Return the children that it started, in order of their start."""
         return self.below.get(one.pid, ())
 
     def descendants(self, one: ProcessRow) -> Iterator[ProcessRow]:
@@ -246,17 +234,13 @@ class Table:
         )
 
     def began(self, one: ProcessRow) -> float | None:
-        """Return the Unix time of its start, in seconds, true to about one second (btime has no
-        fraction).
-        """
+        """Return the Unix time of its start, true to about 1 s (btime has no fraction)."""
         return (
             None if self.boot_time is None else self.boot_time + one.started_ticks / _ticks_per_s()
         )
 
     def tcp_ends(self, one: ProcessRow, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
-        """Return (local, remote) of those of `inodes` that are TCP connections, as the kernel
-        writes them in /proc/PID/net/tcp.
-        """
+        """Return (local, remote) of those of `inodes` in /proc/PID/net/tcp, in hexadecimal."""
         cache: dict[str, dict[str, tuple[str, str]]] = self.__dict__.setdefault("_tcp", {})
         key = one.namespace("net")
         if key not in cache:
@@ -332,9 +316,7 @@ def _seen(pid: int, proc: str) -> ProcessRow | None:
 
 
 def _text(path: str, limit: int = 64 * 1024) -> str:
-    """Read to the end or to `limit`: the kernel gives long files of a process in pieces of a
-    page.
-    """
+    """Read to the end or `limit`: the kernel gives long files in pages."""
     try:
         with open(path, "rb", buffering=0) as file:
             parts: list[bytes] = []

@@ -1,6 +1,4 @@
-"""What a process is by its command line alone: a launcher, a wrapper, a tool, a compiler, a
-script and its arguments.
-"""
+"""What a process is by its command line: launcher, wrapper, tool, compiler or script."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 @dataclass(frozen=True)
 class Program:
-    """What a Python command line runs: `kind` is script, module, code, stdin or "" for no
-    Python; `rest` are its own arguments.
-    """
+    """A Python command: `kind` is script, module, code, stdin or ""; `rest` its arguments."""
 
     kind: str = ""
     name: str = ""
@@ -105,9 +101,7 @@ class Program:
 
 
 def program_of(argv: Sequence[str]) -> Program:
-    """Return what `argv` runs. A debugger or profiler started with `-m` gives way to the script
-    behind it.
-    """
+    """Return what `argv` runs, behind a debugger or profiler started with `-m`."""
     if not argv:
         return Program()
     if PYTHON.fullmatch(os.path.basename(argv[0].removeprefix("-"))) is None:
@@ -151,9 +145,7 @@ def _behind(program: Program) -> Program:
 
 
 def launcher_kind(argv: Sequence[str]) -> str:
-    """Return torchrun, accelerate, deepspeed, mpirun, slurm or ray for the command line of a
-    launcher, else an empty string.
-    """
+    """Return torchrun, accelerate, deepspeed, mpirun, slurm or ray, else ""."""
     if not argv:
         return ""
     base = os.path.basename(argv[0]).rstrip(":")
@@ -170,18 +162,14 @@ def launcher_kind(argv: Sequence[str]) -> str:
 
 
 def is_tool(argv: Sequence[str]) -> bool:
-    """Whether it is a program of the trade (a test runner, a notebook server, a package
-    installer, this tool) and no training.
-    """
+    """Whether it is a tool (test runner, notebook server, installer …) and no training."""
     program = program_of(argv)
     first = program.base.split(".")[0]
     return program.base in TOOLS or first in TOOLS or _is_ours(program)
 
 
 def _is_ours(program: Program) -> bool:
-    """This tool, as a script, as what another node sent (`nodes/way.py`, `nodes/bundle.py`), one
-    of its programs or of its probes.
-    """
+    """Whether it is this tool, also as sent by another node, or a program or probe of it."""
     if program.kind == "code":
         return any(text in program.name for text in _OUR_CODE)
     return "trainprobe" in program.name.split("/")[-3:] or (
@@ -190,9 +178,7 @@ def _is_ours(program: Program) -> bool:
 
 
 def is_compiler(argv: Sequence[str], name: str) -> bool:
-    """A compiler, or a worker of torch.compile's pool. `name` counts where the command line is
-    gone.
-    """
+    """A compiler, or a worker of torch.compile's pool; by `name` without a command."""
     base = os.path.basename(argv[0]) if argv else name
     plain = re.sub(r"^(?:x86_64|aarch64)-linux-gnu-|-\d+(?:\.\d+)*$", "", base)
     return plain in COMPILERS or any(COMPILE_WORKER.search(word) for word in argv[:8])

@@ -28,9 +28,7 @@ LOOPBACK = ("", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared, never b
 
 @dataclass(frozen=True)
 class Team:
-    """The processes of one job: `ranks` in order of their start, not yet numbered. `root` is the
-    launcher, or what started the ranks.
-    """
+    """The processes of one job: `ranks` by start, unnumbered; `root` is what started them."""
 
     kind: str
     root: ProcessRow | None
@@ -38,9 +36,7 @@ class Team:
 
 
 def multiprocessed(one: ProcessRow, parent: ProcessRow | None) -> bool:
-    """Whether it is a child that Python's multiprocessing made: spawned, from a fork server, or
-    a plain fork of its parent.
-    """
+    """Whether Python's multiprocessing made it: spawned, served or forked."""
     if any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) for word in one.argv[:8]):
         return True
     return (
@@ -53,18 +49,14 @@ def multiprocessed(one: ProcessRow, parent: ProcessRow | None) -> bool:
 
 @once
 def is_trainer(one: ProcessRow) -> bool:
-    """A Python process that may be a rank: no helper of Python's own, no compile worker. A
-    zombie counts by its name.
-    """
+    """Whether it may be a rank: a Python that is no helper and no compile worker."""
     if one.ended:
         return one.name.startswith(NAMES)
     return one.is_python and not is_helper(one.argv) and not is_compiler(one.argv, one.name)
 
 
 def below_launcher(table: Table, launcher: ProcessRow) -> list[ProcessRow]:
-    """Return the ranks below a launcher: the nearest Python processes, past shells, numactl,
-    profilers and further launchers.
-    """
+    """Return the ranks below a launcher, past shells, profilers and more launchers."""
     found: list[ProcessRow] = []
     for child in table.children(launcher):
         if launcher_kind(child.argv) or is_fork_server(child, launcher):
@@ -83,9 +75,7 @@ def below_launcher(table: Table, launcher: ProcessRow) -> list[ProcessRow]:
 
 
 def _behind_wrapper(table: Table, one: ProcessRow) -> ProcessRow:
-    """A Python program that only starts the training in a child (a tracer, a watchdog) gives way
-    to that child.
-    """
+    """Return the training that a wrapper in Python (a tracer, a watchdog) starts."""
     for _ in range(4):
         kids = [
             kid
@@ -160,9 +150,7 @@ def _given_an_address(kid: ProcessRow, top: ProcessRow) -> bool:
 
 
 def _talk(table: Table, kids: Sequence[ProcessRow], top: ProcessRow) -> bool:
-    """Whether a child is connected by TCP to another child, to the parent, or to itself: rank 0
-    is a client of its own store.
-    """
+    """Whether a child has a TCP connection to a sibling, to the parent, or to itself (a store)."""
     ends = [table.tcp_ends(kid, kid.sockets - top.sockets) for kid in kids]
     local = {near for pairs in (*ends, table.tcp_ends(top, top.sockets)) for near, _ in pairs}
     return any(far in local for pairs in ends for _, far in pairs)
@@ -190,9 +178,7 @@ def same_program(one: ProcessRow, other: ProcessRow) -> bool:
 
 
 def team_of(table: Table, one: ProcessRow) -> Team | None:
-    """Return the job of any of its processes; None when it is a process of none (a shell, a
-    program that is no Python).
-    """
+    """Return the job of any of its processes; None for a process of none."""
     chain = [one, *table.ancestors(one)]
     kinds = [launcher_kind(each.argv) for each in chain]
     launchers = [(kind, each) for kind, each in zip(kinds, chain) if kind not in ("", "ray")]
@@ -233,9 +219,7 @@ def _launchers_below(table: Table, root: ProcessRow) -> list[str]:
 
 
 def _launched(table: Table, kind: str, root: ProcessRow) -> Team:
-    """The job of a launcher. Each of its processes may ask for it, under the name of the
-    launcher that is nearest.
-    """
+    """The job of a launcher, under the name of the nearest one."""
     known: dict[tuple[str, int], Team] = table.__dict__.setdefault("_launched", {})
     if (kind, root.pid) not in known:
         known[kind, root.pid] = with_same_key(
@@ -259,9 +243,7 @@ def _of_top(table: Table, top: ProcessRow) -> Team:
 
 
 def _of_zombie(table: Table, one: ProcessRow) -> Team | None:
-    """The job of a zombie is that of the rank above it, or of its siblings; the program that has
-    started it is none for that alone.
-    """
+    """The job of a zombie is that of the rank above it, or of its siblings."""
     above = table.parent(one)
     if (
         above is not None
@@ -278,9 +260,7 @@ def _of_zombie(table: Table, one: ProcessRow) -> Team | None:
 
 
 def _numbered_beside(table: Table, one: ProcessRow) -> ProcessRow | None:
-    """A rank that a program without a number has started; for a zombie, a rank that has the same
-    parent.
-    """
+    """A rank that an unnumbered program started; for a zombie, a sibling rank."""
     above = table.parent(one) if one.ended else one
     return _only_rank_below(table, above) if above is not None else None
 
@@ -294,9 +274,7 @@ def _only_rank_below(table: Table, above: ProcessRow) -> ProcessRow | None:
 
 @once
 def _are_tasks(table: Table, root: ProcessRow) -> bool:
-    """Whether those below are what srun started, one rank each: a batch script is a step too,
-    and a task may start its ranks itself.
-    """
+    """Whether srun started those below, one rank each, and none of them spawns ranks."""
     ranks = below_launcher(table, root)
     return any(own_number(one).rank is not None for one in ranks) and not any(
         spawned_ranks(table, one) for one in ranks
@@ -304,9 +282,7 @@ def _are_tasks(table: Table, root: ProcessRow) -> bool:
 
 
 def _top(table: Table, chain: Sequence[ProcessRow]) -> ProcessRow | None:
-    """The process that a single job begins with: the first Python in the chain, then up as long
-    as that is one program.
-    """
+    """The process that a single job begins with: the topmost Python of the same program."""
     first = next((place for place, each in enumerate(chain) if is_trainer(each)), None)
     if first is None or (
         first > 0 and is_tool(chain[first].argv) and not is_compiler(chain[0].argv, chain[0].name)
@@ -349,9 +325,7 @@ def _is_shell(one: ProcessRow) -> bool:
 
 
 def _only_python_below(table: Table, one: ProcessRow) -> ProcessRow | None:
-    """A wrapper such as nsys or timeout stands for the program that it runs; a shell, or who has
-    started several (an init), for none.
-    """
+    """The one program below a wrapper such as nsys; None for a shell or an init."""
     if _is_shell(one):
         return None
     found = [each for each in table.descendants(one) if is_trainer(each) and not each.ended]
@@ -360,9 +334,7 @@ def _only_python_below(table: Table, one: ProcessRow) -> ProcessRow | None:
 
 
 def _of_spawn(table: Table, top: ProcessRow, ranks: Sequence[ProcessRow]) -> Team:
-    """Ranks that a Python program started itself. Where they are all but number 0, it is rank 0
-    itself (Lightning).
-    """
+    """Ranks that a Python program spawned; it is rank 0 where only that is missing."""
     numbers = [from_environment(kid.environ) for kid in ranks]
     told = [number.local_rank if number.rank is None else number.rank for number in numbers]
     if (
@@ -398,9 +370,7 @@ def _is_ray(one: ProcessRow) -> bool:
 
 
 def _of_ray(table: Table, worker: ProcessRow) -> Team:
-    """Actors of one class below one raylet. Ray sets RANK inside Python and writes the title
-    over the environment.
-    """
+    """Ray actors of one class below one raylet, which hide RANK and environment."""
 
     def actor(each: ProcessRow) -> str:
         return each.argv[0].partition(".")[0].partition("(")[0].partition("__")[0]
@@ -420,9 +390,7 @@ def _of_ray(table: Table, worker: ProcessRow) -> Team:
 
 @once
 def key_of(one: ProcessRow) -> tuple[str, ...] | None:
-    """What processes of one job have in common, by the environment or the arguments of a rank;
-    None for no rank.
-    """
+    """The address or script that a job's ranks have in common; None for no rank."""
     number = own_number(one)
     if number.rank is None and not (
         number.local_rank is not None and number.world_size is not None
@@ -463,9 +431,7 @@ def _path(name: str, cwd: str) -> str:
 
 
 def with_same_key(table: Table, team: Team) -> Team:
-    """Add ranks of the job from elsewhere in the table: other bare processes, or those of
-    another launcher on this host.
-    """
+    """Add the job's ranks from elsewhere on this host: bare, or another launcher's."""
     known = [each for each in team.ranks if not each.ended]
     keys = {key for key in (key_of(each) for each in known) if key is not None}
     mine = {each.pid for each in team.ranks}
@@ -540,9 +506,7 @@ def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[ProcessRow]]:
 
 
 def _carries_on(table: Table, one: ProcessRow) -> bool:
-    """Whether it has its number from the rank above it: a worker carries its rank's environment
-    on.
-    """
+    """Whether it only inherited the number of the rank above it, as a worker does."""
     above = table.parent(one)
     return (
         above is not None

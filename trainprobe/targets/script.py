@@ -1,6 +1,4 @@
-"""The user's script: whether it is there, whether it parses, and what it imports. It is read as
-text and never executed.
-"""
+"""The user's script as text: does it exist, does it parse, what does it import."""
 
 from __future__ import annotations
 

@@ -106,9 +106,7 @@ def _moment(text: str) -> float | None:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """`JobId=7 JobName=train UserId=me(1) NodeList=node[1-3]` as a dict; the first of a name
-    counts, `ReqNodeList` is another one.
-    """
+    """Parse `JobId=7 JobName=train NodeList=node[1-3]`; the first of a name counts."""
     found: dict[str, str] = {}
     for word in line.split():
         name, equals, value = word.partition("=")

@@ -41,9 +41,7 @@ _FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/]*)=(.*?)(?=\s[A-Za-z][A-Za-
 
 @dataclass(frozen=True)
 class SlurmSite:
-    """Rows as SLURM spells them, cut to what matters. `unknown` says, in a sentence each, what
-    could not be asked.
-    """
+    """Rows as SLURM spells them; `unknown` says what could not be asked."""
 
     version: str
     config: Mapping[str, str]
@@ -54,9 +52,7 @@ class SlurmSite:
 
 
 def slurm_site(ask_s: float = ASK_S, asked: Callable[..., Ran] = run) -> SlurmSite:
-    """Ask all at once and return what was answered within `ask_s`. Raises nothing: without SLURM
-    all is unknown.
-    """
+    """Ask all at once and return the answers within `ask_s`. Never raises."""
     began = time.monotonic()
     questions = {
         "configuration": ("scontrol", "show", "config"),

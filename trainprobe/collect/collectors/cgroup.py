@@ -1,6 +1,4 @@
-"""The limits and counts of the cgroups of one cell, before and after: what the kernel killed in
-between is what `oom_killed` rests on.
-"""
+"""Limits and counts of a cell's cgroups, before and after: `oom_killed` rests on the rise."""
 
 from __future__ import annotations
 

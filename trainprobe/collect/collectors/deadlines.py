@@ -1,6 +1,4 @@
-"""When evidence expires and what killing costs: the groups' timeouts, the scheduler's end, and
-the newest checkpoints.
-"""
+"""When a job ends and what killing it costs: timeouts, the scheduler, checkpoints."""
 
 from __future__ import annotations
 
@@ -58,9 +56,7 @@ class Checkpoint(Fact):
 def read_deadlines(
     members: Sequence[Member], job: Mapping[str, Any], deadline_s: float, proc: str = "/proc"
 ) -> LookResult:
-    """`job` is the job's record: script, cwd, began, backend, device, environment, ranks with
-    their command lines.
-    """
+    """`job` is the job's record: script, cwd, backend, environment, ranks."""
     from trainprobe.collect.child_programs import json_lines, run_child
 
     cwd, script = str(job.get("cwd") or ""), str(job.get("script") or "")
@@ -117,9 +113,7 @@ def timeouts(
     backend: str,
     device: str,
 ) -> List[Dict[str, Any]]:
-    """The groups' timeouts that are known, each with its source; torch's default where the
-    script makes a group and gives none.
-    """
+    """The known timeouts of groups, each with its source; else torch's default."""
     found: List[Dict[str, Any]] = []
     for row in scripts:
         known = [call for call in row["timeouts"] if call["seconds"] is not None]
@@ -167,9 +161,7 @@ def timeouts(
 
 
 def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
-    """When SLURM will end the job: from its variable (Slurm 22.05 and later), else by asking
-    scontrol.
-    """
+    """When SLURM will end the job, by its variable (since 22.05) or by scontrol."""
     end = environment.get("SLURM_JOB_END_TIME", "")
     if end.isdigit():
         return {"ends_at": float(end), "source": "SLURM_JOB_END_TIME"}
@@ -187,9 +179,7 @@ def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
 
 
 def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
-    """`EndTime=2026-11-21T05:00:00`, in the host's own time zone; Unknown for a job without a
-    limit.
-    """
+    """`EndTime=2026-11-21T05:00:00`, in local time; Unknown without a limit."""
     match = re.search(r"\bEndTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b", text)
     if match is None:
         return None
@@ -200,9 +190,7 @@ def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
 
 
 def folders_in(words: Sequence[str]) -> List[str]:
-    """Folders that the command line names: `--output_dir out`, `--save=ckpt`,
-    `trainer.default_root_dir=x`.
-    """
+    """Folders on the command line: `--output_dir out`, `--save=ckpt`, `x.root_dir=y`."""
     return [value for name, value in _options(words) if value and _FOLDER_OPTION.match(name)]
 
 
@@ -258,9 +246,7 @@ def _words(command: str) -> List[str]:
 
 
 def parse_deadlines(record: Evidence) -> List[Fact]:
-    """Data: {group_timeouts: [{rank, seconds, source}], scheduler: {ends_at, source}|null,
-    checkpoints: [{path, bytes, modified_at}]}.
-    """
+    """Parse {group_timeouts: […], scheduler: {ends_at, source}|null, checkpoints: […]}."""
     data, scheduler = record.data, fields.part(record.data, "scheduler")
 
     def group(row: Mapping[str, Any]) -> Fact:

@@ -1,6 +1,4 @@
-"""The error file that torchelastic writes for a rank that raised (TORCHELASTIC_ERROR_FILE;
-torch/distributed/elastic/multiprocessing/errors).
-"""
+"""The file TORCHELASTIC_ERROR_FILE of a rank (torch/distributed/elastic/multiprocessing)."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ FILE_CAP_BYTES = 2 * 2**20
 
 
 def look_at_error_file(case: Case, cell: str, member: Member, path: str) -> Evidence:
-    """Record one `error_file`: what the file says, plus `path` and `present`. A missing file is a
-    good look, not a failed one.
-    """
+    """Record one `error_file`: its content, `path`, and whether it is `present`."""
     return record_look(
         case, COLLECTOR, lambda: read_error_file(path), cell=cell, subject=member.subject
     )[0]

@@ -171,9 +171,7 @@ def _opened(pid: int, names: Dict[int, str], proc: str) -> List[Opened]:
 
 
 def _kind(name: str, askable: str) -> Tuple[str, Optional[int]]:
-    """What a descriptor is, and its size; `askable` is its place in /proc where a stat cannot
-    hang, else empty.
-    """
+    """Kind and size of a descriptor; `askable` is its path where a stat cannot hang, else ""."""
     if name.startswith("pipe:["):
         return "pipe", None
     try:
@@ -242,9 +240,7 @@ def _row(pid: int, one: Opened, pipes: Ends, commands: Dict[int, str]) -> Dict[s
 
 
 def _maps(member: Member, proc: str) -> Optional[int]:
-    """How many memory maps a rank has (vm.max_map_count bounds them). The list needs a lock that
-    a process in state D may hold for ever.
-    """
+    """How many memory maps a rank has, unless a thread in state D may hold the list's lock."""
     if member.role != "rank" or "D" in procfs.thread_states(member.pid, proc):
         return None
     try:

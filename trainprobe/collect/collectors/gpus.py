@@ -1,6 +1,4 @@
-"""What NVML says of this machine's GPUs, asked in a child process: a call into a broken driver
-may never come back.
-"""
+"""The GPUs by NVML, asked in a child process: a call into a broken driver may never return."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ def understand(ran: Ran, deadline_s: float) -> LookResult:
 
 
 def parse_reply(reply: Any) -> LookResult:
-    """Check the reply's shape: {driver, devices: [...]}, or {missing: reason}. What NVML does
-    not tell of a device is None.
-    """
+    """Check the shape of {driver, devices: […]} or {missing: reason}."""
     if not isinstance(reply, dict):
         return refused("crashed", "the program that asks NVML printed nonsense")
     if isinstance(reply.get("missing"), str):

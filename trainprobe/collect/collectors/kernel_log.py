@@ -92,9 +92,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
 
 
 def parse_kmsg(content: bytes, booted_at: float) -> Lines:
-    """Records of /dev/kmsg: `prio,seq,µs since boot,flags;text`, then indented extras
-    (Documentation/ABI/testing/dev-kmsg).
-    """
+    """Parse `prio,seq,µs since boot,flags;text` (Documentation/ABI/testing/dev-kmsg)."""
     lines: Lines = []
     for line in content.decode("utf-8", "replace").split("\n"):
         head, semicolon, text = line.partition(";")
@@ -131,9 +129,7 @@ def is_relevant(text: str) -> bool:
 
 
 def _read_kmsg(ends: float) -> bytes:
-    """All records that the kernel still keeps. One read gives one record; without O_NONBLOCK the
-    last would wait for the next event.
-    """
+    """Read all records, one a read; without O_NONBLOCK the last read would wait."""
     fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     records: List[bytes] = []
     try:

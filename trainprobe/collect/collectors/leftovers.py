@@ -78,9 +78,7 @@ class Restarter(Fact):
 
 @dataclasses.dataclass(frozen=True)
 class OtherRun(Fact):
-    """A process of another run of the same program that somebody answers for: no left-over.
-    `why` says who.
-    """
+    """A process of another run that somebody (`why`) answers for: no leftover."""
 
     pid: int = 0
     state: str = ""
@@ -110,9 +108,7 @@ class LeftoverLook(Fact):
 
 @dataclasses.dataclass(frozen=True)
 class LeftoverSearch:
-    """A program: `argv` as it is started in `cwd`, its `script` where one is known, its
-    variables, and the look at the GPUs.
-    """
+    """A program as it is started: argv, cwd, script, variables; and the look at GPUs."""
 
     argv: Sequence[str]
     cwd: str
@@ -192,9 +188,7 @@ def read_leftovers(request: LeftoverSearch, deadline_s: float) -> LookResult:
 
 
 def port_of(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[int]:
-    """The port at which this run will meet: by its options, its environment, or torchrun's
-    default; None where it takes a free one.
-    """
+    """The port at which this run will meet; None where it takes a free one."""
     from trainprobe.targets.earlier_runs import as_seen
     from trainprobe.targets.programs import launcher_kind, option, program_of
 
@@ -256,9 +250,7 @@ def _by_pid(gpus: Optional[LookResult]) -> Dict[int, List[Tuple[int, Optional[fl
 
 
 def _machine() -> Dict[str, Any]:
-    """What there is to share: memory in bytes under the least limit, what is left of it, and
-    CPUs.
-    """
+    """Memory in bytes under the least limit, the part left, and the CPUs."""
     groups = cgroup.find()
     now = cgroup.snapshot(groups)
     meminfo = procfs.status_fields(procfs.read_or_none("/proc/meminfo") or "")

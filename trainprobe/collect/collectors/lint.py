@@ -1,6 +1,4 @@
-"""What lint finds in the user's script. It reads in a child process with a deadline: a large
-project must not delay the climb.
-"""
+"""Lint of the user's script, in a child process with a deadline: a project may be large."""
 
 from __future__ import annotations
 
@@ -69,9 +67,7 @@ class LintFinding(Fact):
 
 @dataclass(frozen=True)
 class LintRead(Fact):
-    """How much was read: `files` and `lines` of `script` and of what it imports. `left_out` says
-    what was not, empty where all was.
-    """
+    """How much lint read of `script` and its imports; `left_out` says what it did not."""
 
     script: str = ""
     files: int = 0
@@ -199,9 +195,7 @@ def read_with_lint(request: LintRequest, deadline_s: float = DEADLINE_S) -> Look
 
 
 def _limits() -> Dict[str, Any]:
-    """The processors and the open files that a rank started here has, None where they are not
-    limited or not known.
-    """
+    """CPUs and open files of a rank started here; None where not limited or not known."""
     soft = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     now = cgroup.snapshot(cgroup.find())
     cpus = len(os.sched_getaffinity(0))
@@ -211,9 +205,7 @@ def _limits() -> Dict[str, Any]:
 
 
 def _versions(python: str, deadline_s: float) -> Optional[Dict[str, str]]:
-    """The versions of packages in that Python, None for the one that runs this tool: the child
-    knows its own.
-    """
+    """The versions of packages in that Python; None for ours, which the child reads itself."""
     from trainprobe.collect.child_programs import HERE
     from trainprobe.system.run import run
 

@@ -1,6 +1,4 @@
-"""What processes printed: the beginning and the end of their output files, and a launcher's
-common stream taken apart by rank.
-"""
+"""The output of processes: both ends of their files, and a common stream taken apart by rank."""
 
 from __future__ import annotations
 
@@ -27,9 +25,7 @@ _BARE_PREFIX = re.compile(r"\[(?:\d+,)?(\d{1,7})\](?:<std(?:out|err)>)?:[ ]?")
 
 
 class Ends(NamedTuple):
-    """The two ends of an output: `size` is the whole, in bytes, `left_out` what lies between
-    head and tail.
-    """
+    """Both ends of an output: `size` in bytes, `left_out` the bytes between head and tail."""
 
     size: int
     head: bytes
@@ -121,9 +117,7 @@ def read_output(stream: Stream) -> LookResult:
 
 
 def read_ends(path: str, cap_bytes: int) -> Ends:
-    """The first and the last `cap_bytes` of a file that may be growing; no overlap. Raises
-    OSError.
-    """
+    """The first and last `cap_bytes` of a growing file, without overlap. Raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     try:
         size = os.fstat(fd).st_size

@@ -69,9 +69,7 @@ class PortCounters(Fact):
 
 @dataclass(frozen=True)
 class PortLook(PortCounters):
-    """One look, before two become counts. It stands in no table. `counters` and `totals` are
-    since the port came up.
-    """
+    """One look, before two become counts. `counters` and `totals` count since the port came up."""
 
     look: int = 1
     at: float = 0.0
@@ -81,9 +79,7 @@ class PortLook(PortCounters):
 def read_ports(
     members: Sequence[Member], number: int, proc: str = "/proc", sys: str = "/sys"
 ) -> LookResult:
-    """The job's network namespace is the first rank's; its interfaces
-    show their state only where it is ours.
-    """
+    """Read the ports of the first rank's network namespace; state only where it is ours."""
     pid = next(
         (member.pid for member in members if member.role == "rank"),
         members[0].pid if members else 0,
@@ -108,9 +104,7 @@ def read_ports(
 
 
 def parse_tcp(snmp: str, netstat: str) -> Dict[str, int]:
-    """The host's TCP counters that tell of loss. Both files have pairs of lines, names above
-    numbers (proc_pid_net(5)).
-    """
+    """The host's TCP counters of loss: lines of names, then of numbers (proc_pid_net(5))."""
     found: Dict[str, int] = {}
     for text, head in ((snmp, "Tcp:"), (netstat, "TcpExt:")):
         lines = [line.split() for line in text.splitlines() if line.startswith(head)]
@@ -297,9 +291,7 @@ def _joined(looks: List[PortLook]) -> PortCounters:
 
 
 def _rises(before: Mapping[str, int], after: Mapping[str, int]) -> Dict[str, int]:
-    """A counter that fell was reset in between: then its new value is all that is known to have
-    been added.
-    """
+    """How much each counter rose; one that fell was reset, and counts from 0."""
     return {
         name: value - before[name] if value >= before[name] else value
         for name, value in after.items()

@@ -54,9 +54,7 @@ class Pressure(Fact):
 
 @dataclass(frozen=True)
 class PressureLook(Pressure):
-    """One look, before several become one pressure. It stands in no table. Counters here are
-    totals.
-    """
+    """One look, before several become one pressure. Its counters are totals."""
 
     look: int = 1
     at: float = 0.0
@@ -176,9 +174,7 @@ def _usable(ranks: Sequence[Member]) -> tuple[Set[int], Optional[int]]:
 
 
 def parse_pressure(record: Evidence) -> List[Fact]:
-    """One fact for the host, and one for each cgroup that says
-    something of its own.
-    """
+    """One fact for the host, and one for each cgroup with values of its own."""
     data = record.data
     common: Dict[str, Any] = {
         "evidence": (record.id,),
@@ -218,9 +214,7 @@ def parse_pressure(record: Evidence) -> List[Fact]:
 
 
 def join_pressure(facts: List[Fact]) -> List[Fact]:
-    """One pressure per cell, scope and cgroup: the last look, with what counters rose since the
-    first.
-    """
+    """One pressure per cell, scope and cgroup: the last look, with the rise of counters."""
     by_place: Dict[Tuple[str, str, str, str], List[PressureLook]] = {}
     for fact in facts:
         if isinstance(fact, PressureLook):

@@ -88,9 +88,7 @@ def port_of(environment: Mapping[str, str]) -> int:
 
 
 def look(job: JobView, deadline_s: float) -> List[LookResult]:
-    """Ask RAS if a rank listens where it does, or the job's environment says that it should; a
-    job without NCCL has no result.
-    """
+    """Ask RAS if a rank listens at its port, or the environment says that one should."""
     found = [
         one
         for one in listeners(job.members)
@@ -126,9 +124,7 @@ def read_ras(found: Sequence[Listener], deadline_s: float) -> LookResult:
 
 
 def ask(host: str, port: int, ends: float) -> Tuple[str, str]:
-    """Return the status document and its form. Raises OSError, also socket.timeout when `ends`
-    (monotonic) has passed.
-    """
+    """Return the answer to STATUS and its form. Raises OSError, or socket.timeout after `ends`."""
     with socket.create_connection((host, port), timeout=min(CONNECT_S, _left(ends))) as connection:
         reader = connection.makefile("rb")
         left_s = max(1, int(_left(ends) - 0.5))
@@ -152,9 +148,7 @@ def ask(host: str, port: int, ends: float) -> Tuple[str, str]:
 
 
 def parse_json(text: str) -> Optional[Dict[str, Any]]:
-    """{nccl_version, communicators: [{hash, size, ranks, missing}], timeouts}; None for anything
-    else.
-    """
+    """{nccl_version, communicators: [{hash, size, ranks, missing}], timeouts}; else None."""
     try:
         document = json.loads(_NO_COMMA.sub(r"},\1{", text))
     except (ValueError, RecursionError):
@@ -348,9 +342,7 @@ def _operation(what: str) -> str:
 
 
 def _lagging(ranks: Tuple[RasRank, ...], camps: List[Any]) -> Tuple[int, ...]:
-    """Those below the highest count of an operation. In text, the ranks that go with the others
-    are only counted, as a camp.
-    """
+    """The ranks below the highest count of an operation. Text only counts the others (camps)."""
     highest: Dict[str, int] = {}
     for name, count in [(name, count) for rank in ranks for name, count in rank.counts.items()]:
         highest[name] = max(highest.get(name, 0), count)

@@ -89,9 +89,7 @@ class Connection(Fact):
 
 @dataclass(frozen=True)
 class Row:
-    """One socket of a namespace's table. Queues in bytes; for LISTEN the first is the number of
-    connections that nobody accepted yet.
-    """
+    """One socket. Queues in bytes; while it listens, `rx_queue` counts waiting connections."""
 
     kind: str
     state: str
@@ -210,9 +208,7 @@ def parse_address(text: str) -> str:
 
 
 def parse_unix(text: str, unix: Dict[int, unix_peers.UnixSocket]) -> List[Row]:
-    """Lines of /proc/net/unix: `Num RefCount Protocol Flags Type St Inode Path`; state 3 is
-    connected, flag 10000 listens.
-    """
+    """Parse /proc/net/unix; state 3 is connected, flag 10000 listens."""
     rows = []
     for line in text.splitlines()[1:]:
         words = line.split(None, 7)
@@ -244,9 +240,7 @@ def _joined(
     proc: str,
     silent: Dict[int, float],
 ) -> Tuple[List[Dict[str, Any]], bool]:
-    """The job's own sockets, each with the process at its other end. A pair of one host is two
-    rows with addresses swapped.
-    """
+    """The job's own sockets, each with the process at its other end."""
     ends_here = {(row.kind, row.local, row.remote): row for row in rows if row.kind != "unix"}
     by_inode = {row.inode: row for row in rows}
     mine = [row for row in rows if row.inode in owners and row.inode]
@@ -301,9 +295,7 @@ def _joined(
 
 
 def _dullness(one: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
-    """What may matter comes first, since the list may be cut: half-open, stuck or full sockets,
-    then connections to web services.
-    """
+    """The order of the list, which may be cut: stuck or full sockets, then web services."""
     telling = (
         one["state"] not in ("ESTAB", "LISTEN", "UNCONN")
         or one["rx_queue"]
@@ -329,9 +321,7 @@ def parse_sockets(record: Evidence) -> List[Fact]:
 
 
 def join_connections(facts: List[Fact]) -> List[Fact]:
-    """Keep of each process the connections of the latest look: what they carried last is what
-    several looks differ in.
-    """
+    """Keep the connections of the latest look at each process."""
     latest: Dict[Tuple[str, int], float] = {}
     for fact in facts:
         if isinstance(fact, Connection):

@@ -1,6 +1,4 @@
-"""The source around the lines that stacks and tracebacks name. The job's files are read as text
-and parsed, never imported.
-"""
+"""The source around lines of stacks and tracebacks, read as text and never imported."""
 
 from __future__ import annotations
 
@@ -154,9 +152,7 @@ def _read_files(
 
 
 def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
-    """Read one file and find what encloses the lines. `file` is the name in the stack, `path`
-    where it lies.
-    """
+    """Find what encloses the lines. `file` is the stack's name, `path` where it lies."""
     base: Dict[str, Any] = {"file": file, "sites": []}
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)

@@ -133,9 +133,7 @@ def ask_server(path: str, member: Member, deadline_s: float) -> LookResult:
 
 
 def counters(answer: Any) -> Dict[str, Dict[str, int]]:
-    """Wait counters {name: {active_count, max_time_us, total_calls, total_time_us}}; those with
-    an active wait come first.
-    """
+    """{name: {active_count, max_time_us, total_calls, total_time_us}}, active waits first."""
     rows: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
     whole = {
         str(name)[:200]: {str(key): value for key, value in row.items() if isinstance(value, int)}
