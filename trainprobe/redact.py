@@ -246,7 +246,7 @@ def _random(value: str) -> bool:
         for piece in pieces
     ]
     counts = ["".join(kinds).count(kind) for kind in "0Aa"]
-    changes = sum(one != following for piece in kinds for one, following in zip(piece, piece[1:]))
+    changes = sum(item != following for piece in kinds for item, following in zip(piece, piece[1:]))
     return counts[0] >= 2 and min(counts) >= 1 and changes >= 0.38 * (len(whole) - len(pieces))
 
 
@@ -314,14 +314,14 @@ class Redactor:
         return self._data(data, 0)
 
     def _cleaned(self, text: str) -> Tuple[str, int]:
-        seen = self._seen
-        if text in seen:
+        harmless = self._seen
+        if text in harmless:
             return text, 0
         shown, count = self.text(clean(text))
         if not count and shown == text and len(text) <= SHORT:
-            if len(seen) >= MOST_SEEN:
-                seen.clear()
-            seen.add(text)
+            if len(harmless) >= MOST_SEEN:
+                harmless.clear()
+            harmless.add(text)
         return shown, count
 
     def _data(self, data: Any, depth: int) -> Tuple[Any, int]:
@@ -595,9 +595,9 @@ def _several(text: str, start: int, name: str) -> List[Tuple[int, int, str]]:
     inside = _SEVERAL.match(text, start)
     found = _QUOTED.finditer(text, *inside.span(1)) if inside else ()
     return [
-        (*one.span(one.lastindex or 0), name)
-        for one in found
-        if not looks_secret(one[one.lastindex or 0])
+        (*item.span(item.lastindex or 0), name)
+        for item in found
+        if not looks_secret(item[item.lastindex or 0])
     ]
 
 

@@ -145,10 +145,10 @@ def _is_over(member: Member) -> bool:
 def _ending(member: Member, held: int | None, at: float) -> Ended:
     status = exit_status(held) if held is not None else None
     if status is None:
-        seen = snapshot().by_pid.get(member.pid)
+        row = snapshot().by_pid.get(member.pid)
         status = (
-            seen.wait_status
-            if seen is not None and member.started_ticks in (None, seen.started_ticks)
+            row.wait_status
+            if row is not None and member.started_ticks in (None, row.started_ticks)
             else None
         )
     if status is not None:
@@ -168,8 +168,8 @@ def exit_status(held: int) -> int | None:
         fcntl.ioctl(held, GET_INFO, info)
     except OSError:
         return None
-    told, status = (
+    answer, status = (
         struct.unpack_from("=Q", info)[0],
         struct.unpack_from("=i", info, EXIT_CODE_AT)[0],
     )
-    return int(status) if told & INFO_EXIT else None
+    return int(status) if answer & INFO_EXIT else None

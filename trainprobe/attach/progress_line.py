@@ -35,11 +35,11 @@ def said_moves(number: int, ranks: Iterable[ThreadHistory], ended: Collection[Me
         else:
             now.setdefault(where(each.stacks[-1]), []).append(rank)
     moved = [
-        f"{ranks_said(here)} moved to {place}" for place, here in list(now.items())[:MOST_PLACES]
+        f"{ranks_said(moved)} moved to {place}" for place, moved in list(now.items())[:MOST_PLACES]
     ]
     if len(now) > MOST_PLACES:
         moved.append(
-            f"{sum(len(here) for here in list(now.values())[MOST_PLACES:])} others moved too"
+            f"{sum(len(moved) for moved in list(now.values())[MOST_PLACES:])} others moved too"
         )
     stands = (
         [

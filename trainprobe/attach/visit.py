@@ -151,15 +151,15 @@ class Visit:
 
     def _endings(self) -> None:
         """How ranks ended whose parent has not asked yet: the kernel keeps that for it."""
-        for one in self.job.ranks:
-            if one.wait_status is not None:
-                data = to_json(ended_from_status(one.wait_status, seen_by="proc"))
-                subject = Member(one.rank, one.pid, "rank", one.started_ticks).subject
+        for rank in self.job.ranks:
+            if rank.wait_status is not None:
+                data = to_json(ended_from_status(rank.wait_status, seen_by="proc"))
+                subject = Member(rank.rank, rank.pid, "rank", rank.started_ticks).subject
                 self.case.add(
                     "rank.ended",
                     subject=subject,
                     cell=self.cell,
-                    source=f"/proc/{one.pid}/stat",
+                    source=f"/proc/{rank.pid}/stat",
                     data=data,
                 )
 

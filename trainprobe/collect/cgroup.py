@@ -224,10 +224,10 @@ def cpu_quota(group: Optional[Group]) -> Optional[float]:
                 _number(f"{folder}/cpu.cfs_period_us"),
             )
         else:
-            words = (procfs.read_or_none(f"{folder}/cpu.max") or "").split()
+            columns = (procfs.read_or_none(f"{folder}/cpu.max") or "").split()
             quota_us, period_us = (
-                (procfs.number(words[0]), procfs.number(words[1]))
-                if len(words) == 2
+                (procfs.number(columns[0]), procfs.number(columns[1]))
+                if len(columns) == 2
                 else (None, None)
             )
         if quota_us is not None and quota_us > 0 and period_us:
@@ -266,11 +266,11 @@ def pressure(group: Group) -> Dict[str, Any]:
 def parse_pressure(text: str) -> Dict[str, float]:
     """`some avg10=0.12 avg60=… avg300=… total=…` and the same for `full`."""
     found: Dict[str, float] = {}
-    for words in (line.split() for line in text.splitlines()):
-        for word in words[1:]:
+    for columns in (line.split() for line in text.splitlines()):
+        for word in columns[1:]:
             name, _, value = word.partition("=")
             if name in ("avg10", "avg60") and value.replace(".", "", 1).isdigit():
-                found[f"{words[0]}_{name}"] = float(value)
+                found[f"{columns[0]}_{name}"] = float(value)
     return found
 
 
@@ -343,9 +343,9 @@ def _pids_current(group: Optional[Group]) -> Optional[int]:
 
 def _available_bytes(meminfo: str) -> Optional[int]:
     for line in meminfo.splitlines():
-        words = line.split()
-        if len(words) >= 2 and words[0] == "MemAvailable:" and words[1].isdigit():
-            return int(words[1]) * 1024
+        columns = line.split()
+        if len(columns) >= 2 and columns[0] == "MemAvailable:" and columns[1].isdigit():
+            return int(columns[1]) * 1024
     return None
 
 

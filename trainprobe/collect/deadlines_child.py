@@ -59,11 +59,11 @@ def main() -> None:
         found = read_script(root + os.path.join(asked["cwd"], script))
         tell({"script": script, **found})
         folders += found["folders"]
-    seen: List[str] = []
+    visited: List[str] = []
     for name in folders:
         folder = os.path.normpath(os.path.join(asked["cwd"], name))
-        if folder not in seen and time.monotonic() < ends and len(seen) < 12:
-            seen.append(folder)
+        if folder not in visited and time.monotonic() < ends and len(visited) < 12:
+            visited.append(folder)
             found = newest(root + folder, asked.get("began"), ends)
             for row in found["checkpoints"]:
                 row["path"] = row["path"][len(root) :]
@@ -93,9 +93,9 @@ def read_script(path: str) -> Dict[str, Any]:
                 if isinstance(node.func, ast.Name)
                 else ""
             )
-            given = {word.arg: word.value for word in node.keywords if word.arg}
+            keywords = {word.arg: word.value for word in node.keywords if word.arg}
             if called in CALLS:
-                value = next((given[name] for name in KEYWORDS if name in given), None)
+                value = next((keywords[name] for name in KEYWORDS if name in keywords), None)
                 if value is not None or called == "init_process_group":
                     found["timeouts"].append(
                         {
@@ -111,7 +111,7 @@ def read_script(path: str) -> Dict[str, Any]:
                 ]
             found["folders"] += [
                 text
-                for name, value in given.items()
+                for name, value in keywords.items()
                 if FOLDER_NAME.search(name)
                 for text in texts_of(value)
             ]

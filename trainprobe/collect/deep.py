@@ -49,12 +49,12 @@ def look_deep(
     `progress` is told before each rank. A rank for which no time is left is recorded as such.
     """
     ends, records = time.monotonic() + deadline_s, []
-    for member in (one for one in members if one.role == "rank"):
+    for member in (member for member in members if member.role == "rank"):
         if progress is not None:
             progress(member)
         left_s = min(PER_RANK_S, ends - time.monotonic())
         dumps: List[Dump] = []
-        seen = timed(
+        result = timed(
             lambda member=member, left_s=left_s, dumps=dumps: read_deep(  # type: ignore[misc]
                 member, case.evidence, left_s, dumps
             )
@@ -63,13 +63,13 @@ def look_deep(
             record(
                 case,
                 "deep",
-                seen,
+                result,
                 subject=member.subject,
                 cell=cell,
-                source=str(seen.data.get("method", "")),
+                source=str(result.data.get("method", "")),
             )
         )
-        records += [_keep(case, cell, member, dump, seen) for dump in dumps]
+        records += [_keep(case, cell, member, dump, result) for dump in dumps]
     return records
 
 
@@ -161,20 +161,20 @@ def _understand(
     content: bytes, exchange: Exchange, base: Mapping[str, Any], dumps: List[Dump]
 ) -> LookResult:
     try:
-        said = json.loads(content)
+        report = json.loads(content)
         data = {
             **base,
-            **{name: said.get(name) for name in ("torch", "ran_s", "dumps", "tried", "groups")},
-            "rank_said": said.get("rank"),
+            **{name: report.get(name) for name in ("torch", "ran_s", "dumps", "tried", "groups")},
+            "rank_said": report.get("rank"),
         }
-        for row in said["dumps"]:
-            kept = (
+        for row in report["dumps"]:
+            files = (
                 exchange.get(str(row["file"]), DUMP_CAP_BYTES)
                 if str(row["file"]).isalnum()
                 else None
             )
-            if kept is not None:
-                dumps.append(Dump(kept, str(row.get("format", "")), str(row.get("backend", ""))))
+            if files is not None:
+                dumps.append(Dump(files, str(row.get("format", "")), str(row.get("backend", ""))))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return refused(
             "crashed", f"the answer of process {base['pid']} cannot be understood", **base
@@ -190,7 +190,7 @@ def _understand(
     return LookResult(data)
 
 
-def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: LookResult) -> Evidence:
+def _keep(case: Case, cell: str, member: Member, dump: Dump, result: LookResult) -> Evidence:
     """Record the dump and keep a copy. The rank's groups complete it."""
     began, clock = time.time(), time.monotonic()
     file = case.keep_file(
@@ -211,14 +211,17 @@ def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: LookResult) -
             **data,
         )
     else:
-        told = [
+        reports = [
             row
-            for row in seen.data.get("groups") or ()
+            for row in result.data.get("groups") or ()
             if isinstance(row, dict) and row.get("ranks")
         ]
-        names = {row.get("name") for row in told}
+        names = {row.get("name") for row in reports}
         look = LookResult(
-            {**data, "groups": [row for row in data["groups"] if row["name"] not in names] + told}
+            {
+                **data,
+                "groups": [row for row in data["groups"] if row["name"] not in names] + reports,
+            }
         )
     look = dataclasses.replace(look, began=began, took_s=time.monotonic() - clock)
     return record(

@@ -52,9 +52,9 @@ def _gil(pid: int, evidence: Sequence[Evidence]) -> str:
     held = _owner(
         next(
             (
-                one.data.get("threads")
-                for one in reversed(evidence)
-                if one.kind == "stacks.python" and one.data.get("pid") == pid
+                record.data.get("threads")
+                for record in reversed(evidence)
+                if record.kind == "stacks.python" and record.data.get("pid") == pid
             ),
             None,
         )

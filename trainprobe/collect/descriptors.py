@@ -48,13 +48,13 @@ def find_owners(wanted: Set[str], known: Iterable[int], ends: float, proc: str =
     owners = Owners()
     if not wanted:
         return owners
-    seen, whole = set(known), True
+    visited, whole = set(known), True
     try:
         pids = sorted((int(name) for name in os.listdir(proc) if name.isdigit()), reverse=True)
     except OSError:
         return Owners(whole=False)
     for pid in pids:
-        if pid in seen:
+        if pid in visited:
             continue
         if time.monotonic() > ends:
             return Owners(owners.by_name, whole=False)

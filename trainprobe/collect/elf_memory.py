@@ -74,16 +74,16 @@ def mappings(pid: int) -> List[Mapping]:
     except OSError:
         return []
     for line in text.splitlines():
-        words = line.split(None, 5)
-        start, dash, end = words[0].partition("-") if len(words) >= 5 else ("", "", "")
+        columns = line.split(None, 5)
+        start, dash, end = columns[0].partition("-") if len(columns) >= 5 else ("", "", "")
         if dash:
             found.append(
                 Mapping(
                     int(start, 16),
                     int(end, 16),
-                    words[1],
-                    int(words[2], 16),
-                    words[5] if len(words) > 5 else "",
+                    columns[1],
+                    int(columns[2], 16),
+                    columns[5] if len(columns) > 5 else "",
                 )
             )
     return found
@@ -140,7 +140,8 @@ def room_after_code(memory: Memory, found: Library, maps: Sequence[Mapping]) -> 
     """The unused bytes between a library's code and the end of its last page."""
     end = -(-found.code_end // PAGE) * PAGE
     inside = any(
-        one.start < end <= one.end and "x" in one.mode and one.path == found.path for one in maps
+        mapping.start < end <= mapping.end and "x" in mapping.mode and mapping.path == found.path
+        for mapping in maps
     )
     return memory.read(found.code_end, end - found.code_end) if found.code_end and inside else b""
 

@@ -133,5 +133,5 @@ def _places(pid: int) -> List[str]:
 
 def _last(field: str) -> Optional[int]:
     """The fourth number of `Uid:` and `Gid:`: the one that counts for files."""
-    words: Tuple[str, ...] = tuple(field.split())
-    return int(words[3]) if len(words) > 3 and words[3].isdigit() else None
+    columns: Tuple[str, ...] = tuple(field.split())
+    return int(columns[3]) if len(columns) > 3 and columns[3].isdigit() else None

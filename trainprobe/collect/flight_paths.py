@@ -63,7 +63,9 @@ def dumps_of_job(
     show.
     """
     found: Dict[Tuple[int, str], Found] = {}
-    for root, prefix in _prefixes(members, {str(who): told for who, told in environment.items()}):
+    for root, prefix in _prefixes(
+        members, {str(who): values for who, values in environment.items()}
+    ):
         for path, rank in find_dumps(root + prefix):
             found.setdefault((rank, os.path.realpath(path)), Found(rank, path, path[len(root) :]))
     return list(found.values())
@@ -76,16 +78,16 @@ def _prefixes(
     pairs: Dict[Tuple[str, str], None] = {}
     for member in [member for member in members if member.role == "rank"][:DUMPS_CAP]:
         root, cwd = _root(member.pid), _link(f"/proc/{member.pid}/cwd")
-        told = {
+        values = {
             **environment.get("job", {}),
             **environment.get(str(member.rank), {}),
             **_environ(member.pid),
         }
-        for prefix in [told[name] for name in PREFIX_VARIABLES if told.get(name)]:
+        for prefix in [values[name] for name in PREFIX_VARIABLES if values.get(name)]:
             pairs[(root, os.path.join(cwd or "/", prefix))] = None
         caches = [
-            told.get("XDG_CACHE_HOME", ""),
-            os.path.join(told.get("HOME") or os.path.expanduser("~"), ".cache"),
+            values.get("XDG_CACHE_HOME", ""),
+            os.path.join(values.get("HOME") or os.path.expanduser("~"), ".cache"),
         ]
         for cache in caches:
             if cache:

@@ -11,8 +11,8 @@ from typing import Any, Callable, Dict, List, Optional
 def main() -> None:
     # Our own folder is first on the path of a program; it holds modules whose names must not hide
     # others.
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
+    own_folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != own_folder]
     sys.stdout.write(json.dumps(ask()) + "\n")
 
 

@@ -62,9 +62,9 @@ def _limits() -> Dict[str, str]:
 def _memory() -> Dict[str, str]:
     values: Dict[str, str] = {}
     for line in (procfs.read_or_none("/proc/meminfo") or "").splitlines():
-        words = line.split()
-        if len(words) > 1 and words[0] == "MemTotal:" and words[1].isdigit():
-            values["memory.total_bytes"] = str(int(words[1]) * 1024)
+        columns = line.split()
+        if len(columns) > 1 and columns[0] == "MemTotal:" and columns[1].isdigit():
+            values["memory.total_bytes"] = str(int(columns[1]) * 1024)
     now = cgroup.snapshot(cgroup.find())
     if now is not None and now.limit_bytes is not None:
         values["memory.limit_bytes"] = str(now.limit_bytes)
@@ -101,12 +101,12 @@ def _interfaces() -> Dict[str, str]:
 
     found: Dict[str, str] = {}
     for name, addresses in psutil.net_if_addrs().items():
-        told = [
+        answer = [
             each.address for each in addresses if each.family in (socket.AF_INET, socket.AF_INET6)
         ]
-        told.sort(key=lambda address: ":" in address)
-        if told:
-            found[f"interface.{name}"] = told[0].partition("%")[0]
+        answer.sort(key=lambda address: ":" in address)
+        if answer:
+            found[f"interface.{name}"] = answer[0].partition("%")[0]
     return found
 
 
@@ -155,12 +155,12 @@ def _versions(python: str) -> Dict[str, str]:
             or f"it ended: {ran.ended.how}"
         )
     try:
-        told = json.loads(ran.stdout)
+        answer = json.loads(ran.stdout)
     except ValueError as error:
         raise PythonError("it printed something else") from error
     return (
-        {str(name): str(version) for name, version in told.items()}
-        if isinstance(told, dict)
+        {str(name): str(version) for name, version in answer.items()}
+        if isinstance(answer, dict)
         else {}
     )
 

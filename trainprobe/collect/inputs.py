@@ -152,7 +152,7 @@ def look_at_saved(
                 copy=copy_dumps,
             )
         else:
-            seen = LookResult(
+            result = LookResult(
                 {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
                 "unavailable",
                 f"another dump of rank {dump.rank} is newer or tells more",
@@ -161,13 +161,13 @@ def look_at_saved(
             record(
                 case,
                 "flight_recorder",
-                seen,
+                result,
                 subject=_subject(dump.rank, None),
                 cell=CELL,
                 source=os.path.basename(dump.path),
             )
     looks: Dict[Optional[int], int] = {}
-    for stack in sorted(stacks, key=lambda one: (one.at, one.path)):
+    for stack in sorted(stacks, key=lambda stack: (stack.at, stack.path)):
         role = "rank" if not stack.process.is_worker else "loader-worker"
         key = stack.rank if role == "rank" else None
         looks[key] = looks.get(key, 0) + 1
@@ -182,10 +182,10 @@ def look_at_saved(
         if stack.process.timer_s is not None:
             data["timer_s"] = stack.process.timer_s
         kind = "stacks.native" if stack.process.native else "stacks.python"
-        seen = LookResult(
+        result = LookResult(
             data, began=stack.at, source=f"{stack.process.form} in {os.path.basename(stack.path)}"
         )
-        record(case, kind, seen, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
+        record(case, kind, result, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
     look_at_source(case, CELL, _sites(stacks), deadline_s=SOURCE_S)
 
 
@@ -267,7 +267,7 @@ def _dump(path: str, read: DumpRead) -> _Dump:
     if read.broken:
         return _Dump(path, rank, set(), 0.0, has_frames=False, read=read)
     entries = dump["entries"]
-    told = rank_in_entries(entries)
+    rank_of_entries = rank_in_entries(entries)
     world = {
         group["ranks"]
         for group in dump["groups"]
@@ -276,7 +276,7 @@ def _dump(path: str, read: DumpRead) -> _Dump:
     newest = max((entry["created_at"] for entry in entries), default=0.0)
     return _Dump(
         path,
-        rank if rank is not None else told,
+        rank if rank is not None else rank_of_entries,
         world,
         newest,
         has_frames=bool(dump["frames"]),

@@ -37,17 +37,17 @@ def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[st
     imported = sum(len(module.lines) for module in program.modules.values() if not module.requested)
     rows = [
         {
-            "id": one.id,
-            "rule": one.rule,
-            "file": one.file,
-            "line": one.line,
-            "span": one.span,
-            "says": one.says[:TEXT_CAP],
-            "why": one.why[:TEXT_CAP],
-            "confidence": one.confidence,
-            "fix": one.fix.says[:TEXT_CAP] if one.fix is not None else "",
+            "id": finding.id,
+            "rule": finding.rule,
+            "file": finding.file,
+            "line": finding.line,
+            "span": finding.span,
+            "says": finding.says[:TEXT_CAP],
+            "why": finding.why[:TEXT_CAP],
+            "confidence": finding.confidence,
+            "fix": finding.fix.says[:TEXT_CAP] if finding.fix is not None else "",
         }
-        for one in sorted(findings, key=lambda one: -one.confidence)[:FINDINGS_CAP]
+        for finding in sorted(findings, key=lambda finding: -finding.confidence)[:FINDINGS_CAP]
     ]
     return {
         "files": len(program.modules),
@@ -55,8 +55,8 @@ def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[st
         "cut": imported > imported_lines,
         "findings": rows,
         "not_read": [
-            {"file": one.file, "reason": one.reason[:TEXT_CAP], "rule": one.rule}
-            for one in (*program.not_read, *trouble)[:NOT_READ_CAP]
+            {"file": part.file, "reason": part.reason[:TEXT_CAP], "rule": part.rule}
+            for part in (*program.not_read, *trouble)[:NOT_READ_CAP]
         ],
     }
 
@@ -72,10 +72,10 @@ def main(asked: Mapping[str, Any]) -> None:
     versions = asked["versions"] if asked["versions"] is not None else installed_versions()
     around = NodeInfo(versions, asked["cpus"], asked["descriptors"], asked["ranks"])
     for turn in asked["turns"]:
-        told = look([asked["script"], *asked["others"]], turn, around)
-        sys.stdout.write(json.dumps(told) + "\n")
+        answer = look([asked["script"], *asked["others"]], turn, around)
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-        if not told["cut"]:
+        if not answer["cut"]:
             return
 
 

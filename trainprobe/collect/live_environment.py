@@ -47,8 +47,10 @@ def live_environment(pid: int) -> Dict[str, str]:
 def _array(memory: Memory, pid: int) -> Optional[int]:
     """The address of the variables: the program's copy of `environ`, else the C library's."""
     program = os.readlink(f"/proc/{pid}/exe")
-    candidates = [one for one in elf_memory.mappings(pid) if one.offset == 0 and one.path]
-    for first in sorted(candidates, key=lambda one: one.path != program):
+    candidates = [
+        mapping for mapping in elf_memory.mappings(pid) if mapping.offset == 0 and mapping.path
+    ]
+    for first in sorted(candidates, key=lambda process: process.path != program):
         if first.path != program and not _C_LIBRARY.fullmatch(os.path.basename(first.path)):
             continue
         found = elf_memory.library(memory, first)

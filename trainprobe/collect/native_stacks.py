@@ -23,9 +23,9 @@ def look_at_native_stacks(
     case: Case, cell: str, member: Member, number: int, *, deadline_s: float = 10.0
 ) -> Evidence:
     """Record one `stacks.native`; native frames have a library as `module`."""
-    seen = timed(lambda: read_native_stacks(member, number, deadline_s))
+    result = timed(lambda: read_native_stacks(member, number, deadline_s))
     return record(
-        case, "stacks.native", seen, subject=member.subject, cell=cell, source="py-spy --native"
+        case, "stacks.native", result, subject=member.subject, cell=cell, source="py-spy --native"
     )
 
 

@@ -88,9 +88,9 @@ def _workers(node: ast.AST) -> list[int]:
         if word.arg == "num_workers" and isinstance(word.value, ast.Constant)
     ]
     names = [
-        one.value
-        for one in node.args
-        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        arg.value
+        for arg in node.args
+        if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
     ]
     if any(
         name.lstrip("-").replace("-", "_")

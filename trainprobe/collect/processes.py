@@ -25,10 +25,10 @@ def look_at_processes(
     case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 2.0
 ) -> List[Evidence]:
     """One `process` record per member, in the order given."""
-    seen = side_by_side([_look(member, number) for member in members], deadline_s)
+    results = side_by_side([_look(member, number) for member in members], deadline_s)
     return [
-        record(case, "process", one, subject=member.subject, cell=cell, source="/proc")
-        for member, one in zip(members, seen)
+        record(case, "process", result, subject=member.subject, cell=cell, source="/proc")
+        for member, result in zip(members, results)
     ]
 
 

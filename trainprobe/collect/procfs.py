@@ -94,7 +94,7 @@ def thread_files(pid: int, name: str, proc: str = "/proc") -> List[str]:
 def thread_states(pid: int, proc: str = "/proc") -> List[str]:
     """The states of a process's threads: R, S, D and so on."""
     after_names = (text.rpartition(")")[2].split() for text in thread_files(pid, "stat", proc))
-    return [words[0] for words in after_names if words]
+    return [columns[0] for columns in after_names if columns]
 
 
 def missing() -> str:

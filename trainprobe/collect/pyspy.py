@@ -52,8 +52,8 @@ def find() -> Tuple[Optional[str], str]:
             if shutil.which(asked)
             else (None, f"TRAINPROBE_PY_SPY names {asked}, which is no program that can be run")
         )
-    beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "py-spy")
-    path = beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    neighbour = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "py-spy")
+    path = neighbour if os.access(neighbour, os.X_OK) else shutil.which("py-spy")
     return (
         (path, "")
         if path
@@ -90,8 +90,8 @@ def first_line(text: str) -> str:
     if not lines:
         return ""
     causes = [re.sub(r"^\d+: ", "", line) for line in lines[1:] if line != "Caused by:"]
-    said = lines[0].removeprefix("Error: ")
-    return (f"{said} ({causes[-1]})" if causes else said)[:NAME_CAP]
+    message = lines[0].removeprefix("Error: ")
+    return (f"{message} ({causes[-1]})" if causes else message)[:NAME_CAP]
 
 
 def parse(content: bytes, pid: int) -> Optional[Dump]:
@@ -121,9 +121,9 @@ def parse(content: bytes, pid: int) -> Optional[Dump]:
             "py-spy found no Python thread; the interpreter is starting, ending, or all its threads"
             " run outside Python"
         )
-    kept = threads[:THREADS_CAP]
+    found = threads[:THREADS_CAP]
     return Dump(
-        kept, len(threads) - len(kept), sum(thread.get("cut_frames", 0) for thread in kept), flaw
+        found, len(threads) - len(found), sum(thread.get("cut_frames", 0) for thread in found), flaw
     )
 
 
@@ -162,26 +162,26 @@ def _frame(row: Any) -> Optional[Dict[str, Any]]:
     }
     if row.get("module"):
         frame["module"] = _text(row["module"])
-    kept = _lock_locals(row.get("locals")) if LOCK_FILES.search(frame["file"]) else {}
-    if kept:
-        frame["locals"] = kept
+    found = _lock_locals(row.get("locals")) if LOCK_FILES.search(frame["file"]) else {}
+    if found:
+        frame["locals"] = found
     return frame
 
 
 def _lock_locals(rows: Any) -> Dict[str, str]:
-    kept = {}
+    found = {}
     for row in rows if isinstance(rows, list) else ():
         if (
             isinstance(row, dict)
             and row.get("name") in LOCK_LOCALS
             and isinstance(row.get("repr"), str)
         ):
-            kept[row["name"]] = row["repr"].strip("\"'")[:LOCAL_CAP]
-    if "build_directory" in kept:
+            found[row["name"]] = row["repr"].strip("\"'")[:LOCAL_CAP]
+    if "build_directory" in found:
         # torch.utils.cpp_extension waits for the file `lock` there, and keeps that name in no local
         # of its own.
-        kept["lock_file_path"] = kept.pop("build_directory").rstrip("/") + "/lock"
-    return kept
+        found["lock_file_path"] = found.pop("build_directory").rstrip("/") + "/lock"
+    return found
 
 
 def _text(value: Any) -> str:

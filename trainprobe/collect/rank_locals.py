@@ -40,13 +40,13 @@ def read_rank_locals(
     members: Sequence[Member], *, deadline_s: float, at_once: int
 ) -> Dict[int, RankLocals]:
     """Ask the frames of each process once; return the answers by pid."""
-    seen = side_by_side(
+    results = side_by_side(
         [_look(member, deadline_s) for member in members], deadline_s + 0.2, at_once
     )
     return {
-        member.pid: RankLocals(**one.data)
-        for member, one in zip(members, seen)
-        if one.outcome == "ok"
+        member.pid: RankLocals(**result.data)
+        for member, result in zip(members, results)
+        if result.outcome == "ok"
     }
 
 
@@ -117,12 +117,12 @@ def _read(member: Member, deadline_s: float) -> LookResult:
         return refused(
             "unavailable", f"py-spy did not say what the frames of process {member.pid} hold"
         )
-    said = parse(ran.stdout, member.pid)
+    answer = parse(ran.stdout, member.pid)
     return LookResult(
         {
-            "rank": said.rank,
-            "local_rank": said.local_rank,
-            "world_size": said.world_size,
-            "spawned": said.spawned,
+            "rank": answer.rank,
+            "local_rank": answer.local_rank,
+            "world_size": answer.world_size,
+            "spawned": answer.spawned,
         }
     )

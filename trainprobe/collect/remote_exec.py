@@ -16,9 +16,9 @@ _CALL = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
 def python_version(pid: int) -> Optional[Tuple[int, int]]:
     """Major and minor version of its Python, by the names of mapped files, or None."""
-    for one in elf_memory.mappings(pid):
-        found = _NAMED.match(os.path.basename(one.path))
-        if found and "x" in one.mode:
+    for mapping in elf_memory.mappings(pid):
+        found = _NAMED.match(os.path.basename(mapping.path))
+        if found and "x" in mapping.mode:
             return int(found.group(1)), int(found.group(2))
     return None
 
@@ -56,10 +56,10 @@ def ask(pid: int, path: str, timeout_s: float) -> str:
     )
     if ran.ended.how == "exited" and ran.ended.code == 0:
         return ""
-    said = [line for line in ran.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line for line in ran.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     return (
         f"sys.remote_exec failed on process {pid}:"
-        f" {said[-1][:300] if said else ran.ended.reason or ran.ended.how}"
+        f" {lines[-1][:300] if lines else ran.ended.reason or ran.ended.how}"
     )
 
 

@@ -90,33 +90,33 @@ def look_at_script(
     """
     began = time.monotonic()
     text = read_text(script)
-    here = _here()
+    place = _here()
     plan = plan_of(
         text,
         tuple(options),
         None,
-        Here(environ=here["environ"], cwd=here["cwd"], home=here["home"]),
+        Here(environ=place["environ"], cwd=place["cwd"], home=place["home"]),
     )
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
     programs = {
-        one.script: path
-        for one in plan.launches
+        launche.script: path
+        for launche in plan.launches
         for path, role, line in named
-        if role == "program" and line == one.line and one.script.endswith(".py")
+        if role == "program" and line == launche.line and launche.script.endswith(".py")
     }
     states, about, trouble = look_at_paths(wanted, programs, paths_s)
-    here.update({"paths": states, "programs": about})
+    place.update({"paths": states, "programs": about})
     data: Dict[str, Any] = {
         "script": script,
         "text": text,
         "options": list(options),
         "site": dict(site),
-        "here": here,
+        "here": place,
     }
-    reason = " ".join([*trouble, *(f"{one}." for one in site.get("unknown", ()))])
+    reason = " ".join([*trouble, *(f"{item}." for item in site.get("unknown", ()))])
     outcome: LookOutcome = "partial" if reason else "ok"
-    kept = case.add(
+    evidence = case.add(
         KIND,
         source="sbatch script",
         took_s=time.monotonic() - began,
@@ -124,7 +124,7 @@ def look_at_script(
         reason=reason,
         data=data,
     )
-    return kept, data
+    return evidence, data
 
 
 def _here() -> Dict[str, Any]:
@@ -136,7 +136,7 @@ def _here() -> Dict[str, Any]:
     limits: Dict[str, List[Optional[int]]] = {}
     for name, number in _LIMITS.items():
         soft, hard = resource.getrlimit(number)
-        limits[name] = [None if one == resource.RLIM_INFINITY else one for one in (soft, hard)]
+        limits[name] = [None if item == resource.RLIM_INFINITY else item for item in (soft, hard)]
     return {
         "environ": environ,
         "limits": limits,

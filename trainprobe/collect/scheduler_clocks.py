@@ -38,8 +38,8 @@ class SchedulerClocks:
         if own is None:
             with self._lock:
                 known = list(self._offsets.values())
-            here = self._here()
-            own = max([*known, *([here] if here is not None else [])], default=None)
+            own_clocks = self._here()
+            own = max([*known, *([own_clocks] if own_clocks is not None else [])], default=None)
         return None if own is None else max(0.0, now - own - last_ran_ms / 1000)
 
     def _offset(self, cpu: Optional[int]) -> Optional[float]:

@@ -38,8 +38,8 @@ def look_at_stacks(
     looks = [_look(member, number, deadline_s) for member in members]
     seen = side_by_side(looks, deadline_s + 0.5, at_once)
     return [
-        record(case, "stacks.python", one, subject=member.subject, cell=cell, source="py-spy")
-        for member, one in zip(members, seen)
+        record(case, "stacks.python", result, subject=member.subject, cell=cell, source="py-spy")
+        for member, result in zip(members, seen)
     ]
 
 
@@ -76,21 +76,21 @@ def read_stacks(member: Member, number: int, deadline_s: float) -> LookResult:
         allowed_s = left_s if place == len(attempts) - 1 else left_s * 0.6
         switches = _switches(member.pid)
         ran = dump(path, member.pid, allowed_s, ["--nonblocking"] if nonblocking else [])
-        seen = understand(ran, member, base)
+        result = understand(ran, member, base)
         if (
             place == 0
             and nonblocking
             and len(attempts) > 1
-            and (seen.outcome == "partial" or switches != _switches(member.pid))
+            and (result.outcome == "partial" or switches != _switches(member.pid))
         ):
             # Its main thread ran meanwhile, so what was read of it may be of two moments: once
             # more, with a pause.
-            slept_through = seen if seen.outcome in ("ok", "partial") else None
-            outcome, reason = seen.outcome, seen.reason
+            slept_through = result if result.outcome in ("ok", "partial") else None
+            outcome, reason = result.outcome, result.reason
             continue
-        if seen.outcome in ("ok", "partial"):
-            return _with_lock_paths(path, member, seen, ends - time.monotonic())
-        outcome, reason = seen.outcome, seen.reason
+        if result.outcome in ("ok", "partial"):
+            return _with_lock_paths(path, member, result, ends - time.monotonic())
+        outcome, reason = result.outcome, result.reason
         if outcome in ("denied", "unavailable"):
             break
     return slept_through or refused(outcome, reason, **base)
@@ -154,19 +154,21 @@ def understand(ran: Ran, member: Member, base: dict[str, Any]) -> LookResult:
     return LookResult(data, "partial", parsed.flaw) if parsed.flaw else LookResult(data)
 
 
-def _with_lock_paths(path: str, member: Member, seen: LookResult, left_s: float) -> LookResult:
+def _with_lock_paths(path: str, member: Member, result: LookResult, left_s: float) -> LookResult:
     """Look again, with locals, where a frame waits for a lock file of unknown path."""
-    threads = seen.data["threads"]
+    threads = result.data["threads"]
     if left_s < 0.2 or not pyspy.wants_locals(threads):
-        return seen
+        return result
     # Three times --locals, since py-spy cuts a value at 128 characters otherwise.
-    options: Tuple[str, ...] = ("-lll", "--nonblocking") if seen.data["nonblocking"] else ("-lll",)
+    options: Tuple[str, ...] = (
+        ("-lll", "--nonblocking") if result.data["nonblocking"] else ("-lll",)
+    )
     again = understand(
         dump(path, member.pid, left_s, options),
         member,
-        {key: item for key, item in seen.data.items() if key != "threads"},
+        {key: item for key, item in result.data.items() if key != "threads"},
     )
-    return again if again.outcome == "ok" else seen
+    return again if again.outcome == "ok" else result
 
 
 def _look(member: Member, number: int, deadline_s: float) -> Callable[[], LookResult]:

@@ -96,11 +96,11 @@ class CellLooks:
         """What can be said of all ranks: one that goes on is enough, since the others may be
         waiting for just that one.
         """
-        seen = [
+        places = [
             each.moving() for each in (*self.by_rank.values(), *self.workers)
         ]  # a rank may wait for its own busy worker
         order: Tuple[Moving, ...] = ("moving", "busy", "frozen")
-        return next((word for word in order if word in seen), "unseen")
+        return next((word for word in order if word in places), "unseen")
 
 
 def looked_at(watched: Sequence[ThreadHistory], number: int) -> CellLooks:

@@ -53,17 +53,17 @@ def trigger_dump(
     read = read_dump_files(list(found.values()), time.monotonic() + READ_S)
     records = []
     for member in ranks:
-        seen = asked[member.pid]
-        if seen.outcome == "ok" and member.rank not in found:
+        result = asked[member.pid]
+        if result.outcome == "ok" and member.rank not in found:
             late = (
                 f"rank {member.rank} wrote no dump within {deadline_s:g} s after it was asked; its"
                 " heartbeat thread may be off or stuck"
             )
-            seen = refused("timed_out", late, **seen.data)
+            result = refused("timed_out", late, **result.data)
         took_s = time.time() - began
-        seen = LookResult(seen.data, seen.outcome, seen.reason, began, took_s)
+        result = LookResult(result.data, result.outcome, result.reason, began, took_s)
         records.append(
-            record(case, "trigger_dump", seen, subject=member.subject, cell=cell, source=PIPE)
+            record(case, "trigger_dump", result, subject=member.subject, cell=cell, source=PIPE)
         )
         if member.rank in found:
             records.append(
@@ -156,7 +156,7 @@ def _wait(
 
 
 def _uid(pid: int) -> Optional[int]:
-    words = (
+    columns = (
         procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "").get("Uid", "").split()
     )
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+    return int(columns[1]) if len(columns) > 1 and columns[1].isdigit() else None

@@ -81,9 +81,9 @@ def unsupported() -> str:
         )
     with (
         contextlib.suppress(OSError),
-        open("/proc/cpuinfo", encoding="utf-8", errors="replace") as told,
+        open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file,
     ):
-        if " xsave " not in told.read(16384):
+        if " xsave " not in file.read(16384):
             return "this processor has no xsave"
     return ""
 
@@ -124,16 +124,16 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
     began = time.monotonic()
     try:
         _ptrace(PTRACE_INTERRUPT, tid)
-        seen = 0, 0
-        while seen[0] != tid:
+        status = 0, 0
+        while status[0] != tid:
             if time.monotonic() > began + deadline_s:
                 return Borrowed(f"thread {tid} did not stop within {deadline_s:g} s")
             time.sleep(0.0001)
-            seen = os.waitpid(tid, WALL | os.WNOHANG)
-        if not os.WIFSTOPPED(seen[1]):
+            status = os.waitpid(tid, WALL | os.WNOHANG)
+        if not os.WIFSTOPPED(status[1]):
             return Borrowed(f"thread {tid} ended")
         stopped_by_us = (
-            seen[1] >> 16 == PTRACE_EVENT_STOP and os.WSTOPSIG(seen[1]) == signal.SIGTRAP
+            status[1] >> 16 == PTRACE_EVENT_STOP and os.WSTOPSIG(status[1]) == signal.SIGTRAP
         )
         refused = (
             _redirect(tid, at, functions, text)
@@ -142,7 +142,10 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
         )
         # A signal that it was about to take is its own, and it gets it.
         _ptrace(
-            PTRACE_DETACH, tid, 0, 0 if seen[1] >> 16 == PTRACE_EVENT_STOP else os.WSTOPSIG(seen[1])
+            PTRACE_DETACH,
+            tid,
+            0,
+            0 if status[1] >> 16 == PTRACE_EVENT_STOP else os.WSTOPSIG(status[1]),
         )
         return Borrowed(refused, time.monotonic() - began)
     except OSError as error:

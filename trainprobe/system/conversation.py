@@ -176,10 +176,10 @@ class Conversation:
 def wait_for(some: Iterable[Conversation], timeout_s: float) -> None:
     """Sleep until one of them has said something, at most `timeout_s`."""
     waiting = select.poll()
-    for one in some:
-        if not one.over:
-            one.push()
-            waiting.register(one.fileno(), select.POLLIN)
+    for item in some:
+        if not item.over:
+            item.push()
+            waiting.register(item.fileno(), select.POLLIN)
     waiting.poll(max(0, int(timeout_s * 1000)))
 
 

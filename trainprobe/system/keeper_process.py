@@ -66,12 +66,12 @@ class Keeper:
         self.kill_until: Optional[float] = None  # None while nobody has asked to stop
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    def tell(self, event: str, **said: Any) -> None:
+    def tell(self, event: str, **fields: Any) -> None:
         """Append one status line with one write, and ring; the bell may be full, or gone."""
         with contextlib.suppress(OSError):
             os.write(
                 self.status_fd,
-                json.dumps({"event": event, "at": time.time(), **said}).encode() + b"\n",
+                json.dumps({"event": event, "at": time.time(), **fields}).encode() + b"\n",
             )
             os.write(self.bell_fd, b".")
 

@@ -85,9 +85,9 @@ class OutputFile:
         )  # those who write go on at the new end, because of O_APPEND
         cut = there - len(tail)
         self.cut_bytes += cut
-        said = b"\n[trainprobe: %d bytes cut here]\n" % self.cut_bytes
-        self.said_bytes = len(said)
+        notice = b"\n[trainprobe: %d bytes cut here]\n" % self.cut_bytes
+        self.said_bytes = len(notice)
         with contextlib.suppress(OSError):  # on a full disk the head must do
-            os.write(self.fd, said + tail)
+            os.write(self.fd, notice + tail)
         self.size = os.fstat(self.fd).st_size
         return cut

@@ -92,11 +92,11 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
             )
         stdin.started()
 
-        said = _Said(stdout, enough)
+        output = _Said(stdout, enough)
 
         def nobody_waits() -> bool:
             stdin.push()
-            return given_up() or said.all()
+            return given_up() or output.all()
 
         cut, in_time = [False], False
         try:

@@ -17,16 +17,16 @@ def ended_siblings(table: Table, ranks: Sequence[ProcessRow]) -> list[ProcessRow
     """Return zombies with a rank's name, which parents of `ranks` started with them."""
     found = {}
     started: dict[int, list[ProcessRow]] = {}
-    for one in ranks:
-        above = table.parent(one)
+    for rank in ranks:
+        above = table.parent(rank)
         if above is not None and above.pid != 1:
-            started.setdefault(above.pid, []).append(one)
-    for above_pid, beside in started.items():
+            started.setdefault(above.pid, []).append(rank)
+    for above_pid, siblings in started.items():
         first, last = (
-            min(each.started_ticks for each in beside),
-            max(each.started_ticks for each in beside),
+            min(each.started_ticks for each in siblings),
+            max(each.started_ticks for each in siblings),
         )
-        names, uids = {each.name for each in beside}, {each.uid for each in beside}
+        names, uids = {each.name for each in siblings}, {each.uid for each in siblings}
         for kid in _ended_children(table, table.by_pid[above_pid]):
             called = kid.name in names or kid.name.startswith(NAMES)
             if (
@@ -35,8 +35,8 @@ def ended_siblings(table: Table, ranks: Sequence[ProcessRow]) -> list[ProcessRow
                 and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS
             ):
                 found[kid.pid] = kid
-    mine = {one.pid for one in ranks}
-    return sorted((one for one in found.values() if one.pid not in mine), key=in_order)
+    mine = {rank.pid for rank in ranks}
+    return sorted((process for process in found.values() if process.pid not in mine), key=in_order)
 
 
 @once
@@ -55,18 +55,18 @@ def numbered_between(
     """
     found = list(numbers)
     if world is None or not any(
-        one.ended and number.rank is None for one, number in zip(ranks, numbers)
+        rank.ended and number.rank is None for rank, number in zip(ranks, numbers)
     ):
         return found
     taken = {number.rank for number in numbers}
     free = [rank for rank in range(world) if rank not in taken]
-    for parent in {one.ppid for one in ranks}:
+    for parent in {rank.ppid for rank in ranks}:
         order = sorted(
-            (place for place, one in enumerate(ranks) if one.ppid == parent),
+            (place for place, rank in enumerate(ranks) if rank.ppid == parent),
             key=lambda place: in_order(ranks[place]),
         )
-        told = [rank for place in order if (rank := found[place].rank) is not None]
-        if not told or told != sorted(told):
+        known = [rank for place in order if (rank := found[place].rank) is not None]
+        if not known or known != sorted(known):
             continue
         gap: list[int] = []
         low = -1

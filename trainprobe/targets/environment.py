@@ -64,11 +64,11 @@ def environ_of(pid: int, proc: str = "/proc") -> dict[str, str]:
     """The variables at its start, for redaction only; empty where they may not be read."""
     try:
         with open(f"{proc}/{pid}/environ", "rb") as file:
-            words = file.read(WHOLE_CAP_BYTES).decode("utf-8", "replace").split("\0")
+            entries = file.read(WHOLE_CAP_BYTES).decode("utf-8", "replace").split("\0")
     except OSError:
         return {}
     return {
         name: value
-        for name, equals, value in (word.partition("=") for word in words)
+        for name, equals, value in (word.partition("=") for word in entries)
         if equals and name
     }

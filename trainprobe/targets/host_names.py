@@ -18,15 +18,15 @@ _WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
-def host_names(option: str, given: str) -> tuple[str, ...]:
+def host_names(option: str, text: str) -> tuple[str, ...]:
     """Return the hosts that `given` lists, in order. Raises UsageError."""
     found: dict[str, None] = {}
-    if ",".join(_WORD.findall(given)) != re.sub(r",+", ",", given).strip(","):
+    if ",".join(_WORD.findall(text)) != re.sub(r",+", ",", text).strip(","):
         raise UsageError(
-            f"{option} has a bracket without its other one: {given[:60]!r}.",
+            f"{option} has a bracket without its other one: {text[:60]!r}.",
             "Write ranges as node[1-3,7].",
         )
-    for word in _WORD.findall(given):
+    for word in _WORD.findall(text):
         for name in _expanded(option, word.strip()):
             if not NAME.fullmatch(name):
                 raise UsageError(

@@ -108,12 +108,12 @@ def find(
     if chosen_by != ON_PATH:
         return ask(path, chosen_by, modules)
     try:
-        one = ask(path, chosen_by, modules)
-        why = one.reason and "has no torch"
+        interpreter = ask(path, chosen_by, modules)
+        why = interpreter.reason and "has no torch"
     except UsageError as error:
-        one, why = None, f"cannot be used ({error})"
-    if one is not None and not why:
-        return replace(one, note=_inactive(one, environ))
+        interpreter, why = None, f"cannot be used ({error})"
+    if interpreter is not None and not why:
+        return replace(interpreter, note=_inactive(interpreter, environ))
     try:
         own = ask(sys.executable, OF_THE_TOOL, modules)
     except UsageError:
@@ -124,7 +124,7 @@ def find(
             f" {why}."
         )
         return replace(own, note=says)
-    return one if one is not None else ask(path, chosen_by, modules)
+    return interpreter if interpreter is not None else ask(path, chosen_by, modules)
 
 
 def choose(
@@ -146,7 +146,7 @@ def choose(
     return (first, ON_PATH) if first else (sys.executable, OF_THE_TOOL)
 
 
-def _inactive(one: Interpreter, environ: Mapping[str, str]) -> str:
+def _inactive(interpreter: Interpreter, environ: Mapping[str, str]) -> str:
     """Say so where an environment is named that the first Python on PATH does not belong to."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = environ.get(variable, "")
@@ -155,11 +155,11 @@ def _inactive(one: Interpreter, environ: Mapping[str, str]) -> str:
         if variable == "CONDA_PREFIX" and environ.get("VIRTUAL_ENV"):
             continue  # a virtual environment made inside of a conda environment
         if os.path.realpath(folder) not in (
-            os.path.realpath(one.prefix),
-            os.path.dirname(os.path.dirname(one.path)),
+            os.path.realpath(interpreter.prefix),
+            os.path.dirname(os.path.dirname(interpreter.path)),
         ):
             return (
-                f"{one.path} is the first Python on PATH, and is not the one of"
+                f"{interpreter.path} is the first Python on PATH, and is not the one of"
                 f" {variable}={folder}."
             )
     return ""

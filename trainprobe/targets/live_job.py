@@ -124,28 +124,28 @@ class LiveJob:
     def members(self) -> list[JobProcess]:
         """Return everybody to look at: ranks in order, then the launcher, workers and the rest."""
         ranks = [
-            JobProcess(one.rank, one.pid, "rank", one.started_ticks, one.attempt)
-            for one in self.ranks
+            JobProcess(rank.rank, rank.pid, "rank", rank.started_ticks, rank.attempt)
+            for rank in self.ranks
         ]
         return ranks + [
-            JobProcess(one.rank, one.pid, one.role, one.started_ticks, self.attempt)
-            for one in self.others
+            JobProcess(other.rank, other.pid, other.role, other.started_ticks, self.attempt)
+            for other in self.others
         ]
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the evidence record `job`."""
         ranks = [
-            {**asdict(one), "nspid": list(one.nspid), "cmdline": one.cmdline[:CMDLINE_CAP]}
-            for one in self.ranks
+            {**asdict(rank), "nspid": list(rank.nspid), "cmdline": rank.cmdline[:CMDLINE_CAP]}
+            for rank in self.ranks
         ]
         for rank in ranks:
             del rank["wait_status"]  # the record `rank.ended` tells
         others = [
             {
-                name: getattr(one, name)
+                name: getattr(other, name)
                 for name in ("pid", "started_ticks", "role", "rank", "cmdline", "ppid")
             }
-            for one in self.others
+            for other in self.others
         ]
         return {
             "cell": "job",
@@ -163,8 +163,8 @@ class LiveJob:
             "absent": list(self.absent),
             "elsewhere": self.elsewhere,
             "others": others,
-            "earlier_attempts": [asdict(one) for one in self.earlier_attempts],
-            "leftovers": [asdict(one) for one in self.leftovers],
+            "earlier_attempts": [asdict(former) for former in self.earlier_attempts],
+            "leftovers": [asdict(leftover) for leftover in self.leftovers],
             "container": self.container,
             "backend": self.backend,
             "device": self.device,

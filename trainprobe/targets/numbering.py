@@ -30,7 +30,7 @@ def numbered(
     team: Team, environs: Sequence[Mapping[str, str]], shape: Shape
 ) -> tuple[list[Number], int | None, str]:
     """Return a number for each rank, the world's size, and that one's source."""
-    numbers = [_number(team, one, environ, shape) for one, environ in zip(team.ranks, environs)]
+    numbers = [_number(team, rank, environ, shape) for rank, environ in zip(team.ranks, environs)]
     world, source = _world(team, numbers, shape)
     if not within(world):
         world, source = None, ""
@@ -55,14 +55,14 @@ def launched_shape(team: Team) -> Shape:
     return shape_of(launcher_kind(team.root.argv) or team.kind, team.root.argv, team.root.environ)
 
 
-def _number(team: Team, one: ProcessRow, environ: Mapping[str, str], shape: Shape) -> Number:
+def _number(team: Team, process: ProcessRow, environ: Mapping[str, str], shape: Shape) -> Number:
     """The best of environment and arguments, without what a spawned rank inherited."""
     number = from_environment(environ)
-    arguments = from_arguments(program_of(one.argv).rest, shape)
+    arguments = from_arguments(program_of(process.argv).rest, shape)
     inherited = (
         team.kind == "spawn"
         and team.root is not None
-        and one is not team.root
+        and process is not team.root
         and _same_number(number, from_environment(team.root.environ))
     )
     if inherited:
@@ -78,23 +78,23 @@ def _number(team: Team, one: ProcessRow, environ: Mapping[str, str], shape: Shap
     )
 
 
-def _same_number(one: Number, other: Number) -> bool:
-    return (one.rank, one.local_rank) == (other.rank, other.local_rank) and (
-        one.rank is not None or one.local_rank is not None
+def _same_number(number: Number, other: Number) -> bool:
+    return (number.rank, number.local_rank) == (other.rank, other.local_rank) and (
+        number.rank is not None or number.local_rank is not None
     )
 
 
 def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | None, str]:
     """The size that most ranks have, else the launcher's, else the count of a local job."""
-    told = Counter(
+    sizes = Counter(
         (number.world_size, number.world_source)
         for number in numbers
         if number.world_size is not None
     )
     if _started_plainly(team):
         return 1, "only-process"
-    if told and team.kind != "single":
-        (size, source), _ = told.most_common(1)[0]
+    if sizes and team.kind != "single":
+        (size, source), _ = sizes.most_common(1)[0]
         assert size is not None
         if not (team.kind == "spawn" and size < len(team.ranks)):
             return size, source
@@ -103,13 +103,13 @@ def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | N
     if team.kind == "single":
         return 1, "only-process"
     if team.kind in ("spawn", "ray") and team.root is not None:
-        words = program_of(team.root.argv).rest
-        asked = from_arguments(words, Shape()).world_size or _asked_for(words)
+        arguments = program_of(team.root.argv).rest
+        asked = from_arguments(arguments, Shape()).world_size or _asked_for(arguments)
         if asked is not None and asked >= len(team.ranks) and team.kind == "spawn":
             return asked, "arguments"
         if team.kind == "ray" or any(number.rank is not None for number in numbers):
             return len(team.ranks), "start-order"
-        at = places([one.cmdline for one in team.ranks])
+        at = places([rank.cmdline for rank in team.ranks])
         return (at[-1] + 1, "start-order") if at else (None, "")
     return None, ""
 
@@ -124,11 +124,11 @@ def _started_plainly(team: Team) -> bool:
     )
 
 
-def _asked_for(words: Sequence[str]) -> int | None:
+def _asked_for(arguments: Sequence[str]) -> int | None:
     """How many ranks a spawning script was asked for, by the usual option names."""
     return whole(
         option(
-            words,
+            arguments,
             "nproc",
             "nprocs",
             "num-procs",
@@ -154,7 +154,7 @@ def _in_order_of_start(
         at = (
             tuple(range(len(found)))
             if world == len(found)
-            else places([one.cmdline for one in team.ranks])
+            else places([rank.cmdline for rank in team.ranks])
         )
         if at is not None and (world is None or at[-1] < world):
             return [
@@ -199,8 +199,8 @@ def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
     """
     keepers = [
         place
-        for place, one in enumerate(team.ranks)
-        if STRENGTH.get(numbers[place].source, 0) < STRENGTH["sockets"] and _keeps_store(one)
+        for place, rank in enumerate(team.ranks)
+        if STRENGTH.get(numbers[place].source, 0) < STRENGTH["sockets"] and _keeps_store(rank)
     ]
     if (
         team.kind in ("single", "accelerate")
@@ -222,5 +222,5 @@ def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
     return found
 
 
-def _keeps_store(one: ProcessRow) -> bool:
-    return any(name.startswith("pt_tcpstore") for name in one.thread_names)
+def _keeps_store(process: ProcessRow) -> bool:
+    return any(name.startswith("pt_tcpstore") for name in process.thread_names)

@@ -113,20 +113,20 @@ def _of_node(environ: Mapping[str, str], local: int, world: int) -> int | None:
     )
 
 
-def from_arguments(words: Sequence[str], shape: Shape) -> Number:
+def from_arguments(arguments: Sequence[str], shape: Shape) -> Number:
     """Read `--rank`, `--local-rank` and `--world-size` of a script.
 
     `--rank` alone proves nothing, since adapters have a rank too: it counts beside a world size or
     an address.
     """
-    world = whole(option(words, "world-size", "world", "ws", "dist-world-size", "num-procs"))
-    rank = whole(option(words, "rank", "dist-rank", "global-rank"))
-    local = whole(option(words, "local-rank"))
+    world = whole(option(arguments, "world-size", "world", "ws", "dist-world-size", "num-procs"))
+    rank = whole(option(arguments, "rank", "dist-rank", "global-rank"))
+    local = whole(option(arguments, "local-rank"))
     if (
         rank is not None
         and world is None
         and not option(
-            words, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"
+            arguments, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"
         )
     ):
         rank = None
@@ -142,29 +142,33 @@ def from_arguments(words: Sequence[str], shape: Shape) -> Number:
 
 
 @once
-def own_number(one: ProcessRow) -> Number:
+def own_number(process: ProcessRow) -> Number:
     """What its own environment or else its own arguments say."""
-    number = from_environment(one.environ)
-    return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
+    number = from_environment(process.environ)
+    return (
+        number
+        if number.rank is not None
+        else from_arguments(program_of(process.argv).rest, Shape())
+    )
 
 
 def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shape:
     """Read a launcher's options; torchrun defaults to PET_X (elastic's argparse_util.py)."""
-    words = argv[1:]
+    arguments = argv[1:]
     if kind == "mpirun":
-        return Shape(total=whole(option(words, "np", "n", "c")))
+        return Shape(total=whole(option(arguments, "np", "n", "c")))
     if kind == "accelerate":
-        machines = whole(option(words, "num-machines")) or 1
-        total = whole(option(words, "num-processes"))
+        machines = whole(option(arguments, "num-machines")) or 1
+        total = whole(option(arguments, "num-processes"))
         a_node = total // machines if total is not None and total % machines == 0 else None
         return Shape(
-            a_node, machines, whole(option(words, "machine-rank")) if machines > 1 else 0, total
+            a_node, machines, whole(option(arguments, "machine-rank")) if machines > 1 else 0, total
         )
     if kind == "deepspeed":
-        return _of_deepspeed(words)
+        return _of_deepspeed(arguments)
 
     def asked(*names: str) -> str:
-        return option(words, *names) or next(
+        return option(arguments, *names) or next(
             (
                 environ[f"PET_{name.upper().replace('-', '_')}"]
                 for name in names
@@ -181,21 +185,21 @@ def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shap
     return Shape(whole(nproc) if nproc else 1, number, 0 if number == 1 else node)
 
 
-def _of_deepspeed(words: Sequence[str]) -> Shape:
+def _of_deepspeed(arguments: Sequence[str]) -> Shape:
     """Read DeepSpeed's base64 of {"host": [gpu, …]}, or the runner's --num_gpus."""
-    told = option(words, "world-info")
+    encoded = option(arguments, "world-info")
     try:
-        world = json.loads(base64.urlsafe_b64decode(told)) if told else None
+        world = json.loads(base64.urlsafe_b64decode(encoded)) if encoded else None
     except (binascii.Error, ValueError, RecursionError):
         world = None
     if isinstance(world, dict) and world and all(isinstance(each, list) for each in world.values()):
-        node = whole(option(words, "node-rank")) if len(world) > 1 else 0
+        node = whole(option(arguments, "node-rank")) if len(world) > 1 else 0
         sizes = [len(each) for each in world.values()]
         same = sizes[0] if len(set(sizes)) == 1 else None
         return Shape(same, len(world), node, sum(sizes))
-    nodes = whole(option(words, "num-nodes")) or 1
+    nodes = whole(option(arguments, "num-nodes")) or 1
     return Shape(
-        whole(option(words, "num-gpus", "num-accelerators")), nodes, 0 if nodes == 1 else None
+        whole(option(arguments, "num-gpus", "num-accelerators")), nodes, 0 if nodes == 1 else None
     )
 
 
@@ -230,32 +234,32 @@ def settle(
     numbers: Sequence[Number], world_size: int | None, world_source: str
 ) -> tuple[Number, ...]:
     """Drop impossible numbers: of two equal ones the worse source's, and those beyond the world."""
-    kept = list(numbers)
-    for place, one in enumerate(kept):
+    settled = list(numbers)
+    for place, number in enumerate(settled):
         beyond = (
-            one.rank is not None
+            number.rank is not None
             and world_size is not None
-            and one.rank >= max(world_size, one.world_size or 0)
+            and number.rank >= max(world_size, number.world_size or 0)
         )
-        if beyond and STRENGTH.get(one.source, 0) <= STRENGTH.get(world_source, 0):
-            kept[place] = replace(one, rank=None, source="")
+        if beyond and STRENGTH.get(number.source, 0) <= STRENGTH.get(world_source, 0):
+            settled[place] = replace(number, rank=None, source="")
     by_rank: dict[int, list[int]] = {}
-    for place, one in enumerate(kept):
-        if one.rank is not None:
-            by_rank.setdefault(one.rank, []).append(place)
+    for place, number in enumerate(settled):
+        if number.rank is not None:
+            by_rank.setdefault(number.rank, []).append(place)
     for at in by_rank.values():
-        best = max(STRENGTH.get(kept[place].source, 0) for place in at)
-        first = [place for place in at if STRENGTH.get(kept[place].source, 0) == best]
+        best = max(STRENGTH.get(settled[place].source, 0) for place in at)
+        first = [place for place in at if STRENGTH.get(settled[place].source, 0) == best]
         for place in at:
             if place not in first or len(first) > 1:
-                kept[place] = replace(kept[place], rank=None, source="")
-    return tuple(kept)
+                settled[place] = replace(settled[place], rank=None, source="")
+    return tuple(settled)
 
 
 def by_elimination(numbers: Sequence[Number], world: Iterable[int]) -> tuple[Number, ...]:
     """Give the one rank without a number the one number that is left."""
-    left = sorted(set(world) - {one.rank for one in numbers})
-    without = [place for place, one in enumerate(numbers) if one.rank is None]
+    left = sorted(set(world) - {number.rank for number in numbers})
+    without = [place for place, number in enumerate(numbers) if number.rank is None]
     if len(left) != 1 or len(without) != 1:
         return tuple(numbers)
     found = list(numbers)

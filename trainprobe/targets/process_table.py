@@ -109,8 +109,8 @@ class ProcessRow:
     @property
     def uid(self) -> int:
         """The effective user; -1 where it is not known."""
-        words = self.status.get("Uid", "").split()
-        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else -1
+        columns = self.status.get("Uid", "").split()
+        return int(columns[1]) if len(columns) > 1 and columns[1].isdecimal() else -1
 
     @property
     def nspid(self) -> tuple[int, ...]:
@@ -184,29 +184,31 @@ class Table:
 
     def without(self, pids: Collection[int]) -> Table:
         """Return the same table without these processes."""
-        return _table({pid: one for pid, one in self.by_pid.items() if pid not in pids}, self.proc)
+        return _table(
+            {pid: process for pid, process in self.by_pid.items() if pid not in pids}, self.proc
+        )
 
-    def parent(self, one: ProcessRow) -> ProcessRow | None:
-        above = self.by_pid.get(one.ppid)
+    def parent(self, process: ProcessRow) -> ProcessRow | None:
+        above = self.by_pid.get(process.ppid)
         # A parent cannot be younger than its child: that is a reused pid in a torn picture.
-        return above if above is not None and above.started_ticks <= one.started_ticks else None
+        return above if above is not None and above.started_ticks <= process.started_ticks else None
 
-    def ancestors(self, one: ProcessRow) -> Iterator[ProcessRow]:
+    def ancestors(self, process: ProcessRow) -> Iterator[ProcessRow]:
         """Yield its parent, the parent of that, and so on."""
         for _ in range(DEPTH):
-            above = self.parent(one)
+            above = self.parent(process)
             if above is None:
                 return
             yield above
-            one = above
+            process = above
 
-    def children(self, one: ProcessRow) -> tuple[ProcessRow, ...]:
+    def children(self, process: ProcessRow) -> tuple[ProcessRow, ...]:
         """Return the children that it started, in order of their start."""
-        return self.below.get(one.pid, ())
+        return self.below.get(process.pid, ())
 
-    def descendants(self, one: ProcessRow) -> Iterator[ProcessRow]:
+    def descendants(self, process: ProcessRow) -> Iterator[ProcessRow]:
         """Yield everything below it, parents before children."""
-        waiting = deque(self.children(one))
+        waiting = deque(self.children(process))
         while waiting:
             each = waiting.popleft()
             yield each
@@ -225,31 +227,35 @@ class Table:
         except (ValueError, IndexError):
             return None
 
-    def age_s(self, one: ProcessRow) -> float | None:
+    def age_s(self, process: ProcessRow) -> float | None:
         """Return how long ago it started, in seconds."""
         return (
             None
             if self.uptime_s is None
-            else max(0.0, self.uptime_s - one.started_ticks / _ticks_per_s())
+            else max(0.0, self.uptime_s - process.started_ticks / _ticks_per_s())
         )
 
-    def began(self, one: ProcessRow) -> float | None:
+    def began(self, process: ProcessRow) -> float | None:
         """Return the Unix time of its start, true to about 1 s (btime has no fraction)."""
         return (
-            None if self.boot_time is None else self.boot_time + one.started_ticks / _ticks_per_s()
+            None
+            if self.boot_time is None
+            else self.boot_time + process.started_ticks / _ticks_per_s()
         )
 
-    def tcp_ends(self, one: ProcessRow, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
+    def tcp_ends(self, process: ProcessRow, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
         """Return (local, remote) of those of `inodes` in /proc/PID/net/tcp, in hexadecimal."""
         cache: dict[str, dict[str, tuple[str, str]]] = self.__dict__.setdefault("_tcp", {})
-        key = one.namespace("net")
+        key = process.namespace("net")
         if key not in cache:
             ends = {}
             for name in ("tcp", "tcp6"):
-                for line in _text(f"{self.proc}/{one.pid}/net/{name}", 8 * 2**20).splitlines()[1:]:
-                    words = line.split()
-                    if len(words) > 9 and words[3] != LISTENS:
-                        ends[words[9]] = (_v4(words[1]), _v4(words[2]))
+                for line in _text(f"{self.proc}/{process.pid}/net/{name}", 8 * 2**20).splitlines()[
+                    1:
+                ]:
+                    columns = line.split()
+                    if len(columns) > 9 and columns[3] != LISTENS:
+                        ends[columns[9]] = (_v4(columns[1]), _v4(columns[2]))
             cache[key] = ends
         return frozenset(cache[key][inode] for inode in inodes if inode in cache[key])
 
@@ -260,36 +266,40 @@ def snapshot(proc: str = "/proc") -> Table:
     with contextlib.suppress(OSError):
         for name in os.listdir(proc):
             if name.isdecimal():
-                one = _seen(int(name), proc)
-                if one is not None:
-                    found[one.pid] = one
+                process = _seen(int(name), proc)
+                if process is not None:
+                    found[process.pid] = process
     return _table(found, proc)
 
 
 def _table(found: Mapping[int, ProcessRow], proc: str) -> Table:
     below: dict[int, list[ProcessRow]] = {}
-    for one in found.values():
-        above = found.get(one.ppid)
-        if above is not None and above.pid != one.pid and above.started_ticks <= one.started_ticks:
-            below.setdefault(one.ppid, []).append(one)
+    for process in found.values():
+        above = found.get(process.ppid)
+        if (
+            above is not None
+            and above.pid != process.pid
+            and above.started_ticks <= process.started_ticks
+        ):
+            below.setdefault(process.ppid, []).append(process)
     return Table(
         found, proc, {pid: tuple(sorted(each, key=in_order)) for pid, each in below.items()}
     )
 
 
-def in_order(one: ProcessRow) -> tuple[int, int]:
+def in_order(process: ProcessRow) -> tuple[int, int]:
     """Order of start: two of the same hundredth of a second by their pids."""
-    return one.started_ticks, one.pid
+    return process.started_ticks, process.pid
 
 
 def _seen(pid: int, proc: str) -> ProcessRow | None:
     line = read_file(f"{proc}/{pid}/stat", 4096).decode("utf-8", "replace")
     opened, closed = line.find("("), line.rfind(")")
-    words = line[closed + 1 :].split()
-    if opened < 0 or closed < opened or len(words) < 20:
+    columns = line[closed + 1 :].split()
+    if opened < 0 or closed < opened or len(columns) < 20:
         return None
     try:
-        ppid, group, session, started = (int(words[place]) for place in (1, 2, 3, 19))
+        ppid, group, session, started = (int(columns[place]) for place in (1, 2, 3, 19))
     except ValueError:
         return None
     raw = read_file(f"{proc}/{pid}/cmdline", CMDLINE_BYTES).decode("utf-8", "replace").rstrip("\0")
@@ -298,13 +308,13 @@ def _seen(pid: int, proc: str) -> ProcessRow | None:
         argv = tuple(
             argv[0].split()
         )  # a title that setproctitle wrote: one string, padded with zeros
-    status = int(words[49]) if len(words) > 49 and words[49].isdecimal() else None
-    terminal = int(words[4]) if words[4].isdecimal() else 0
+    status = int(columns[49]) if len(columns) > 49 and columns[49].isdecimal() else None
+    terminal = int(columns[4]) if columns[4].isdecimal() else 0
     return ProcessRow(
         pid,
         ppid,
         line[opened + 1 : closed],
-        words[0],
+        columns[0],
         group,
         session,
         started,

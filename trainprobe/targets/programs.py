@@ -189,7 +189,7 @@ def is_helper(argv: Sequence[str]) -> bool:
     return any(TRACKER.search(word) for word in argv[:8])
 
 
-def option(words: Sequence[str], *names: str) -> str:
+def option(arguments: Sequence[str], *names: str) -> str:
     """Return the value of the last `--name V`, `--name=V` or `-n V` among `words`, with `-` and `_`
     alike; empty where there is none.
 
@@ -197,7 +197,7 @@ def option(words: Sequence[str], *names: str) -> str:
     """
     wanted = {("-" if len(name) == 1 else "--") + name.replace("_", "-") for name in names}
     found = ""
-    for place, word in enumerate(words):
+    for place, word in enumerate(arguments):
         if not word.startswith("-"):
             continue
         head, equals, value = word.partition("=")
@@ -205,8 +205,8 @@ def option(words: Sequence[str], *names: str) -> str:
             continue
         if equals:
             found = value
-        elif place + 1 < len(words) and not words[place + 1].startswith("--"):
-            found = words[place + 1]
+        elif place + 1 < len(arguments) and not arguments[place + 1].startswith("--"):
+            found = arguments[place + 1]
     return found
 
 

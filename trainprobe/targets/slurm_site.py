@@ -67,7 +67,7 @@ def slurm_site(ask_s: float = ASK_S, asked: Callable[..., Ran] = run) -> SlurmSi
             )
             for what, argv in questions.items()
         }
-        answers = {what: one.result() for what, one in waiting.items()}
+        answers = {what: row.result() for what, row in waiting.items()}
     failed = {what: why for what, ran in answers.items() if (why := _failed(ran))}
     text = {
         what: "" if what in failed else ran.stdout.decode("utf-8", "replace")
@@ -101,10 +101,10 @@ def _failed(ran: Ran) -> str:
         return f"{ran.argv[0]} is not on this host"
     if ran.ended.how == "exited" and ran.ended.code == 0:
         return ""
-    said = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
     return ran.ended.reason or (
-        said[0][:200]
-        if said
+        lines[0][:200]
+        if lines
         else (
             f"{ran.argv[0]} ended with"
             f" {ran.ended.code if ran.ended.code is not None else f'signal {ran.ended.signal}'}"

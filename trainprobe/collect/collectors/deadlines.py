@@ -64,8 +64,8 @@ def read_deadlines(
         (str(row.get("cmdline") or "") for row in job.get("ranks") or () if isinstance(row, dict)),
         "",
     )
-    words = _words(command)
-    folders = folders_in(words) + _being_written(members, proc) + ([cwd] if cwd else [])
+    arguments = _words(command)
+    folders = folders_in(arguments) + _being_written(members, proc) + ([cwd] if cwd else [])
     asked: Dict[str, Any] = {"root": root_of(members, proc)}
     asked.update(
         {
@@ -80,14 +80,22 @@ def read_deadlines(
     rows = json_lines(ran.stdout)
     scripts = [row for row in rows if "script" in row]
     listed = [row for row in rows if "folder" in row]
-    checkpoints = {one["path"]: one for row in listed for one in row["checkpoints"]}
+    checkpoints = {
+        checkpoint["path"]: checkpoint for row in listed for checkpoint in row["checkpoints"]
+    }
     environment = JobView(data=job).variables
     data: Dict[str, Any] = {
         "group_timeouts": timeouts(
-            scripts, words, environment, str(job.get("backend") or ""), str(job.get("device") or "")
+            scripts,
+            arguments,
+            environment,
+            str(job.get("backend") or ""),
+            str(job.get("device") or ""),
         ),
         "scheduler": scheduler_end(environment),
-        "checkpoints": sorted(checkpoints.values(), key=lambda one: -one["modified_at"])[:KEPT],
+        "checkpoints": sorted(
+            checkpoints.values(), key=lambda checkpoint: -checkpoint["modified_at"]
+        )[:KEPT],
         "looked_in": [row["folder"] for row in listed],
     }
     if any(row["cut"] for row in listed):
@@ -108,7 +116,7 @@ def read_deadlines(
 
 def timeouts(
     scripts: Sequence[Mapping[str, Any]],
-    words: Sequence[str],
+    arguments: Sequence[str],
     environment: Mapping[str, str],
     backend: str,
     device: str,
@@ -125,7 +133,7 @@ def timeouts(
             }
             for call in known
         ]
-    for name, value in _options(words):
+    for name, value in _options(arguments):
         if _TIMEOUT_OPTION.match(name) and value.isdigit():
             found.append(
                 {
@@ -189,9 +197,9 @@ def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
     }
 
 
-def folders_in(words: Sequence[str]) -> List[str]:
+def folders_in(arguments: Sequence[str]) -> List[str]:
     """Folders on the command line: `--output_dir out`, `--save=ckpt`, `x.root_dir=y`."""
-    return [value for name, value in _options(words) if value and _FOLDER_OPTION.match(name)]
+    return [value for name, value in _options(arguments) if value and _FOLDER_OPTION.match(name)]
 
 
 def root_of(members: Sequence[Member], proc: str) -> str:
@@ -206,19 +214,19 @@ def root_of(members: Sequence[Member], proc: str) -> str:
     return ""
 
 
-def _options(words: Sequence[str]) -> List[Tuple[str, str]]:
+def _options(arguments: Sequence[str]) -> List[Tuple[str, str]]:
     """(name, value) pairs: `--a b`, `--a=b` and `a.b=c`."""
     found = []
-    for place, word in enumerate(words):
+    for place, word in enumerate(arguments):
         name, equals, value = word.partition("=")
         if equals:
             found.append((name, value))
         elif (
             word.startswith("--")
-            and place + 1 < len(words)
-            and not words[place + 1].startswith("-")
+            and place + 1 < len(arguments)
+            and not arguments[place + 1].startswith("-")
         ):
-            found.append((word, words[place + 1]))
+            found.append((word, arguments[place + 1]))
     return found
 
 

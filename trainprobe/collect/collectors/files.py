@@ -97,38 +97,38 @@ def read_files(
     for member in members:
         began, clock = time.time(), time.monotonic()
         names = descriptors(member.pid, proc) if clock < ends else None
-        told = (
+        askable = (
             None
             if names is None
             else [name for name in names if not names[name].startswith(("anon_inode:", "socket:["))]
         )
         opened[member.pid] = (
             None
-            if names is None or told is None
-            else _opened(member.pid, {fd: names[fd] for fd in told[:OPEN_CAP]}, proc)
+            if names is None or askable is None
+            else _opened(member.pid, {fd: names[fd] for fd in askable[:OPEN_CAP]}, proc)
         )
-        cut[member.pid] = max(0, len(told or ()) - OPEN_CAP)
+        cut[member.pid] = max(0, len(askable or ()) - OPEN_CAP)
         base = {
             "pid": member.pid,
             "rank": member.rank,
             "maps": _maps(member, proc) if names is not None else None,
-            "others": len(names or ()) - len(told or ()),
+            "others": len(names or ()) - len(askable or ()),
         }
         looked.append(LookResult(base, began=began, took_s=time.monotonic() - clock))
     join, commands, whole = _joined(opened, ends, proc)
     found = []
-    for member, one in zip(members, looked):
+    for member, look in zip(members, looked):
         mine = opened[member.pid]
         rows = [_row(member.pid, each, join, commands) for each in mine or ()]
-        data: Dict[str, Any] = {**one.data, "open": rows, "owners_complete": whole}
+        data: Dict[str, Any] = {**look.data, "open": rows, "owners_complete": whole}
         if cut[member.pid]:
             data["cut"] = cut[member.pid]
         if mine is None:
             outcome, reason = _why_not(member, ends, proc)
-            seen = refused(outcome, reason, **data)
+            result = refused(outcome, reason, **data)
         else:
-            seen = LookResult(data)
-        found.append(replace(seen, began=one.began, took_s=one.took_s, subject=member.subject))
+            result = LookResult(data)
+        found.append(replace(result, began=look.began, took_s=look.took_s, subject=member.subject))
     return found
 
 
@@ -199,10 +199,10 @@ def _joined(
 ) -> Tuple[Ends, Dict[int, str], bool]:
     pipes: Ends = {}
     for pid, mine in opened.items():
-        for one in mine or ():
-            if one.kind in ("pipe", "fifo"):
-                for mode in one.mode:
-                    pipes.setdefault(one.name, {"r": set(), "w": set()})[mode].add(pid)
+        for look in mine or ():
+            if look.kind in ("pipe", "fifo"):
+                for mode in look.mode:
+                    pipes.setdefault(look.name, {"r": set(), "w": set()})[mode].add(pid)
     outside: Owners = find_owners(set(pipes), opened, ends, proc)
     commands: Dict[int, str] = {}
     for name, holders in outside.by_name.items():
@@ -216,20 +216,22 @@ def _joined(
     return pipes, commands, outside.whole
 
 
-def _row(pid: int, one: Opened, pipes: Ends, commands: Dict[int, str]) -> Dict[str, Any]:
+def _row(pid: int, opened: Opened, pipes: Ends, commands: Dict[int, str]) -> Dict[str, Any]:
     row: Dict[str, Any] = {
-        "fd": one.fd,
-        "path": one.name,
-        "type": one.kind,
-        "inode": one.inode,
-        "mode": one.mode,
-        "pos": one.pos,
-        "size": one.size,
+        "fd": opened.fd,
+        "path": opened.name,
+        "type": opened.kind,
+        "inode": opened.inode,
+        "mode": opened.mode,
+        "pos": opened.pos,
+        "size": opened.size,
     }
-    if one.kind == "file" and one.name.endswith(DELETED):
-        row.update(path=one.name[: -len(DELETED)], deleted=True)
-    if one.name in pipes and one.mode:
-        others = sorted((pipes[one.name]["w"] if one.mode == "r" else pipes[one.name]["r"]) - {pid})
+    if opened.kind == "file" and opened.name.endswith(DELETED):
+        row.update(path=opened.name[: -len(DELETED)], deleted=True)
+    if opened.name in pipes and opened.mode:
+        others = sorted(
+            (pipes[opened.name]["w"] if opened.mode == "r" else pipes[opened.name]["r"]) - {pid}
+        )
         row["other_pids"] = others[:OTHERS_CAP]
         strangers = {
             str(other): commands[other] for other in others[:OTHERS_CAP] if commands.get(other)

@@ -113,14 +113,14 @@ def parse_journal(text: str) -> Lines:
 
 
 def _seen(lines: Lines, since: float, source: str) -> LookResult:
-    kept: List[Dict[str, Any]] = [
+    telling: List[Dict[str, Any]] = [
         {"at": round(at, 3), "text": text[:TEXT_CAP]}
         for at, text in lines
         if at >= since - SLACK_S and is_relevant(text[: TEXT_CAP * 4])
     ]
-    data: Dict[str, Any] = {"lines": kept[-LINES_CAP:]}
-    if len(kept) > LINES_CAP:
-        data["cut_lines"] = len(kept) - LINES_CAP
+    data: Dict[str, Any] = {"lines": telling[-LINES_CAP:]}
+    if len(telling) > LINES_CAP:
+        data["cut_lines"] = len(telling) - LINES_CAP
     return LookResult(data, source=source)
 
 

@@ -254,8 +254,8 @@ def _machine() -> Dict[str, Any]:
     groups = cgroup.find()
     now = cgroup.snapshot(groups)
     meminfo = procfs.status_fields(procfs.read_or_none("/proc/meminfo") or "")
-    words = meminfo.get("MemTotal", "").split()
-    total = int(words[0]) * 1024 if words and words[0].isdigit() else None
+    columns = meminfo.get("MemTotal", "").split()
+    total = int(columns[0]) * 1024 if columns and columns[0].isdigit() else None
     limits = [amount for amount in (now.limit_bytes if now is not None else None, total) if amount]
     quota = cgroup.cpu_quota(groups.by_controller.get("cpu"))
     cpus = float(len(os.sched_getaffinity(0)))

@@ -61,7 +61,7 @@ def read_mounts(
         return refused(
             "unavailable", "no mounts could be read: the processes are gone or hidden", mounts=[]
         )
-    here = procfs.link(f"{proc}/self/ns/mnt")
+    own_space = procfs.link(f"{proc}/self/ns/mnt")
     own = (
         {(row.device, row.point) for row in mount_table.table_of("self", proc)}
         if "" in tables
@@ -76,7 +76,7 @@ def read_mounts(
             key = (space, row.number)
             if row.fstype in NEVER or not (row.remote or key in used):
                 continue
-            one: Dict[str, Any] = {
+            mount: Dict[str, Any] = {
                 "path": row.point,
                 "fstype": row.fstype,
                 "device": row.source,
@@ -84,7 +84,7 @@ def read_mounts(
                 "used_by": sorted(used.get(key, ())),
             }
             wanted = row.remote or key in stuck
-            ours = space == here or (
+            is_own = space == own_space or (
                 not space and (row.device, row.point) in own
             )  # another user's namespace is hidden
             why_not = (
@@ -92,14 +92,14 @@ def read_mounts(
                 if wanted
                 else "a local file system that nobody hangs on"
             )
-            one["probe"] = {"outcome": "not-tried", "took_s": None, "reason": why_not}
-            found.append(one)
-            if wanted and not ours and not space:
-                one["probe"]["reason"] = "it lies in a mount namespace that is hidden from us"
+            mount["probe"] = {"outcome": "not-tried", "took_s": None, "reason": why_not}
+            found.append(mount)
+            if wanted and not is_own and not space:
+                mount["probe"]["reason"] = "it lies in a mount namespace that is hidden from us"
             elif wanted and len(asked) < PROBES_CAP:
-                asked[row.point if ours else f"{proc}/{pid}/root{row.point}"] = one
+                asked[row.point if is_own else f"{proc}/{pid}/root{row.point}"] = mount
     _ask(asked, deadline_s)
-    found.sort(key=lambda one: (not one["remote"], not one["used_by"]))
+    found.sort(key=lambda mount: (not mount["remote"], not mount["used_by"]))
     data: Dict[str, Any] = {"mounts": found[:MOUNTS_CAP]}
     if len(found) > MOUNTS_CAP:
         data["cut"] = len(found) - MOUNTS_CAP
@@ -147,13 +147,13 @@ def _ask(asked: Dict[str, Dict[str, Any]], deadline_s: float) -> None:
     }
     left_behind = ", and SIGKILL does not end who asks it" if ran.ended.how == "unkillable" else ""
     hung = f"the file system gave no answer within {asking_s:g} s{left_behind}"
-    for place, one in asked.items():
+    for place, mount in asked.items():
         if ran.ended.how == "not_started":
-            one["probe"] = {"outcome": "not-tried", "took_s": None, "reason": ran.ended.reason}
+            mount["probe"] = {"outcome": "not-tried", "took_s": None, "reason": ran.ended.reason}
         elif place in answers:
-            one["probe"] = answers[place]
+            mount["probe"] = answers[place]
         else:
-            one["probe"] = {"outcome": "timed_out", "took_s": asking_s, "reason": hung}
+            mount["probe"] = {"outcome": "timed_out", "took_s": asking_s, "reason": hung}
 
 
 def _names(pid: int, proc: str, also: Iterable[str]) -> List[str]:

@@ -191,15 +191,18 @@ def _infiniband(folder: str) -> List[Dict[str, Any]]:
             }
             known = {name: value for name, value in read.items() if value is not None}
             counters = {name: known[name] for name in WAITS.split() if name in known}
-            for name, ours in (
+            for name, our_name in (
                 ("port_xmit_data", "sent_bytes"),
                 ("port_rcv_data", "received_bytes"),
             ):
                 if name in known:
-                    counters[ours] = known[name] * DATA_WORD_BYTES
-            for name, ours in (("tx_bytes", "sent_bytes"), ("rx_bytes", "received_bytes")):  # EFA
+                    counters[our_name] = known[name] * DATA_WORD_BYTES
+            for name, our_name in (
+                ("tx_bytes", "sent_bytes"),
+                ("rx_bytes", "received_bytes"),
+            ):  # EFA
                 if name in known:
-                    counters[ours] = known[name]
+                    counters[our_name] = known[name]
             port = {
                 "port": f"{device}/{number}",
                 "kind": kind,
@@ -264,7 +267,7 @@ def join_ports(facts: List[Fact]) -> List[Fact]:
         if isinstance(fact, PortLook):
             by_port.setdefault((fact.cell, fact.host, fact.port), []).append(fact)
     return [fact for fact in facts if not isinstance(fact, PortLook)] + [
-        _joined(sorted(looks, key=lambda one: one.look)) for looks in by_port.values()
+        _joined(sorted(looks, key=lambda look: look.look)) for looks in by_port.values()
     ]
 
 
@@ -277,7 +280,7 @@ def _joined(looks: List[PortLook]) -> PortCounters:
     values["totals"] = {name: count for name, count in last.totals.items() if count}
     if len(looks) > 1:
         rises = _rises(first.counters, last.counters)
-        values.update({ours: rises[name] for name, ours in BYTES.items() if name in rises})
+        values.update({our_name: rises[name] for name, our_name in BYTES.items() if name in rises})
         values["waits"] = {
             name: rise
             for name, rise in rises.items()

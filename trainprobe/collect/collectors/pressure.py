@@ -100,9 +100,9 @@ def parse_cpu_stat(text: str, version: int) -> Optional[Dict[str, float]]:
     without a quota's counters.
     """
     counts = {
-        words[0]: int(words[1])
-        for words in (line.split() for line in text.splitlines())
-        if len(words) == 2 and words[1].isdigit()
+        columns[0]: int(columns[1])
+        for columns in (line.split() for line in text.splitlines())
+        if len(columns) == 2 and columns[1].isdigit()
     }
     if "nr_throttled" not in counts:
         return None
@@ -150,7 +150,7 @@ def _groups(ranks: Sequence[Member], proc: str) -> List[Dict[str, Any]]:
                     for name in cgroup.PRESSURES
                 }
                 found.setdefault(group.folder, _group(group.folder, 2))["pressure"] = {
-                    name: one for name, one in stalls.items() if one
+                    name: stall for name, stall in stalls.items() if stall
                 }
     return list(found.values())[:GROUPS_CAP]
 
@@ -220,7 +220,7 @@ def join_pressure(facts: List[Fact]) -> List[Fact]:
         if isinstance(fact, PressureLook):
             by_place.setdefault((fact.cell, fact.host, fact.scope, fact.path), []).append(fact)
     return [fact for fact in facts if not isinstance(fact, PressureLook)] + [
-        _joined(sorted(looks, key=lambda one: one.look)) for looks in by_place.values()
+        _joined(sorted(looks, key=lambda look: look.look)) for looks in by_place.values()
     ]
 
 

@@ -90,16 +90,16 @@ def port_of(environment: Mapping[str, str]) -> int:
 def look(job: JobView, deadline_s: float) -> List[LookResult]:
     """Ask RAS if a rank listens at its port, or the environment says that one should."""
     found = [
-        one
-        for one in listeners(job.members)
-        if one.kind == "tcp" and one.port == port_of(job.variables)
+        member
+        for member in listeners(job.members)
+        if member.kind == "tcp" and member.port == port_of(job.variables)
     ]
     configured = any(name.startswith(("NCCL_RAS_", "NCCL_COMM_ID")) for name in job.variables)
     return [read_ras(found, deadline_s)] if found or configured else []
 
 
 def read_ras(found: Sequence[Listener], deadline_s: float) -> LookResult:
-    reachable = [one for one in found if one.ours]
+    reachable = [listener for listener in found if listener.ours]
     if not reachable:
         why = (
             "it listens in another network namespace; run trainprobe inside the container"
@@ -158,11 +158,11 @@ def parse_json(text: str) -> Optional[Dict[str, Any]]:
     communicators = []
     for row in document["communicators"][:RANKS_CAP]:
         if isinstance(row, dict):
-            ranks = [_rank(one) for one in row.get("ranks") or () if isinstance(one, dict)][
+            ranks = [_rank(rank) for rank in row.get("ranks") or () if isinstance(rank, dict)][
                 :RANKS_CAP
             ]
             missing = [
-                _rank(one) for one in row.get("missing_ranks") or () if isinstance(one, dict)
+                _rank(rank) for rank in row.get("missing_ranks") or () if isinstance(rank, dict)
             ][:RANKS_CAP]
             communicators.append(
                 {
@@ -225,7 +225,7 @@ def parse_text(text: str) -> Optional[Dict[str, Any]]:
     now: Dict[str, Any] = {}
     what, count = "", None
     for line in (line.strip() for line in text.splitlines()):
-        block, differs, many, one = (
+        block, differs, many, single = (
             _BLOCK.match(line),
             _COUNTS.search(line),
             _MANY.match(line),
@@ -258,12 +258,12 @@ def parse_text(text: str) -> Optional[Dict[str, Any]]:
             now.setdefault("camps", []).append(
                 {"ranks": int(many.group(1)), "what": what, "value": count}
             )
-        elif one is not None:
-            value = one.group(2) or one.group(3) or count
+        elif single is not None:
+            value = single.group(2) or single.group(3) or count
             row = {
-                "rank": int(one.group(1)),
-                "host": one.group(6),
-                "pid": int(one.group(5)),
+                "rank": int(single.group(1)),
+                "host": single.group(6),
+                "pid": int(single.group(5)),
                 "what": what,
                 "value": value,
             }

@@ -132,11 +132,11 @@ def read_sockets(members: Sequence[Member], deadline_s: float, proc: str = "/pro
             connections=[],
         )
     rows: List[Row] = []
-    here = procfs.link(f"{proc}/self/ns/net") if proc == "/proc" else None
+    own_space = procfs.link(f"{proc}/self/ns/net") if proc == "/proc" else None
     for space, pid in spaces.items():
-        rows += read_tables(f"{proc}/{pid}/net", unix_peers.ask(0.3) if space == here else {})
+        rows += read_tables(f"{proc}/{pid}/net", unix_peers.ask(0.3) if space == own_space else {})
     found, whole = _joined(
-        rows, owners, ranks, ends, proc, tcp_ages.ask() if here in spaces else {}
+        rows, owners, ranks, ends, proc, tcp_ages.ask() if own_space in spaces else {}
     )
     found.sort(key=_dullness)
     data: Dict[str, Any] = {"connections": found[:CONNECTIONS_CAP], "owners_complete": whole}
@@ -164,23 +164,23 @@ def parse_inet(kind: str, text: str) -> List[Row]:
     """Lines of /proc/net/tcp and its like; what does not fit the format is left out."""
     rows = []
     for line in text.splitlines()[1:]:
-        words = line.split()
+        columns = line.split()
         try:
-            tx_queue, rx_queue = (int(part, 16) for part in words[4].split(":"))
-            state = STATES[int(words[3], 16)]
+            tx_queue, rx_queue = (int(part, 16) for part in columns[4].split(":"))
+            state = STATES[int(columns[3], 16)]
             state = "UNCONN" if kind == "udp" and state != "ESTAB" else state
-            timer = TIMERS[int(words[5].split(":")[0], 16)]
-            local, remote = parse_address(words[1]), parse_address(words[2])
+            timer = TIMERS[int(columns[5].split(":")[0], 16)]
+            local, remote = parse_address(columns[1]), parse_address(columns[2])
             rows.append(
                 Row(
                     kind,
                     state,
                     local,
                     remote,
-                    int(words[9]),
+                    int(columns[9]),
                     tx_queue,
                     rx_queue,
-                    int(words[6], 16),
+                    int(columns[6], 16),
                     timer,
                 )
             )
@@ -211,22 +211,24 @@ def parse_unix(text: str, unix: Dict[int, unix_peers.UnixSocket]) -> List[Row]:
     """Parse /proc/net/unix; state 3 is connected, flag 10000 listens."""
     rows = []
     for line in text.splitlines()[1:]:
-        words = line.split(None, 7)
-        if len(words) < 7 or not words[6].isdigit():
+        columns = line.split(None, 7)
+        if len(columns) < 7 or not columns[6].isdigit():
             continue
-        state = "LISTEN" if words[3] == "00010000" else "ESTAB" if words[5] == "03" else "UNCONN"
-        told = unix.get(int(words[6]), unix_peers.UnixSocket())
-        path = words[7] if len(words) > 7 else ""
+        state = (
+            "LISTEN" if columns[3] == "00010000" else "ESTAB" if columns[5] == "03" else "UNCONN"
+        )
+        peer = unix.get(int(columns[6]), unix_peers.UnixSocket())
+        path = columns[7] if len(columns) > 7 else ""
         rows.append(
             Row(
                 "unix",
                 state,
                 path,
                 "",
-                int(words[6]),
-                told.tx_queue,
-                told.rx_queue,
-                peer_inode=told.peer,
+                int(columns[6]),
+                peer.tx_queue,
+                peer.rx_queue,
+                peer_inode=peer.peer,
             )
         )
     return rows
@@ -294,15 +296,15 @@ def _joined(
     return found, outside.whole
 
 
-def _dullness(one: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
+def _dullness(row: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
     """The order of the list, which may be cut: stuck or full sockets, then web services."""
     telling = (
-        one["state"] not in ("ESTAB", "LISTEN", "UNCONN")
-        or one["rx_queue"]
-        or one["tx_queue"]
-        or one["retransmits"]
+        row["state"] not in ("ESTAB", "LISTEN", "UNCONN")
+        or row["rx_queue"]
+        or row["tx_queue"]
+        or row["retransmits"]
     )
-    return (not telling, not one["remote"].endswith(HTTPS), one["pid"], one["fd"])
+    return (not telling, not row["remote"].endswith(HTTPS), row["pid"], row["fd"])
 
 
 def _table(path: str) -> str:

@@ -81,11 +81,11 @@ def find_servers(members: Sequence[Member], proc: str = "/proc") -> List[Tuple[M
     if not serving:
         return []
     found: Dict[int, Tuple[Member, str]] = {}
-    for one in listeners(serving, proc):
-        if one.kind == "unix" and one.address.startswith("/") and one.ours:
-            named = _named(one.member.pid, proc)
-            if one.address == named or not named:
-                found.setdefault(one.member.pid, (one.member, one.address))
+    for listener in listeners(serving, proc):
+        if listener.kind == "unix" and listener.address.startswith("/") and listener.ours:
+            named = _named(listener.member.pid, proc)
+            if listener.address == named or not named:
+                found.setdefault(listener.member.pid, (listener.member, listener.address))
     return list(found.values())
 
 
