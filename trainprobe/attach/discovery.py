@@ -73,7 +73,9 @@ def numbered(job: LiveJob) -> LiveJob:
     }
     unsure = [member for member in unsure if member.pid not in hints]
     local = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once()) if unsure else {}
-    hints |= {pid: _hint(number, one_host=job.nnodes in (None, 1)) for pid, number in local.items()}
+    hints |= {
+        pid: _hint(number, single_host=job.nnodes in (None, 1)) for pid, number in local.items()
+    }
     return with_hints(job, hints)
 
 
@@ -107,7 +109,7 @@ def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
     return [*members, *joined] if len(joined) < len(now) else list(members)
 
 
-def said_of(job: LiveJob) -> str:
+def job_line(job: LiveJob) -> str:
     """One line to choose a job by: pid, launcher, ranks, script, age."""
     ranks = [rank.rank for rank in job.ranks if rank.rank is not None]
     count = (
@@ -131,7 +133,7 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
         )
     if len(jobs) == 1:
         return jobs[0]
-    lines = [said_of(job) for job in jobs[:MOST_LISTED]]
+    lines = [job_line(job) for job in jobs[:MOST_LISTED]]
     if choose is not None:
         return jobs[choose(lines)]
     more = f"\n  and {len(jobs) - MOST_LISTED} more" if len(jobs) > MOST_LISTED else ""
@@ -142,8 +144,8 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
     )
 
 
-def _hint(local: RankLocals, *, one_host: bool) -> RankHint:
-    rank = local.rank if local.rank is not None or not one_host else local.spawned
+def _hint(local: RankLocals, *, single_host: bool) -> RankHint:
+    rank = local.rank if local.rank is not None or not single_host else local.spawned
     return RankHint(
         rank, local.local_rank if local.local_rank is not None else local.spawned, local.world_size
     )

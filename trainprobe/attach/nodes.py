@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from trainprobe.model.request import AttachRequest
 
 LOOK_S = 10.0
-MOST_SAID = 4
+REASONS_CAP = 4
 # What a look at a job writes, besides the kinds of the collectors.
 KINDS = frozenset({"collectives", "job", "process", "rank.ended", "stacks.native", "stacks.python"})
 
@@ -118,8 +118,8 @@ def nobody_answered(case: Case) -> None:
             record.reason.rstrip(".") for record in found if record.kind == KIND and record.reason
         )
     )
-    more = f"; and {len(says) - MOST_SAID} more" if len(says) > MOST_SAID else ""
+    more = f"; and {len(says) - REASONS_CAP} more" if len(says) > REASONS_CAP else ""
     raise UsageError(
-        f"No node has shown a training job: {'; '.join(says[:MOST_SAID])}{more}.",
+        f"No node has shown a training job: {'; '.join(says[:REASONS_CAP])}{more}.",
         "Look on one of them: ssh NODE trainprobe attach.",
     )

@@ -21,8 +21,7 @@ class Pace:
     have waited for so long either, a last look is taken when it has passed; a little more than the
     five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third
     look, taken when two leave it open whether somebody goes on.
-    `beside_s` is what the looks beside the stacks may take at most, and `grace_s` how long they are
-    waited for when all else is done.
+    `grace_s` is how long the visit waits for the looks in the background when all else is done.
     `lint_s` ends the look with lint before the pause and the second look are over, on most
     machines.
     `pipe_s` is for the dumps that --trigger-dump asks for, `deep_s` for all ranks of --deep.
@@ -34,7 +33,6 @@ class Pace:
     third_look_s: float = 2.0
     stacks_s: float = 5.0
     processes_s: float = 2.0
-    beside_s: float = 5.0
     grace_s: float = 1.0
     source_s: float = 1.0
     lint_s: float = 1.5

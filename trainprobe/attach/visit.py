@@ -12,7 +12,7 @@ from trainprobe.attach.background import BackgroundLooks
 from trainprobe.attach.discovery import earlier_of, members_now, members_of
 from trainprobe.attach.pace import Clock, Pace, at_once
 from trainprobe.attach.process_ends import Lives
-from trainprobe.attach.progress_line import said_moves
+from trainprobe.attach.progress_line import moves_line
 from trainprobe.attach.rounds import Rounds
 from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
@@ -277,7 +277,7 @@ class Visit:
         while not self._hurry() and self.rounds.number < MOST_LOOKS:
             self.progress.note(
                 f"{time.strftime('%H:%M:%S')}"
-                f" {said_moves(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
+                f" {moves_line(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
             )
             if self.request.times is not None and taken >= self.request.times:
                 return

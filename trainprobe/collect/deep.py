@@ -23,7 +23,7 @@ from trainprobe.collect.look_results import LookResult, record, refused, timed
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
 
-DUMP_CAP_BYTES, SAID_CAP_BYTES = 64 * 2**20, 2**20
+DUMP_CAP_BYTES, REPORT_CAP_BYTES = 64 * 2**20, 2**20
 PER_RANK_S = 4.0
 
 
@@ -140,7 +140,7 @@ def _ask(
                 **base,
             )
     while True:
-        content = exchange.get("said", SAID_CAP_BYTES)
+        content = exchange.get("said", REPORT_CAP_BYTES)
         if content is not None:
             exchange.left = False
             return _understand(content, exchange, base, dumps)

@@ -48,7 +48,7 @@ def _is_named(name: Any) -> bool:
 
 
 def condense(
-    data: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], kept_places: Mapping[int, bool]
+    data: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], entry_places: Mapping[int, bool]
 ) -> Dict[str, Any]:
     """Return {format, version, backend, status, groups, entries, frames, dropped} of a dump, its
     `entries_of`, and the places of those to keep, each with whether it is unfinished.
@@ -56,7 +56,7 @@ def condense(
     `status` maps a group's number in this process to {last_enqueued, last_started, last_completed}
     (-1: none). `dropped` counts the other entries. Frames are innermost first.
     """
-    entries = [_entry(rows[place], pending) for place, pending in kept_places.items()]
+    entries = [_entry(rows[place], pending) for place, pending in entry_places.items()]
     backends = Counter(entry["backend"] for entry in entries if entry["backend"])
     return {
         "format": _text(data.get("format")),
@@ -70,7 +70,7 @@ def condense(
             if isinstance(row, dict) and (group := _group(key, row))["name"]
         ],  # gloo's has no name, and is no use
         "entries": entries,
-        "frames": _frame_table(entries, [rows[place] for place in kept_places]),
+        "frames": _frame_table(entries, [rows[place] for place in entry_places]),
         "dropped": len(_items(data.get("entries"))) - len(entries),
     }
 

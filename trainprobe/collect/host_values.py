@@ -13,7 +13,7 @@ from trainprobe.collect.child_programs import HERE
 from trainprobe.collect.collectors.gpus import read_gpus
 from trainprobe.collect.versions_child import versions
 from trainprobe.system.run import run
-from trainprobe.targets.environment import VALUE_CAP, may_be_told
+from trainprobe.targets.environment import VALUE_CAP, is_recordable
 
 GPU_DEADLINE_S = 10.0
 PYTHON_DEADLINE_S = 10.0
@@ -45,7 +45,7 @@ def host_values(python: str = "", environ: Mapping[str, str] = os.environ) -> Di
         {
             f"env.{name}": value[:VALUE_CAP]
             for name, value in sorted(environ.items())
-            if may_be_told(name)
+            if is_recordable(name)
         }
     )
     return values

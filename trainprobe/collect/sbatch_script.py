@@ -35,13 +35,13 @@ _LIMITS = {
 _LIMITS.update(
     {"data": resource.RLIMIT_DATA, "stack": resource.RLIMIT_STACK, "core": resource.RLIMIT_CORE}
 )
-_KEPT = tuple(
+_PREFIXES = tuple(
     """
     SBATCH_ NCCL_ TORCH_ GLOO_ CUDA_ OMP_ MKL_ PYTHON MASTER_ RANK WORLD_SIZE LOCAL_RANK PET_
     TORCHELASTIC_ UCX_ FI_
     """.split()
 )
-_KEPT_NAMES = tuple(
+_VARIABLES = tuple(
     """
     HOME USER SRUN_CPUS_PER_TASK CONDA_PREFIX VIRTUAL_ENV SCRATCH WORK PROJECT TMPDIR PWD
     """.split()
@@ -90,7 +90,7 @@ def look_at_script(
     """
     began = time.monotonic()
     text = read_text(script)
-    place = _here()
+    place = _host_record()
     plan = plan_of(
         text,
         tuple(options),
@@ -127,11 +127,11 @@ def look_at_script(
     return evidence, data
 
 
-def _here() -> Dict[str, Any]:
+def _host_record() -> Dict[str, Any]:
     environ = {
         name: value[:4000]
         for name, value in os.environ.items()
-        if name.startswith(_KEPT) or name in _KEPT_NAMES
+        if name.startswith(_PREFIXES) or name in _VARIABLES
     }
     limits: Dict[str, List[Optional[int]]] = {}
     for name, number in _LIMITS.items():

@@ -19,9 +19,9 @@ from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import SCHEMA
 from trainprobe.redact import Redactor
 
-MOST_SAID_BYTES = 2**20
+TASK_CAP_BYTES = 2**20
 LOST = 141  # as of a program that SIGPIPE ended
-SAID_S = 10.0  # the task comes with the connection
+TASK_S = 10.0  # the task comes with the connection
 
 
 class RecordSender:
@@ -92,12 +92,12 @@ class Task:
 
     def read(self) -> dict[str, Any]:
         """Raises UsageError where no valid task comes."""
-        line, until = b"", time.monotonic() + SAID_S
+        line, until = b"", time.monotonic() + TASK_S
         waiting = select.poll()
         waiting.register(self._fd, select.POLLIN | select.POLLHUP)
         while (
             not line.endswith(b"\n")
-            and len(line) < MOST_SAID_BYTES
+            and len(line) < TASK_CAP_BYTES
             and waiting.poll(max(0.0, until - time.monotonic()) * 1000)
         ):
             more = os.read(self._fd, 65536)  # nothing is sent behind the line

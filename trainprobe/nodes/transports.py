@@ -136,7 +136,7 @@ def ssh_way(names: Sequence[str]) -> Way:
     options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "-T")
 
     def command(name: str, argv: Sequence[str], _talks: bool) -> tuple[str, ...]:
-        return tuple(argv) if is_here(name) else (*ssh, *options, "--", name, shlex.join(argv))
+        return tuple(argv) if is_local(name) else (*ssh, *options, "--", name, shlex.join(argv))
 
     return Way("ssh", tuple(names), command)
 
@@ -176,7 +176,7 @@ def way_in_allocation(environ: Mapping[str, str] = os.environ) -> Way:
     return srun_way(job, names)
 
 
-def is_here(name: str) -> bool:
+def is_local(name: str) -> bool:
     """Is this the name of this host, with or without its domain?"""
     own = os.uname().nodename
     return name in (own, "localhost") or (

@@ -151,7 +151,7 @@ class Conversation:
         if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.2)
-        last = self._last_words()
+        last = self._reason()
         code = self._process.returncode if self._process is not None else None
         ended = (
             ""
@@ -160,7 +160,7 @@ class Conversation:
         )
         self.trouble = self.trouble or why or last or ended or "it says no more"
 
-    def _last_words(self) -> str:
+    def _reason(self) -> str:
         """The last line that it wrote to stderr."""
         size = os.fstat(self._errors.fileno()).st_size
         tail = (

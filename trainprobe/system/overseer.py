@@ -24,7 +24,7 @@ MOST_ROWS = 2000
 LAST_WORD_S = 4.0
 LOOK_AGAIN_S = 0.1
 GONE_S = 0.3  # for a killed process that can go
-GIVEN_UP = 3
+ABANDONED = 3
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _pipe: List[int] = []  # of the process that works, where one is over it
@@ -70,7 +70,7 @@ def oversee(within_s: float, last_word: Callable[[Known], int]) -> None:
         _pipe[:] = [own_end]
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != own:  # it ended in between
-            os._exit(GIVEN_UP)
+            os._exit(ABANDONED)
         return
     os.close(own_end)
     for number in _FORWARDED:
@@ -143,11 +143,11 @@ def _speak(known: Known, last_word: Callable[[Known], int]) -> NoReturn:
         os.write(
             2, b"trainprobe: Nothing was decided in time, and the report could not be written.\n"
         )
-        os._exit(GIVEN_UP)
+        os._exit(ABANDONED)
 
     signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, LAST_WORD_S)
-    code = GIVEN_UP
+    code = ABANDONED
     try:
         code = last_word(known)
         sys.stdout.flush()

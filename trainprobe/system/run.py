@@ -92,7 +92,7 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
             )
         stdin.started()
 
-        output = _Said(stdout, enough)
+        output = _Output(stdout, enough)
 
         def nobody_waits() -> bool:
             stdin.push()
@@ -148,7 +148,7 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
         )
 
 
-class _Said:
+class _Output:
     """Whether a program has said all, for a moment already."""
 
     def __init__(self, output: IO[bytes], enough: Callable[[bytes], bool]) -> None:

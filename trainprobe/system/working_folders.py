@@ -27,7 +27,7 @@ MARK = ".trainprobe-owner"
 NAME = re.compile(r"trainprobe-[a-z0-9_]{8}")  # as tempfile.mkdtemp makes them
 SWEEP_S = 1.0
 LOOK_AT = 200
-TOLD = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
+MARK_LINE = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
 
 
 def make_working_folder(root: str = "") -> str:
@@ -54,7 +54,7 @@ def working_folder() -> Iterator[str]:
 
 def mark(folder: str) -> None:
     """Write into a new folder whose it is, where that can be told."""
-    now, own_place = read_stat(os.getpid()), _here()
+    now, own_place = read_stat(os.getpid()), _own_place()
     if now is not None and own_place:
         with (
             contextlib.suppress(OSError),
@@ -66,7 +66,7 @@ def mark(folder: str) -> None:
 def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
     """Remove the folders of runs that are gone, as far as possible, and return their paths."""
     ends, removed = time.monotonic() + within_s, []
-    own_place = _here()
+    own_place = _own_place()
     try:
         names = sorted(
             name for name in os.listdir(root or tempfile.gettempdir()) if NAME.fullmatch(name)
@@ -96,7 +96,7 @@ def _abandoned(path: str, own_place: str) -> bool:
         and mark.st_nlink == 1
     )
     answer = (
-        TOLD.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace"))
+        MARK_LINE.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace"))
         if own
         else None
     )
@@ -106,7 +106,7 @@ def _abandoned(path: str, own_place: str) -> bool:
     return now is None or now.started_ticks != int(answer.group(2))
 
 
-def _here() -> Optional[str]:
+def _own_place() -> Optional[str]:
     """This boot and pid namespace; None where they cannot be told."""
     text = read_file("/proc/sys/kernel/random/boot_id", 64).decode("ascii", "replace").strip()
     try:

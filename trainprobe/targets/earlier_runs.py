@@ -89,7 +89,7 @@ def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
     """Return what the command `argv` runs; None where it names no script, module or code."""
     if script:
         return Wanted("script", os.path.realpath(os.path.join(cwd, script)), cwd)
-    argv = as_seen(argv)
+    argv = command_in_proc(argv)
     program = program_of(argv)
     if launcher_kind(argv):
         module = option(program.rest, "m", "module")
@@ -101,7 +101,7 @@ def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
     )
 
 
-def as_seen(argv: Sequence[str]) -> Sequence[str]:
+def command_in_proc(argv: Sequence[str]) -> Sequence[str]:
     """Return a command as /proc will show it: `torchrun` becomes `python … torchrun`."""
     return (
         ("python", *argv)

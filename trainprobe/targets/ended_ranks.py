@@ -9,7 +9,7 @@ from dataclasses import replace
 from trainprobe.targets.numbers import Number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
 
-BESIDE_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
+SIBLING_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
 NAMES = ("python", "pt_main", "pt_elastic")
 
 
@@ -32,7 +32,7 @@ def ended_siblings(table: Table, ranks: Sequence[ProcessRow]) -> list[ProcessRow
             if (
                 called
                 and kid.uid in uids
-                and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS
+                and first - SIBLING_TICKS <= kid.started_ticks <= last + SIBLING_TICKS
             ):
                 found[kid.pid] = kid
     mine = {rank.pid for rank in ranks}

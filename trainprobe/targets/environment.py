@@ -26,7 +26,7 @@ ALLOWED = re.compile(
 
 # Beyond that, what a user hands over on purpose (`explain --env`, `collect-env`): settings of
 # libraries and networks, and search paths.
-TOLD = re.compile(
+RECORDABLE = re.compile(
     r"(?:NCCL|TORCH|TORCHELASTIC|GLOO|OMP|KMP|MKL|OPENBLAS|CUDA|CUDNN|CUBLAS|NVIDIA|NVTE|PYTORCH"
     r"|SLURM|SLURMD|FI|UCX|UCC|OFI|RDMAV|IBV|HCOLL|SHARP|MASTER|HF|TRANSFORMERS|TOKENIZERS"
     r"|ACCELERATE|FSDP|"
@@ -44,10 +44,10 @@ TOLD = re.compile(
 SCHEMA = "trainprobe.environment/1"
 
 
-def may_be_told(name: str) -> bool:
+def is_recordable(name: str) -> bool:
     """Whether a variable may be written down: a listed one whose name is no secret's."""
     return (
-        ALLOWED.fullmatch(name) is not None or TOLD.fullmatch(name) is not None
+        ALLOWED.fullmatch(name) is not None or RECORDABLE.fullmatch(name) is not None
     ) and not looks_secret(name)
 
 

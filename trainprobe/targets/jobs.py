@@ -31,9 +31,9 @@ from trainprobe.targets.rank_search import (
     Team,
     is_trainer,
     key_of,
+    rank_environment,
     script_path,
     team_of,
-    told_environment,
     walk,
 )
 
@@ -314,7 +314,7 @@ def _process_of_thread(tid: int, proc: str) -> int:
 def _job(table: Table, team: Team) -> LiveJob:
     team, current = _latest_attempt(team)
     by_pid = {rank.pid: rank for rank in team.ranks}
-    environs = {rank.pid: told_environment(table, rank, by_pid) for rank in team.ranks}
+    environs = {rank.pid: rank_environment(table, rank, by_pid) for rank in team.ranks}
     shape = launched_shape(team)
     numbers, world, source = numbered(team, [environs[rank.pid] for rank in team.ranks], shape)
     known = [not rank.ended or number.rank is not None for rank, number in zip(team.ranks, numbers)]

@@ -32,7 +32,7 @@ OF_THE_LADDER = frozenset(
         """.split()
     )
 )
-KEPT_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})
+ALLOWED_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})
 RECORDER_ENTRIES = "2000"
 
 
@@ -51,7 +51,7 @@ def clean(environ: Mapping[str, str]) -> dict[str, str]:
         name: value
         for name, value in environ.items()
         if name not in left_over
-        and (name in KEPT_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))
+        and (name in ALLOWED_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))
     }
 
 

@@ -60,7 +60,7 @@ class ProcessRow:
     started_ticks: int
     argv: tuple[str, ...]
     proc: str = "/proc"
-    told_status: int | None = None
+    stat_status: int | None = None
     terminal: int = 0  # device number of its controlling terminal, 0 for none
 
     @property
@@ -80,7 +80,7 @@ class ProcessRow:
         Field 52 of /proc/PID/stat is 0 for whoever may not trace the process, and 0 is also a good
         end: so the right is tried on a link that asks for the same.
         """
-        if not self.ended or self.told_status is None:
+        if not self.ended or self.stat_status is None:
             return None
         try:
             os.readlink(f"{self.proc}/{self.pid}/ns/user")
@@ -88,7 +88,7 @@ class ProcessRow:
             return None
         except OSError:
             pass  # a zombie has given its namespaces up, which is told only to who may ask
-        return self.told_status
+        return self.stat_status
 
     @cached_property
     def environ(self) -> Mapping[str, str]:
@@ -266,7 +266,7 @@ def snapshot(proc: str = "/proc") -> Table:
     with contextlib.suppress(OSError):
         for name in os.listdir(proc):
             if name.isdecimal():
-                process = _seen(int(name), proc)
+                process = _process_row(int(name), proc)
                 if process is not None:
                     found[process.pid] = process
     return _table(found, proc)
@@ -292,7 +292,7 @@ def in_order(process: ProcessRow) -> tuple[int, int]:
     return process.started_ticks, process.pid
 
 
-def _seen(pid: int, proc: str) -> ProcessRow | None:
+def _process_row(pid: int, proc: str) -> ProcessRow | None:
     line = read_file(f"{proc}/{pid}/stat", 4096).decode("utf-8", "replace")
     opened, closed = line.find("("), line.rfind(")")
     columns = line[closed + 1 :].split()

@@ -133,7 +133,7 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     if numbered:
         return numbered
     kids = [kid for kid in kids if multiprocessed(kid, top)]
-    if kids and _given_an_address(kids[0], top):
+    if kids and _has_own_address(kids[0], top):
         return kids
     return kids if _talk(table, kids, top) else []
 
@@ -145,7 +145,7 @@ def _apart(kid: ProcessRow, own: Number) -> bool:
     return mine is not None and mine not in (own.rank, own.local_rank)
 
 
-def _given_an_address(kid: ProcessRow, top: ProcessRow) -> bool:
+def _has_own_address(kid: ProcessRow, top: ProcessRow) -> bool:
     return (
         "MASTER_PORT" in kid.environ
         and "MASTER_PORT" not in top.environ
@@ -240,7 +240,7 @@ def _of_top(table: Table, top: ProcessRow) -> Team:
         return _of_spawn(table, top, [*ranks, *ended_siblings(table, ranks)])
     if key_of(top) is not None:
         return with_same_key(table, Team("bare", None, (top,)))
-    numbered = _numbered_beside(table, top)
+    numbered = _numbered_sibling(table, top)
     if numbered is not None:
         return with_same_key(table, Team("bare", None, (numbered,)))
     return _orphans(table, top) or Team("single", None, (top,))
@@ -257,13 +257,13 @@ def _of_zombie(table: Table, process: ProcessRow) -> Team | None:
         and (key_of(above) is not None or spawned_ranks(table, above))
     ):
         return team_of(table, above)
-    sibling = _numbered_beside(table, process)
+    sibling = _numbered_sibling(table, process)
     if sibling is not None:
         return with_same_key(table, Team("bare", None, (sibling,)))
     return Team("single", None, (process,)) if is_trainer(process) else None
 
 
-def _numbered_beside(table: Table, process: ProcessRow) -> ProcessRow | None:
+def _numbered_sibling(table: Table, process: ProcessRow) -> ProcessRow | None:
     """A rank that an unnumbered program started; for a zombie, a sibling rank."""
     above = table.parent(process) if process.ended else process
     return _only_rank_below(table, above) if above is not None else None
@@ -544,7 +544,7 @@ def walk(table: Table, roots: Sequence[ProcessRow]) -> Iterator[ProcessRow]:
                 yield process
 
 
-def told_environment(
+def rank_environment(
     table: Table, rank: ProcessRow, ranks: Mapping[int, ProcessRow]
 ) -> Mapping[str, str]:
     """Return the environment of a rank; where it has no number, that of a program which it started

@@ -19,7 +19,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 SCONTROL_S = 2.0
-KEPT = 8
+CHECKPOINTS_CAP = 8
 # torch/distributed/constants.py; NCCL's own default is 10 minutes since torch 2.2, and 30 before.
 DEFAULT_S = {"nccl": 600.0, "": 1800.0}
 _FOLDER_OPTION = re.compile(
@@ -95,7 +95,7 @@ def read_deadlines(
         "scheduler": scheduler_end(environment),
         "checkpoints": sorted(
             checkpoints.values(), key=lambda checkpoint: -checkpoint["modified_at"]
-        )[:KEPT],
+        )[:CHECKPOINTS_CAP],
         "looked_in": [row["folder"] for row in listed],
     }
     if any(row["cut"] for row in listed):

@@ -51,7 +51,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
     booted_at = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
     denied = False
     try:
-        return _seen(parse_kmsg(_read_kmsg(ends), booted_at), since, "/dev/kmsg")
+        return _result(parse_kmsg(_read_kmsg(ends), booted_at), since, "/dev/kmsg")
     except PermissionError:
         denied = True
     except OSError:
@@ -62,7 +62,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
         output_cap_bytes=16 * 2**20,
     )
     if dmesg.ended.how == "exited" and dmesg.ended.code == 0:
-        return _seen(
+        return _result(
             parse_dmesg(dmesg.stdout.decode("utf-8", "replace"), booted_at), since, "dmesg"
         )
     denied = denied or b"not permitted" in dmesg.stderr or b"denied" in dmesg.stderr
@@ -80,7 +80,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
     # A user who may not read the journal gets an empty answer and exit 0, so that only lines prove
     # that we may.
     if journal.ended.how == "exited" and journal.ended.code == 0 and lines:
-        return _seen(lines, since, "journalctl -k")
+        return _result(lines, since, "journalctl -k")
     if denied:
         return refused("denied", f"the kernel log is closed to us; {REMEDY}", lines=[])
     return refused(
@@ -112,7 +112,7 @@ def parse_journal(text: str) -> Lines:
     return [(float(match.group(1)), match.group(2)) for match in matches if match]
 
 
-def _seen(lines: Lines, since: float, source: str) -> LookResult:
+def _result(lines: Lines, since: float, source: str) -> LookResult:
     telling: List[Dict[str, Any]] = [
         {"at": round(at, 3), "text": text[:TEXT_CAP]}
         for at, text in lines

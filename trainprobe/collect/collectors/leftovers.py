@@ -189,10 +189,10 @@ def read_leftovers(request: LeftoverSearch, deadline_s: float) -> LookResult:
 
 def port_of(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[int]:
     """The port at which this run will meet; None where it takes a free one."""
-    from trainprobe.targets.earlier_runs import as_seen
+    from trainprobe.targets.earlier_runs import command_in_proc
     from trainprobe.targets.programs import launcher_kind, option, program_of
 
-    argv = as_seen(argv)
+    argv = command_in_proc(argv)
     rest = program_of(argv).rest if launcher_kind(argv) else ()
     port = (
         option(rest, "master-port", "main-process-port")

@@ -243,14 +243,14 @@ def _joined(
     silent: Dict[int, float],
 ) -> Tuple[List[Dict[str, Any]], bool]:
     """The job's own sockets, each with the process at its other end."""
-    ends_here = {(row.kind, row.local, row.remote): row for row in rows if row.kind != "unix"}
+    local_ends = {(row.kind, row.local, row.remote): row for row in rows if row.kind != "unix"}
     by_inode = {row.inode: row for row in rows}
     mine = [row for row in rows if row.inode in owners and row.inode]
     others = {
         row.inode: (
             by_inode.get(row.peer_inode)
             if row.peer_inode
-            else ends_here.get((row.kind, row.remote, row.local))
+            else local_ends.get((row.kind, row.remote, row.local))
         )
         for row in mine
     }
