@@ -18,7 +18,7 @@ from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
 from trainprobe.collect.members import Member
-from trainprobe.collect.native_stacks import look_at_native_stacks
+from trainprobe.collect.stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import time
+from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainprobe.case import Case
@@ -54,20 +55,10 @@ def look_deep(
             progress(member)
         left_s = min(PER_RANK_S, ends - time.monotonic())
         dumps: List[Dump] = []
-        result = timed(
-            lambda member=member, left_s=left_s, dumps=dumps: read_deep(  # type: ignore[misc]
-                member, case.evidence, left_s, dumps
-            )
-        )
+        result = timed(partial(read_deep, member, case.evidence, left_s, dumps))
+        method = str(result.data.get("method", ""))
         records.append(
-            record(
-                case,
-                "deep",
-                result,
-                subject=member.subject,
-                cell=cell,
-                source=str(result.data.get("method", "")),
-            )
+            record(case, "deep", result, subject=member.subject, cell=cell, source=method)
         )
         records += [_keep(case, cell, member, dump, result) for dump in dumps]
     return records
@@ -80,9 +71,8 @@ def read_deep(
     pid = member.pid
     base: Dict[str, Any] = {"pid": pid, "rank": member.rank, "method": ""}
     if deadline_s <= 0.3:
-        return refused(
-            "timed_out", f"no time was left to ask process {pid} for its flight recorder", **base
-        )
+        late = f"no time was left to ask process {pid} for its flight recorder"
+        return refused("timed_out", late, **base)
     reason = why_not(member, evidence)
     if reason:
         return refused("unavailable", reason, **base)
@@ -93,12 +83,8 @@ def read_deep(
     except PermissionError:
         return refused("denied", permission.why_refused(pid), **base)
     except (OSError, ValueError) as error:
-        return refused(
-            "unavailable",
-            f"no file can be handed over by process {pid}:"
-            f" {getattr(error, 'strerror', None) or error}",
-            **base,
-        )
+        why = getattr(error, "strerror", None) or error
+        return refused("unavailable", f"process {pid} can hand over no file: {why}", **base)
 
 
 def _ask(
@@ -130,15 +116,10 @@ def _ask(
         borrowed = own_thread.start(pid, line, max(0.0, (ends - time.monotonic()) / 2))
         base["paused_s"] = round(borrowed.stopped_s, 6)
         if borrowed.refused:
-            denied = (
-                "refused to let us trace" in borrowed.refused
-                or "map of process" in borrowed.refused
-            )
-            return refused(
-                "denied" if denied else "unavailable",
-                permission.why_refused(pid) if denied else borrowed.refused,
-                **base,
-            )
+            texts = ("refused to let us trace", "map of process")
+            if any(text in borrowed.refused for text in texts):
+                return refused("denied", permission.why_refused(pid), **base)
+            return refused("unavailable", borrowed.refused, **base)
     while True:
         content = exchange.get("said", REPORT_CAP_BYTES)
         if content is not None:
@@ -168,71 +149,46 @@ def _understand(
             "rank_said": report.get("rank"),
         }
         for row in report["dumps"]:
-            files = (
-                exchange.get(str(row["file"]), DUMP_CAP_BYTES)
-                if str(row["file"]).isalnum()
-                else None
-            )
-            if files is not None:
-                dumps.append(Dump(files, str(row.get("format", "")), str(row.get("backend", ""))))
+            name = str(row["file"])
+            dump = exchange.get(name, DUMP_CAP_BYTES) if name.isalnum() else None
+            if dump is not None:
+                dumps.append(Dump(dump, str(row.get("format", "")), str(row.get("backend", ""))))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return refused(
-            "crashed", f"the answer of process {base['pid']} cannot be understood", **base
-        )
+        why = f"the answer of process {base['pid']} cannot be understood"
+        return refused("crashed", why, **base)
     if not dumps:
         errors = [str(row.get("error", "")) for row in data["tried"] or () if isinstance(row, dict)]
-        return refused(
-            "unavailable",
-            f"process {base['pid']} has no flight recorder to write:"
-            f" {errors[-1] if errors else 'it is empty'}",
-            **data,
-        )
+        why = errors[-1] if errors else "it is empty"
+        reason = f"process {base['pid']} has no flight recorder to write: {why}"
+        return refused("unavailable", reason, **data)
     return LookResult(data)
 
 
 def _keep(case: Case, cell: str, member: Member, dump: Dump, result: LookResult) -> Evidence:
     """Record the dump and keep a copy. The rank's groups complete it."""
     began, clock = time.time(), time.monotonic()
-    file = case.keep_file(
-        f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}", dump.content
-    )
+    name = f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}"
+    file = case.keep_file(name, dump.content)
+    read = read_dump_content(dump.content, clock + READ_S)
     data: Dict[str, Any] = {
         "rank": member.rank,
         "path": "",
         "bytes": len(dump.content),
         "written_at": began,
+        **read.dump,
     }
-    read = read_dump_content(dump.content, clock + READ_S)
-    data.update(read.dump)
     if read.broken:
-        look = refused(
-            "partial",
-            f"the dump that process {member.pid} wrote cannot be used: {read.broken}",
-            **data,
-        )
+        why = f"the dump that process {member.pid} wrote cannot be used: {read.broken}"
+        look = refused("partial", why, **data)
     else:
-        reports = [
-            row
-            for row in result.data.get("groups") or ()
-            if isinstance(row, dict) and row.get("ranks")
-        ]
-        names = {row.get("name") for row in reports}
-        look = LookResult(
-            {
-                **data,
-                "groups": [row for row in data["groups"] if row["name"] not in names] + reports,
-            }
-        )
-    look = dataclasses.replace(look, began=began, took_s=time.monotonic() - clock)
-    return record(
-        case,
-        "flight_recorder",
-        look,
-        subject=member.subject,
-        cell=cell,
-        source="deep",
-        files=[file],
-    )
+        rows = result.data.get("groups") or ()
+        groups = [row for row in rows if isinstance(row, dict) and row.get("ranks")]
+        names = {row.get("name") for row in groups}
+        data["groups"] = [row for row in data["groups"] if row["name"] not in names] + groups
+        look = LookResult(data)
+    look = dataclasses.replace(look, source="deep", files=(file,))
+    look = look.at(began, time.monotonic() - clock)
+    return record(case, "flight_recorder", look, subject=member.subject, cell=cell)
 
 
 def _line(folder: str, until: float) -> bytes:

@@ -33,26 +33,11 @@ def look_at_flight_recorder(
     ends = time.monotonic() + deadline_s
     found = find_dumps(prefix)
     read = read_dump_files([path for path, _ in found], ends)
-    return [look_at_dump(case, cell, path, rank, members, read=read[path]) for path, rank in found]
-
-
-def look_at_dump(
-    case: Case,
-    cell: str,
-    path: str,
-    rank: Optional[int],
-    members: Sequence[Member] = (),
-    *,
-    read: DumpRead,
-    shown: str = "",
-    host: Optional[str] = None,
-    copy: bool = True,
-) -> Evidence:
-    """Record what `look_into_dump` brings."""
-    result = look_into_dump(
-        case.folder, cell, path, rank, members, read=read, shown=shown, host=host, copy=copy
-    )
-    return record(case, "flight_recorder", result, subject=JOB, cell=cell)
+    return [
+        record(case, "flight_recorder", look, subject=JOB, cell=cell)
+        for path, rank in found
+        for look in [look_into_dump(case.folder, cell, path, rank, members, read=read[path])]
+    ]
 
 
 def look_into_dump(

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -18,10 +19,10 @@ from trainprobe.collect import pyspy
 from trainprobe.collect.collectors.source import Site, look_at_source
 from trainprobe.collect.dump_files import DumpRead, read_dump_files
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries, rank_in_name
-from trainprobe.collect.flight_recorder import look_at_dump
-from trainprobe.collect.look_results import LookResult, record
+from trainprobe.collect.flight_recorder import look_into_dump
+from trainprobe.collect.look_results import LookResult, record, refused
 from trainprobe.model.ranks import unfold_ranks
-from trainprobe.model.subjects import Subject
+from trainprobe.model.subjects import JOB, Subject
 from trainprobe.regular_files import read_head, read_regular_file
 from trainprobe.saved_case import EVIDENCE, META
 from trainprobe.stacks.stack_text import ProcessStack, parse_stack_text
@@ -140,32 +141,23 @@ def look_at_saved(
     )
     chosen = set(map(id, _chosen(saved.dumps)))
     for dump in saved.dumps:
+        name = shown.get(dump.path, "")
         if id(dump) in chosen:
-            look_at_dump(
-                case,
-                CELL,
-                dump.path,
-                dump.rank,
+            look = look_into_dump(
+                *(case.folder, CELL, dump.path, dump.rank),
                 read=dump.read,
-                shown=shown.get(dump.path, ""),
+                shown=name,
                 host="",
                 copy=copy_dumps,
             )
         else:
-            result = LookResult(
-                {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
-                "unavailable",
-                f"another dump of rank {dump.rank} is newer or tells more",
-                time.time(),
-            )
-            record(
-                case,
-                "flight_recorder",
-                result,
+            reason = f"another dump of rank {dump.rank} is newer or tells more"
+            look = replace(
+                refused("unavailable", reason, rank=dump.rank, path=name or dump.path),
                 subject=_subject(dump.rank, None),
-                cell=CELL,
                 source=os.path.basename(dump.path),
-            )
+            ).at(time.time(), 0.0)
+        record(case, "flight_recorder", look, subject=JOB, cell=CELL)
     looks: Dict[Optional[int], int] = {}
     for stack in sorted(stacks, key=lambda stack: (stack.at, stack.path)):
         role = "rank" if not stack.process.is_worker else "loader-worker"

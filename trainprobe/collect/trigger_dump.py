@@ -19,10 +19,11 @@ from trainprobe.collect import procfs
 from trainprobe.collect.deep_refusals import environment
 from trainprobe.collect.dump_files import READ_S, read_dump_files
 from trainprobe.collect.flight_paths import dumps_of_job
-from trainprobe.collect.flight_recorder import look_at_dump
+from trainprobe.collect.flight_recorder import look_into_dump
 from trainprobe.collect.look_results import LookResult, record, refused
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import JOB
 
 PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 SETTLED_S, AGAIN_S = 0.3, 0.1
@@ -66,16 +67,9 @@ def trigger_dump(
             record(case, "trigger_dump", result, subject=member.subject, cell=cell, source=PIPE)
         )
         if member.rank in found:
-            records.append(
-                look_at_dump(
-                    case,
-                    cell,
-                    found[member.rank],
-                    member.rank,
-                    members,
-                    read=read[found[member.rank]],
-                )
-            )
+            path = found[member.rank]
+            dump = look_into_dump(case.folder, cell, path, member.rank, members, read=read[path])
+            records.append(record(case, "flight_recorder", dump, subject=JOB, cell=cell))
     return records
 
 

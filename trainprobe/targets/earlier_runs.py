@@ -18,11 +18,11 @@ from dataclasses import dataclass, replace
 from trainprobe.targets.job_neighbours import ADOPTERS
 from trainprobe.targets.process_table import ProcessRow, Table, in_order
 from trainprobe.targets.programs import (
-    COMPILE_WORKER,
-    FORKED_BY_SERVER,
     SHELLS,
-    SPAWNED,
+    is_compile_worker,
+    is_forked_by_server,
     is_helper,
+    is_spawned,
     is_tool,
     launcher_kind,
     option,
@@ -194,7 +194,8 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
         for process in older
         if wanted.kind == "script"
         and process.pid not in known
-        and os.path.basename(process.argv[0] if process.argv else "") in SHELLS
+        and process.argv
+        and process.program in SHELLS
     ]
     for shell in shells:  # between two runs nothing but the loop lives
         loop = restarter_of(shell, wanted.name) if shell.uid == uid else None
@@ -372,10 +373,8 @@ def _own_program(process: ProcessRow) -> bool:
 
 def is_machinery(process: ProcessRow) -> bool:
     """A process of multiprocessing or torch's compiler, which names no script."""
-    return any(
-        SPAWNED.search(word) or FORKED_BY_SERVER.search(word) or COMPILE_WORKER.search(word)
-        for word in process.argv[:8]
-    )
+    argv = process.argv
+    return is_spawned(argv) or is_forked_by_server(argv) or is_compile_worker(argv)
 
 
 def adopted(table: Table, process: ProcessRow) -> bool:
@@ -389,9 +388,7 @@ def adopted(table: Table, process: ProcessRow) -> bool:
         return True
     if process.session not in (above.session, process.pid):
         return True
-    inits = (
-        above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
-    )
+    inits = above.pid == 1 or above.program in ADOPTERS
     if process.session == process.pid and process.session != above.session:
         return inits
     leader = table.by_pid.get(process.group)
@@ -426,7 +423,7 @@ def _answered_for(
                 if process is not top
                 else None
             )
-        name = os.path.basename(above.argv[0] if above.argv else above.name)
+        name = above.program
         lead = table.by_pid.get(above.session)
         if (
             above.terminal

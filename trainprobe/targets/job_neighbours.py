@@ -211,9 +211,7 @@ def _orphaned(table: Table, process: ProcessRow) -> bool:
         return process.ppid == 1
     if above.started_ticks > process.started_ticks:
         return False
-    adopts = (
-        above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
-    )
+    adopts = above.pid == 1 or above.program in ADOPTERS
     return (
         adopts
         and not launcher_kind(above.argv)

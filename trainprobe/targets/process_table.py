@@ -69,6 +69,11 @@ class ProcessRow:
         return " ".join(self.argv) if self.argv else f"[{self.name}]"
 
     @property
+    def program(self) -> str:
+        """Its first word without the folder, or its name."""
+        return os.path.basename(self.argv[0] if self.argv else self.name)
+
+    @property
     def ended(self) -> bool:
         return self.state in "ZXx"
 

@@ -181,12 +181,30 @@ def is_compiler(argv: Sequence[str], name: str) -> bool:
     """A compiler, or a worker of torch.compile's pool; by `name` without a command."""
     base = os.path.basename(argv[0]) if argv else name
     plain = re.sub(r"^(?:x86_64|aarch64)-linux-gnu-|-\d+(?:\.\d+)*$", "", base)
-    return plain in COMPILERS or any(COMPILE_WORKER.search(word) for word in argv[:8])
+    return plain in COMPILERS or is_compile_worker(argv)
 
 
 def is_helper(argv: Sequence[str]) -> bool:
     """A process of Python's own machinery that is nobody's worker."""
-    return any(TRACKER.search(word) for word in argv[:8])
+    return _any_word(TRACKER, argv)
+
+
+def is_spawned(argv: Sequence[str]) -> bool:
+    """Whether Python's multiprocessing spawned it."""
+    return _any_word(SPAWNED, argv)
+
+
+def is_forked_by_server(argv: Sequence[str]) -> bool:
+    """Whether it is multiprocessing's fork server, or forked by that."""
+    return _any_word(FORKED_BY_SERVER, argv)
+
+
+def is_compile_worker(argv: Sequence[str]) -> bool:
+    return _any_word(COMPILE_WORKER, argv)
+
+
+def _any_word(pattern: re.Pattern[str], argv: Sequence[str]) -> bool:
+    return any(pattern.search(word) for word in argv[:8])
 
 
 def option(arguments: Sequence[str], *names: str) -> str:

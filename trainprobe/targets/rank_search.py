@@ -11,11 +11,11 @@ from trainprobe.targets.ended_ranks import NAMES, ended_siblings
 from trainprobe.targets.numbers import Number, from_environment, own_number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
 from trainprobe.targets.programs import (
-    FORKED_BY_SERVER,
     SHELLS,
-    SPAWNED,
     is_compiler,
+    is_forked_by_server,
     is_helper,
+    is_spawned,
     is_tool,
     launcher_kind,
     program_of,
@@ -37,7 +37,7 @@ class Team:
 
 def multiprocessed(process: ProcessRow, parent: ProcessRow | None) -> bool:
     """Whether Python's multiprocessing made it: spawned, served or forked."""
-    if any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) for word in process.argv[:8]):
+    if is_spawned(process.argv) or is_forked_by_server(process.argv):
         return True
     return (
         parent is not None
@@ -102,10 +102,7 @@ def _behind_wrapper(table: Table, process: ProcessRow) -> ProcessRow:
 
 
 def is_fork_server(process: ProcessRow, parent: ProcessRow) -> bool:
-    def served(each: ProcessRow) -> bool:
-        return any(FORKED_BY_SERVER.search(word) for word in each.argv[:8])
-
-    return served(process) and not served(parent)
+    return is_forked_by_server(process.argv) and not is_forked_by_server(parent.argv)
 
 
 @once
@@ -296,9 +293,8 @@ def _top(table: Table, chain: Sequence[ProcessRow]) -> ProcessRow | None:
     for above in chain[first + 1 :]:
         if not is_trainer(above) or is_tool(above.argv):
             break
-        served = any(FORKED_BY_SERVER.search(word) for word in above.argv[:8])
         if not (
-            served
+            is_forked_by_server(above.argv)
             or multiprocessed(top, above)
             or same_program(top, above)
             or _same_number(top, above)
@@ -322,12 +318,7 @@ def _starts_jobs(table: Table, process: ProcessRow) -> bool:
 
 
 def _is_shell(process: ProcessRow) -> bool:
-    return (
-        os.path.basename(process.argv[0] if process.argv else process.name)
-        .lstrip("-")
-        .partition(":")[0]
-        in SHELLS
-    )
+    return process.program.lstrip("-").partition(":")[0] in SHELLS
 
 
 def _only_python_below(table: Table, process: ProcessRow) -> ProcessRow | None:
@@ -355,9 +346,7 @@ def _of_spawn(table: Table, top: ProcessRow, ranks: Sequence[ProcessRow]) -> Tea
 def _orphans(table: Table, process: ProcessRow) -> Team | None:
     """Spawned ranks whose launcher is gone: siblings of one process group."""
     return (
-        _lost_teams(table).get((process.group, process.ppid))
-        if any(SPAWNED.search(word) for word in process.argv[:8])
-        else None
+        _lost_teams(table).get((process.group, process.ppid)) if is_spawned(process.argv) else None
     )
 
 
@@ -514,7 +503,7 @@ def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[ProcessRow]]:
             or launcher_kind(process.argv)
         ):
             continue
-        if process.name == LOADER_THREAD or any(SPAWNED.search(word) for word in process.argv[:8]):
+        if process.name == LOADER_THREAD or is_spawned(process.argv):
             continue  # a worker whose rank is gone still carries its number
         key = key_of(process)
         if key is not None:

@@ -51,7 +51,7 @@ def restarter_of(process: ProcessRow, script: str, ours: str | None = None) -> R
     """
     if ours is not None:
         return _around(process, ours)
-    name = os.path.basename(process.argv[0] if process.argv else process.name).lstrip("-")
+    name = process.program.lstrip("-")
     if CRONS.fullmatch(name) or CRONS.fullmatch(process.name):
         return Restarter("cron", process.cmdline[:200], process.pid)
     program = program_of(process.argv)
