@@ -66,17 +66,15 @@ def read_deadlines(
     )
     arguments = _words(command)
     folders = folders_in(arguments) + _being_written(members, proc) + ([cwd] if cwd else [])
-    asked: Dict[str, Any] = {"root": root_of(members, proc)}
-    asked.update(
-        {
-            "scripts": [script] if script else [],
-            "folders": folders,
-            "cwd": cwd or "/",
-            "began": job.get("began"),
-            "seconds": deadline_s * 0.7,
-        }
-    )
-    ran = run_child("deadlines_child", timeout_s=deadline_s, input=json.dumps(asked).encode())
+    question: Dict[str, Any] = {
+        "root": root_of(members, proc),
+        "scripts": [script] if script else [],
+        "folders": folders,
+        "cwd": cwd or "/",
+        "began": job.get("began"),
+        "seconds": deadline_s * 0.7,
+    }
+    ran = run_child("deadlines_child", timeout_s=deadline_s, input=json.dumps(question).encode())
     rows = json_lines(ran.stdout)
     scripts = [row for row in rows if "script" in row]
     listed = [row for row in rows if "folder" in row]
@@ -122,50 +120,24 @@ def timeouts(
     device: str,
 ) -> List[Dict[str, Any]]:
     """The known timeouts of groups, each with its source; else torch's default."""
-    found: List[Dict[str, Any]] = []
-    for row in scripts:
-        known = [call for call in row["timeouts"] if call["seconds"] is not None]
-        found += [
-            {
-                "rank": None,
-                "seconds": call["seconds"],
-                "source": f"{row['script']}:{call['line']} {call['call']}",
-            }
-            for call in known
-        ]
+    calls = [(row["script"], call) for row in scripts for call in row["timeouts"]]
+    found: List[Tuple[float, str]] = [
+        (call["seconds"], f"{script}:{call['line']} {call['call']}")
+        for script, call in calls
+        if call["seconds"] is not None
+    ]
     for name, value in _options(arguments):
         if _TIMEOUT_OPTION.match(name) and value.isdigit():
-            found.append(
-                {
-                    "rank": None,
-                    "seconds": int(value) * (60.0 if "minutes" in name else 1.0),
-                    "source": f"command line: {name} {value}",
-                }
-            )
+            unit_s = 60.0 if "minutes" in name else 1.0
+            found.append((int(value) * unit_s, f"command line: {name} {value}"))
     minutes = environment.get("DEEPSPEED_TIMEOUT", "")
     if minutes.isdigit():
-        found.append(
-            {"rank": None, "seconds": int(minutes) * 60.0, "source": f"DEEPSPEED_TIMEOUT={minutes}"}
-        )
-    unknown = [
-        call
-        for row in scripts
-        for call in row["timeouts"]
-        if call["given"] and call["seconds"] is None
-    ]
-    if not found and not unknown:
+        found.append((int(minutes) * 60.0, f"DEEPSPEED_TIMEOUT={minutes}"))
+    if not found and not any(call["given"] and call["seconds"] is None for _, call in calls):
         kind = "nccl" if "nccl" in backend or (not backend and device == "cuda") else ""
-        found.append(
-            {
-                "rank": None,
-                "seconds": DEFAULT_S[kind],
-                "source": (
-                    f"torch's default for {'NCCL' if kind else backend or 'gloo'}, since none was"
-                    " found"
-                ),
-            }
-        )
-    return found
+        name = "NCCL" if kind else backend or "gloo"
+        found.append((DEFAULT_S[kind], f"torch's default for {name}, since none was found"))
+    return [{"rank": None, "seconds": seconds, "source": source} for seconds, source in found]
 
 
 def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
@@ -179,11 +151,9 @@ def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
     from trainprobe.system.run import run
 
     ran = run(["scontrol", "show", "job", "-o", job], timeout_s=SCONTROL_S, output_cap_bytes=2**18)
-    return (
-        parse_scontrol(ran.stdout.decode("utf-8", "replace"))
-        if ran.ended.how == "exited" and ran.ended.code == 0
-        else None
-    )
+    if ran.ended.how != "exited" or ran.ended.code != 0:
+        return None
+    return parse_scontrol(ran.stdout.decode("utf-8", "replace"))
 
 
 def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
@@ -221,29 +191,17 @@ def _options(arguments: Sequence[str]) -> List[Tuple[str, str]]:
         name, equals, value = word.partition("=")
         if equals:
             found.append((name, value))
-        elif (
-            word.startswith("--")
-            and place + 1 < len(arguments)
-            and not arguments[place + 1].startswith("-")
-        ):
-            found.append((word, arguments[place + 1]))
+        elif word.startswith("--"):
+            following = arguments[place + 1 : place + 2]
+            found += [(word, value) for value in following if not value.startswith("-")]
     return found
 
 
 def _being_written(members: Sequence[Member], proc: str) -> List[str]:
-    names = [
-        name
-        for member in members
-        if member.role == "rank"
-        for name in (descriptors(member.pid, proc) or {}).values()
-    ]
-    return list(
-        dict.fromkeys(
-            os.path.dirname(name)
-            for name in names
-            if name.startswith("/") and _CHECKPOINT.search(name)
-        )
-    )[:4]
+    ranks = [member.pid for member in members if member.role == "rank"]
+    names = [name for pid in ranks for name in (descriptors(pid, proc) or {}).values()]
+    written = [name for name in names if name.startswith("/") and _CHECKPOINT.search(name)]
+    return list(dict.fromkeys(map(os.path.dirname, written)))[:4]
 
 
 def _words(command: str) -> List[str]:

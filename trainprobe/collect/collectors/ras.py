@@ -43,6 +43,8 @@ _ONE = re.compile(
 _MISSING = re.compile(r"The missing ranks?: ([\d, ]+)")
 _PROCESS = re.compile(r"Process (\d+) on node (\S+) managing GPUs? (\S+)")
 DIGITS_CAP = 19
+KINDS = ("INCOMPLETE", "DEAD", "TIMEOUT", "MISMATCH", "ERROR")
+STATUS = "init_state async_error finalize_called abort_flag unresponsive considered_dead"
 
 
 @dataclass(frozen=True)
@@ -158,18 +160,12 @@ def parse_json(text: str) -> Optional[Dict[str, Any]]:
     communicators = []
     for row in document["communicators"][:RANKS_CAP]:
         if isinstance(row, dict):
-            ranks = [_rank(rank) for rank in row.get("ranks") or () if isinstance(rank, dict)][
-                :RANKS_CAP
-            ]
-            missing = [
-                _rank(rank) for rank in row.get("missing_ranks") or () if isinstance(rank, dict)
-            ][:RANKS_CAP]
             communicators.append(
                 {
                     "hash": str(row.get("hash", ""))[:60],
                     "size": row.get("size"),
-                    "ranks": ranks,
-                    "missing": missing,
+                    "ranks": _ranks(row.get("ranks")),
+                    "missing": _ranks(row.get("missing_ranks")),
                 }
             )
     ras = document.get("ras")
@@ -182,32 +178,21 @@ def parse_json(text: str) -> Optional[Dict[str, Any]]:
     }
 
 
+def _ranks(rows: Any) -> List[Dict[str, Any]]:
+    return [_rank(row) for row in rows or () if isinstance(row, dict)][:RANKS_CAP]
+
+
 def _rank(row: Mapping[str, Any]) -> Dict[str, Any]:
     """One rank; its number is the communicator's, not the world's: host and pid join the two."""
-    raw = row.get("status")
-    status: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
-    counts = row.get("collective_counts")
-    found = {name: row.get(name) for name in ("rank", "host", "pid", "cuda_dev", "nvml_dev")}
-    found["counts"] = (
-        {str(name): value for name, value in counts.items() if isinstance(value, int)}
-        if isinstance(counts, dict)
-        else {}
+    status, counts = (
+        value if isinstance(value, dict) else {}
+        for value in (row.get("status"), row.get("collective_counts"))
     )
-    found.update(
-        {
-            name: status[name]
-            for name in (
-                "init_state",
-                "async_error",
-                "finalize_called",
-                "abort_flag",
-                "unresponsive",
-                "considered_dead",
-            )
-            if name in status
-        }
-    )
-    return found
+    return {
+        **{name: row.get(name) for name in ("rank", "host", "pid", "cuda_dev", "nvml_dev")},
+        "counts": {str(name): value for name, value in counts.items() if isinstance(value, int)},
+        **{name: status[name] for name in STATUS.split() if name in status},
+    }
 
 
 def parse_text(text: str) -> Optional[Dict[str, Any]]:
@@ -225,55 +210,39 @@ def parse_text(text: str) -> Optional[Dict[str, Any]]:
     now: Dict[str, Any] = {}
     what, count = "", None
     for line in (line.strip() for line in text.splitlines()):
-        block, differs, many, single = (
-            _BLOCK.match(line),
-            _COUNTS.search(line),
-            _MANY.match(line),
-            _ONE.match(line),
-        )
-        if block is not None and (
-            block.group(1)
-            or block.group(3) in ("INCOMPLETE", "DEAD", "TIMEOUT", "MISMATCH", "ERROR")
-        ):
-            blank: Dict[str, Any] = {
-                "hash": block.group(2),
-                "name": block.group(1),
-                "ranks": [],
-                "missing": [],
-                "errors": [],
-            }
-            now = (
-                communicators.setdefault(block.group(2), blank)
-                if block.group(2)
-                else {"kind": block.group(3), "says": [], "processes": []}
-            )
-            if block.group(2):
-                now["errors"].append(block.group(3))
+        block, differs = _BLOCK.match(line), _COUNTS.search(line)
+        many, single = _MANY.match(line), _ONE.match(line)
+        missing, process = _MISSING.match(line), _PROCESS.match(line)
+        if block is not None and (block.group(1) or block.group(3) in KINDS):
+            _, digest, kind = block.groups()
+            if digest:
+                blank: Dict[str, Any] = {"hash": digest, "name": block.group(1)}
+                blank.update(ranks=[], missing=[], errors=[])
+                now = communicators.setdefault(digest, blank)
+                now["errors"].append(kind)
             else:
+                now = {"kind": kind, "says": [], "processes": []}
                 errors.append(now)
         elif differs is not None:
             what = differs.group(1)
         elif many is not None:
             count = many.group(2) or many.group(3) or "0"
-            now.setdefault("camps", []).append(
-                {"ranks": int(many.group(1)), "what": what, "value": count}
-            )
+            camp = {"ranks": int(many.group(1)), "what": what, "value": count}
+            now.setdefault("camps", []).append(camp)
         elif single is not None:
-            value = single.group(2) or single.group(3) or count
             row = {
                 "rank": int(single.group(1)),
                 "host": single.group(6),
                 "pid": int(single.group(5)),
                 "what": what,
-                "value": value,
+                "value": single.group(2) or single.group(3) or count,
             }
             now.setdefault("ranks", []).append(row)
-        elif _MISSING.match(line):
-            now.setdefault("missing", []).extend(
-                {"rank": int(number)} for number in re.findall(r"\d+", line)
-            )
-        elif _PROCESS.match(line):
-            pid, host, _gpus = _PROCESS.match(line).groups()  # type: ignore[union-attr]
+        elif missing is not None:
+            numbers = re.findall(r"\d+", line)
+            now.setdefault("missing", []).extend({"rank": int(number)} for number in numbers)
+        elif process is not None:
+            pid, host, _gpus = process.groups()
             now.setdefault("processes", []).append({"pid": int(pid), "host": host})
     version = _VERSION.search(text)
     return {
