@@ -194,16 +194,10 @@ def _named_secret(name: str) -> bool:
         before = words[place - 1] if place else ""
         if word.endswith(_ALWAYS) or word in _ALONE:
             return True
-        owned = (
-            before
-            and before != "old"
-            and (
-                name.isupper()
-                or (before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES)
-            )
-        )
-        if owned and word in _BRIEF and words[-1] == word:
-            return True
+        if before not in ("", "old") and word in _BRIEF and words[-1] == word:
+            known = before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES
+            if known or name.isupper():
+                return True
         if word.endswith("token") and words[-1] == word:
             return before not in _VOCABULARY
         if word in ("key", "keys", "tokens") and (
@@ -340,9 +334,9 @@ class Redactor:
                 total += count + more
             return hidden, total
         if isinstance(data, (list, tuple)):
-            return (
-                (data, 0) if len(data) >= MANY and self._harmless(data) else self._list(data, depth)
-            )
+            if len(data) >= MANY and self._harmless(data):
+                return data, 0
+            return self._list(data, depth)
         return data, 0
 
     def _harmless(self, rows: Sequence[Any]) -> bool:
@@ -356,8 +350,8 @@ class Redactor:
                     if item.startswith("-"):
                         return False
                     texts.append(item)
-                elif not (
-                    item is None or (isinstance(item, (int, float)) and -_LARGEST < item < _LARGEST)
+                elif item is not None and not (
+                    isinstance(item, (int, float)) and -_LARGEST < item < _LARGEST
                 ):
                     return False
         text = "\n".join(texts)
@@ -374,44 +368,32 @@ class Redactor:
         total = 0
         option = before = last = ""
         for item in data:
-            shown, count = item, 0
-            if (
-                option
-                and isinstance(item, str)
-                and item
-                and not item.startswith("-")
-                and not _tells_nothing(option, item)
-            ):
-                shown, count = self._stand_in(option, item), 1
-            elif (
-                isinstance(item, str)
-                and last.startswith("--")
-                and _random(item)
-                and not _identifies(last)
-            ):
-                shown, count = self._stand_in(last.lstrip("-"), item), 1
-            elif isinstance(item, str) and last.startswith("-"):
-                alone = _SHORT_ALONE.fullmatch(last)
-                at = _password_at(alone[1], item, before) if alone else -1
-                if at >= 0:
-                    shown, count = item[:at] + self._stand_in("password", item[at:]), 1
-            elif isinstance(item, str) and item.startswith("-p") and _LOGINS.search(before):
-                shown, count = "-p" + self._stand_in("password", item[2:]), 1
-            if not count:
+            word = item if isinstance(item, str) else ""
+            shown = self._argument(word, option, last, before) if word else ""
+            count = 1
+            if not shown:
                 shown, count = self._data(item, depth + 1)
             hidden.append(shown)
             total += count
-            last = item if isinstance(item, str) and len(item) <= SHORT else ""
+            last = word if len(word) <= SHORT else ""
             before = f"{before[-SHORT:]} {last}"
-            option = (
-                item.lstrip("-")
-                if isinstance(item, str)
-                and item.startswith("-")
-                and "=" not in item
-                and _takes_secret(item)
-                else ""
-            )
+            takes = word.startswith("-") and "=" not in word and _takes_secret(word)
+            option = word.lstrip("-") if takes else ""
         return hidden, total
+
+    def _argument(self, word: str, option: str, last: str, before: str) -> str:
+        """Return a word of a command line with its secret hidden, empty where it holds none."""
+        if option and not word.startswith("-") and not _tells_nothing(option, word):
+            return self._stand_in(option, word)
+        if last.startswith("--") and _random(word) and not _identifies(last):
+            return self._stand_in(last.lstrip("-"), word)
+        if last.startswith("-"):
+            alone = _SHORT_ALONE.fullmatch(last)
+            at = _password_at(alone[1], word, before) if alone else -1
+            return word[:at] + self._stand_in("password", word[at:]) if at >= 0 else ""
+        if word.startswith("-p") and _LOGINS.search(before):
+            return "-p" + self._stand_in("password", word[2:])
+        return ""
 
     def _stand_in(self, name: str, secret: str) -> str:
         known = self._known.get(secret)
@@ -423,14 +405,8 @@ class Redactor:
 
     def _all(self, text: str, hide: Hide) -> Tuple[str, int]:
         count = 0
-        for finder in (
-            self._known_values,
-            _pem_keys,
-            _tokens,
-            _url_passwords,
-            self._assignments,
-            self._short_options,
-        ):
+        of_texts = (_pem_keys, _tokens, _url_passwords)
+        for finder in (self._known_values, *of_texts, self._assignments, self._short_options):
             text, more = finder(text, hide)
             count += more
         return text, count
@@ -444,19 +420,15 @@ class Redactor:
                 count += text.count(value)
                 text = text.replace(value, hide(name, value))
             else:  # short: only as a word of its own
-                shown = hide(name, value)
-                text, more = re.subn(
-                    rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])",
-                    shown.replace("\\", r"\\"),
-                    text,
-                )
+                alone = rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])"
+                text, more = re.subn(alone, hide(name, value).replace("\\", r"\\"), text)
                 count += more
         return text, count
 
     def _assignments(self, text: str, hide: Hide) -> Tuple[str, int]:
         """Hide the values of secret names in NAME=value, "name": "value" and --name value."""
         spans = _random_values(text)
-        if "assw" in text or "assp" in text or "assc" in text or "ASSW" in text or "ASSP" in text:
+        if any(part in text for part in ("assw", "assp", "assc", "ASSW", "ASSP")):
             spans += _passwords_in_prose(text)
         lowered = text.lower()
         if not any(hint in lowered for hint in _HINTS):
@@ -513,14 +485,7 @@ def _takes_secret(option: str) -> bool:
 
 
 def _has_short_option(text: str) -> bool:
-    return (
-        "-p" in text
-        or "-u" in text
-        or "-P" in text
-        or "-U" in text
-        or "-a " in text
-        or "-w " in text
-    )
+    return any(option in text for option in ("-p", "-u", "-P", "-U", "-a ", "-w "))
 
 
 def _password_at(option: str, value: str, before: str) -> int:
@@ -528,21 +493,15 @@ def _password_at(option: str, value: str, before: str) -> int:
     if value.startswith(("-", "<hidden:")) or _tells_nothing("password", value):
         return -1
     if option in ("u", "U", "-user", "-proxy-user"):
-        name, colon, password = value.partition(":")
-        return (
-            len(name) + 1
-            if colon and not _NUMBER.fullmatch(password or "0") and not password.startswith("/")
-            else -1
-        )
+        name, _, password = value.partition(":")
+        number = _NUMBER.fullmatch(password or "0")
+        return -1 if number or password.startswith("/") else len(name) + 1
     if _LOGINS.search(before):
         return 0
     if option != "p" or len(value) < 8 or not _mixed(value) or _SCHEDULERS.search(before):
         return -1
-    return (
-        0
-        if re.search("[A-Za-z]", value) and not re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value)
-        else -1
-    )
+    unit = re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value)
+    return 0 if re.search("[A-Za-z]", value) and not unit else -1
 
 
 def _random_values(text: str) -> List[Tuple[int, int, str]]:

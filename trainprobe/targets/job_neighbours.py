@@ -46,41 +46,27 @@ def companions(
             continue
         served = next((above for above in table.ancestors(process) if above.pid in ranks), None)
         served_by = below.get(process.pid, []) if served is None else []
-        role = (
-            "launcher"
-            if served is None and (served_by or process is team.root or launcher_kind(process.argv))
-            else role_of(table, process)
+        is_top = process is team.root
+        if served is not None:
+            role, rank = role_of(table, process), ranks[served.pid]
+        else:
+            launches = served_by or is_top or launcher_kind(process.argv)
+            role = "launcher" if launches else role_of(table, process)
+            rank = served_by[0] if len(served_by) == 1 and not is_top else None
+        companion = Companion(
+            process.pid,
+            process.started_ticks,
+            role,
+            rank,
+            process.cmdline[:CMDLINE_CAP],
+            process.ppid,
+            served.pid if served is not None else None,
+            role != "loader-worker" or process.name == LOADER_THREAD,
         )
-        rank = (
-            ranks[served.pid]
-            if served is not None
-            else (served_by[0] if len(served_by) == 1 and process is not team.root else None)
-        )
-        sure = role != "loader-worker" or process.name == LOADER_THREAD
-        found.append(
-            Companion(
-                process.pid,
-                process.started_ticks,
-                role,
-                rank,
-                process.cmdline[:CMDLINE_CAP],
-                process.ppid,
-                served.pid if served is not None else None,
-                sure,
-            )
-        )
-    place = {"launcher": 0, "loader-worker": 1}
-    return tuple(
-        sorted(
-            found,
-            key=lambda process: (
-                place.get(process.role, 2),
-                process.rank if process.rank is not None else -1,
-                process.started_ticks,
-                process.pid,
-            ),
-        )
-    )
+        place = {"launcher": 0, "loader-worker": 1}.get(role, 2)
+        order = (place, -1 if rank is None else rank, process.started_ticks, process.pid)
+        found.append((order, companion))
+    return tuple(companion for _, companion in sorted(found, key=lambda pair: pair[0]))
 
 
 def role_of(table: Table, process: ProcessRow) -> str:
@@ -90,21 +76,17 @@ def role_of(table: Table, process: ProcessRow) -> str:
     if process.name == LOADER_THREAD:
         return "loader-worker"
     above = table.parent(process)
-    if (
-        above is None
-        or process.ended
-        or is_helper(process.argv)
-        or is_fork_server(process, above)
-        or not multiprocessed(process, above)
-    ):
-        return "child"
-    return (
-        "child"
-        if _names_its_workers(table, above)
-        or is_compiler(above.argv, above.name)
-        or above.name == LOADER_THREAD
-        else "loader-worker"
+    is_worker = (
+        above is not None
+        and not process.ended
+        and not is_helper(process.argv)
+        and not is_fork_server(process, above)
+        and multiprocessed(process, above)
+        and not _names_its_workers(table, above)
+        and not is_compiler(above.argv, above.name)
+        and above.name != LOADER_THREAD
     )
+    return "loader-worker" if is_worker else "child"
 
 
 @once
@@ -119,13 +101,8 @@ def attempt_of(process: ProcessRow) -> int | None:
 
 
 def former(table: Table, process: ProcessRow, attempt: int | None = None) -> Former:
-    return Former(
-        process.pid,
-        process.started_ticks,
-        process.cmdline[:CMDLINE_CAP],
-        attempt,
-        table.age_s(process),
-    )
+    cmdline, age_s = process.cmdline[:CMDLINE_CAP], table.age_s(process)
+    return Former(process.pid, process.started_ticks, cmdline, attempt, age_s)
 
 
 def earlier(
@@ -134,24 +111,16 @@ def earlier(
     """Return survivors of former attempts: below the launcher, or orphaned with the same key."""
     if current is None or not team.ranks:
         return ()
-    newest = [rank for rank in team.ranks if attempt_of(rank) == current]
-    runs = {_run(process) for process in newest}
+    runs = {_run(rank) for rank in team.ranks if attempt_of(rank) == current}
     found = []
     for process in table.by_pid.values():
-        attempt = (
-            None
-            if process.ended or not process.is_python or process.pid in members
-            else attempt_of(process)
-        )
-        if (
-            attempt is not None
-            and attempt < current
-            and (
-                _run(process) in runs
-                or (team.root is not None and team.root in table.ancestors(process))
-            )
-        ):
-            found.append(process)
+        if process.ended or not process.is_python or process.pid in members:
+            continue
+        attempt = attempt_of(process)
+        if attempt is not None and attempt < current:
+            launched = team.root is not None and team.root in table.ancestors(process)
+            if launched or _run(process) in runs:
+                found.append(process)
     return tuple(sorted(found, key=in_order))
 
 
@@ -159,23 +128,19 @@ def _run(process: ProcessRow) -> tuple[str, ...]:
     run = process.environ.get("TORCHELASTIC_RUN_ID", "")
     if run not in ("", "none"):
         return (run,)
-    return (
-        process.environ.get("MASTER_ADDR", ""),
-        process.environ.get("MASTER_PORT", ""),
-        process.cwd,
-    )
+    environ = process.environ
+    return environ.get("MASTER_ADDR", ""), environ.get("MASTER_PORT", ""), process.cwd
+
+
+def script_of(team: Team) -> str:
+    """Return the path or module of the first rank that has one, else of the launcher."""
+    paths = (script_path(each) for each in (*team.ranks, team.root) if each is not None)
+    return next(filter(None, paths), "")
 
 
 def leftovers(table: Table, team: Team, members: frozenset[int]) -> tuple[ProcessRow, ...]:
     """Return orphans of the same user and script outside the job, one a process group."""
-    script = next(
-        (
-            script_path(rank)
-            for rank in (*team.ranks, *([team.root] if team.root else []))
-            if script_path(rank)
-        ),
-        "",
-    )
+    script = script_of(team)
     uids = {rank.uid for rank in team.ranks}
     if not script or not uids:
         return ()
@@ -211,12 +176,11 @@ def _orphaned(table: Table, process: ProcessRow) -> bool:
         return process.ppid == 1
     if above.started_ticks > process.started_ticks:
         return False
-    adopts = above.pid == 1 or above.program in ADOPTERS
-    return (
-        adopts
-        and not launcher_kind(above.argv)
-        and process.session not in (above.session, process.pid)
-    ) or (adopts and from_environment(process.environ).rank is not None)
+    if above.pid != 1 and above.program not in ADOPTERS:
+        return False
+    if from_environment(process.environ).rank is not None:
+        return True
+    return not launcher_kind(above.argv) and process.session not in (above.session, process.pid)
 
 
 def container_of(table: Table, process: ProcessRow) -> str:
@@ -249,9 +213,8 @@ def backend_and_device(table: Table, ranks: Sequence[ProcessRow]) -> tuple[str, 
         nccl = any(name.startswith("pt_nccl") for name in names)
         gloo = any(name.startswith("pt_gloo") for name in names)
         gpu = opens_gpu(table, rank)
-        return ("nccl" if nccl else "gloo" if gloo else ""), (
-            "" if gpu is None else "cuda" if gpu else "cpu"
-        )
+        device = "" if gpu is None else "cuda" if gpu else "cpu"
+        return "nccl" if nccl else "gloo" if gloo else "", device
     return "", ""
 
 

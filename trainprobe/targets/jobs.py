@@ -21,18 +21,18 @@ from trainprobe.targets.job_neighbours import (
     earlier,
     former,
     leftovers,
+    script_of,
 )
 from trainprobe.targets.live_job import CMDLINE_CAP, Companion, LaunchedBy, LiveJob, LiveRank
 from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, within
 from trainprobe.targets.numbers import STRENGTH, Number, Shape, own_number, settle
-from trainprobe.targets.process_table import ProcessRow, Table, snapshot
+from trainprobe.targets.process_table import ProcessRow, Table, in_order, snapshot
 from trainprobe.targets.programs import is_tool, launcher_kind, whole
 from trainprobe.targets.rank_search import (
     Team,
     is_trainer,
     key_of,
     rank_environment,
-    script_path,
     team_of,
     walk,
 )
@@ -75,20 +75,17 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
     team = team_of(table, process)
     if team is None:
         below = _jobs(table, [each for each in table.descendants(process) if each.is_python])
-        name = os.path.basename(process.argv[0]) if process.argv else process.name
-        says = f"Process {pid} ({name}) is no training job and belongs to none."
-        if len(below) == 1:
-            raise UsageError(says, f"Below it runs one: `trainprobe attach {below[0].pid}`.")
-        if below:
-            raise UsageError(
-                says,
-                "Below it run several: attach to one of"
-                f" {', '.join(str(job.pid) for job in below)}.",
-            )
-        raise UsageError(
-            says,
+        hint = (
             "Give the pid of a Python process; `trainprobe attach` without a pid lists the training"
-            " jobs.",
+            " jobs."
+        )
+        if below:
+            pids = ", ".join(str(job.pid) for job in below)
+            hint = f"Below it run several: attach to one of {pids}."
+        if len(below) == 1:
+            hint = f"Below it runs one: `trainprobe attach {below[0].pid}`."
+        raise UsageError(
+            f"Process {pid} ({process.program}) is no training job and belongs to none.", hint
         )
     return _job(table, team)
 
@@ -109,25 +106,15 @@ def find_jobs(
     uid = os.geteuid() if uid is None else uid
     candidates = [
         process
-        for process in table.by_pid.values()
+        for process in sorted(table.by_pid.values(), key=in_order)
         if process.argv
         and not process.ended
         and process.pid != os.getpid()
         and (is_trainer(process) or launcher_kind(process.argv))
         and uid in (0, process.uid)
     ]
-    return _jobs(
-        table,
-        sorted(
-            candidates,
-            key=lambda process: (
-                not launcher_kind(process.argv),
-                process.started_ticks,
-                process.pid,
-            ),
-        ),
-        until,
-    )
+    candidates.sort(key=lambda process: not launcher_kind(process.argv))
+    return _jobs(table, candidates, until)
 
 
 def _of_this_node(table: Table, pid: int = 0) -> Table:
@@ -173,18 +160,10 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
         hint = hints.get(rank.pid)
         if hint is not None and number.source == "only-process" and (hint.world_size or 0) < 2:
             hint = None  # a local called rank proves little in a process that stands alone
-        if (
-            hint is not None
-            and hint.rank is not None
-            and STRENGTH.get(hint.source, 0)
-            > STRENGTH.get(number.source if number.rank is not None else "", 0)
-        ):
-            number = Number(
-                hint.rank,
-                hint.local_rank if hint.local_rank is not None else number.local_rank,
-                None,
-                hint.source,
-            )
+        known = STRENGTH.get(number.source, 0) if number.rank is not None else 0
+        if hint is not None and hint.rank is not None and STRENGTH.get(hint.source, 0) > known:
+            local = hint.local_rank if hint.local_rank is not None else number.local_rank
+            number = Number(hint.rank, local, None, hint.source)
         numbers.append(number)
     worlds = Counter(
         hint.world_size
@@ -195,15 +174,8 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
     if worlds and (world is None or STRENGTH.get(source, 0) < STRENGTH["frame-locals"]):
         world, source = worlds.most_common(1)[0][0], "frame-locals"
     if len(ranks) > 1 and (world is None or source == "start-order"):
-        world, source = (
-            max(
-                len(ranks),
-                world or 0,
-                *(number.rank + 1 for number in numbers if number.rank is not None),
-                0,
-            ),
-            "start-order",
-        )
+        least = [number.rank + 1 for number in numbers if number.rank is not None]
+        world, source = max(len(ranks), world or 0, *least), "start-order"
     numbers = list(settle(numbers, world, source))
     numbered = [
         replace(rank, rank=number.rank, rank_source=number.source, local_rank=number.local_rank)
@@ -262,16 +234,10 @@ def _jobs(
         if not _is_training(team):
             continue
         ranks = tuple(each for each in team.ranks if not _looks(each))
-        if len(ranks) < len(team.ranks):
-            if not ranks:
-                continue
-            team = replace(team, ranks=ranks)
-        job = _job(table, team)
-        pids = (
-            {each.pid for each in job.ranks}
-            | {each.pid for each in job.others}
-            | {each.pid for each in job.earlier_attempts}
-        )
+        if team.ranks and not ranks:
+            continue
+        job = _job(table, replace(team, ranks=ranks))
+        pids = {each.pid for each in job.members()} | {each.pid for each in job.earlier_attempts}
         if not pids & taken:
             found.append(job)
         taken |= pids
@@ -357,14 +323,7 @@ def _job(table: Table, team: Team) -> LiveJob:
         world_size=world,
         world_size_source=source,
         host=os.uname().nodename,
-        script=next(
-            (
-                path
-                for path in (script_path(rank) for rank in (*team.ranks, *([top] if top else [])))
-                if path
-            ),
-            "",
-        ),
+        script=script_of(team),
         cwd=first.cwd if first else "",
         python=first.exe if first else "",
         began=table.began(first) if first else None,
@@ -392,30 +351,18 @@ def _has_torch(table: Table, team: Team) -> bool | None:
 
 def _finished(job: LiveJob) -> LiveJob:
     """Order the ranks and name the absent ones, if every rank has a number."""
-    ranks = tuple(
-        sorted(
-            job.ranks,
-            key=lambda rank: (rank.rank is None, rank.rank or 0, rank.started_ticks, rank.pid),
-        )
-    )
+    ranks = sorted(job.ranks, key=lambda rank: (rank.started_ticks, rank.pid))
+    ranks.sort(key=lambda rank: (rank.rank is None, rank.rank or 0))
     pids = {rank.pid: rank.rank for rank in ranks}
     others = tuple(
         replace(other, rank=pids[other.rank_pid]) if other.rank_pid in pids else other
         for other in job.others
     )
     known = {rank.rank for rank in ranks}
-    absent = (
-        tuple(rank for rank in range(job.world_size or 0) if rank not in known)
-        if None not in known
-        else ()
-    )
-    return replace(
-        job,
-        ranks=ranks,
-        others=others,
-        absent=absent,
-        elsewhere=bool(absent) and _may_be_elsewhere(job),
-    )
+    world = range(job.world_size or 0) if None not in known else ()
+    absent = tuple(rank for rank in world if rank not in known)
+    elsewhere = bool(absent) and _may_be_elsewhere(job)
+    return replace(job, ranks=tuple(ranks), others=others, absent=absent, elsewhere=elsewhere)
 
 
 def _may_be_elsewhere(job: LiveJob) -> bool:
@@ -434,12 +381,8 @@ def _latest_attempt(team: Team) -> tuple[Team, int | None]:
     if not known:
         return team, None
     current = max(known)
-    return (
-        replace(
-            team, ranks=tuple(rank for rank in team.ranks if attempts[rank.pid] in (current, None))
-        ),
-        current,
-    )
+    ranks = tuple(rank for rank in team.ranks if attempts[rank.pid] in (current, None))
+    return replace(team, ranks=ranks), current
 
 
 def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
@@ -447,10 +390,8 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
     if shape.nnodes is not None:
         return shape.nnodes
     for environ in environs:
-        groups = whole(environ.get("GROUP_WORLD_SIZE", ""))
-        world, local_world = (
-            whole(environ.get("WORLD_SIZE", "")),
-            whole(environ.get("LOCAL_WORLD_SIZE", "")),
+        groups, world, local_world = (
+            whole(environ.get(f"{name}WORLD_SIZE", "")) for name in ("GROUP_", "", "LOCAL_")
         )
         if groups:
             return groups
@@ -464,11 +405,10 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
 def _environment(
     team: Team, ranks: Sequence[LiveRank], environs: Mapping[int, Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
-    numbered_pids = {}
+    found = {}
     if team.root is not None and team.kind != "ray":
-        numbered_pids["job"] = allowed(team.root.environ)
+        found["job"] = allowed(team.root.environ)
     for rank in ranks:
-        numbered_pids[str(rank.rank) if rank.rank is not None else f"pid {rank.pid}"] = allowed(
-            environs[rank.pid]
-        )
-    return {name: values for name, values in numbered_pids.items() if values}
+        name = str(rank.rank) if rank.rank is not None else f"pid {rank.pid}"
+        found[name] = allowed(environs[rank.pid])
+    return {name: values for name, values in found.items() if values}

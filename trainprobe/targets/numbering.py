@@ -126,19 +126,8 @@ def _started_plainly(team: Team) -> bool:
 
 def _asked_for(arguments: Sequence[str]) -> int | None:
     """How many ranks a spawning script was asked for, by the usual option names."""
-    return whole(
-        option(
-            arguments,
-            "nproc",
-            "nprocs",
-            "num-procs",
-            "nproc-per-node",
-            "ngpus",
-            "gpus",
-            "num-gpus",
-            "num-processes",
-        )
-    )
+    names = "nproc nprocs num-procs nproc-per-node ngpus gpus num-gpus num-processes"
+    return whole(option(arguments, *names.split()))
 
 
 def _in_order_of_start(
@@ -151,43 +140,26 @@ def _in_order_of_start(
     if all(each.rank is not None for each in found) or not found:
         return found
     if team.kind == "spawn" and team.root is not None and team.root not in team.ranks:
-        at = (
-            tuple(range(len(found)))
-            if world == len(found)
-            else places([rank.cmdline for rank in team.ranks])
-        )
+        at: Sequence[int] | None = range(len(found))
+        if world != len(found):
+            at = places([rank.cmdline for rank in team.ranks])
         if at is not None and (world is None or at[-1] < world):
             return [
-                (
-                    each
-                    if each.rank is not None
-                    else replace(each, rank=place, local_rank=place, source="start-order")
-                )
+                each if each.rank is not None else _started_as(each, place, place)
                 for each, place in zip(found, at)
             ]
-    if (
-        team.kind == "spawn"
-        and team.root is not None
-        and team.ranks[0] is team.root
-        and found[0].rank is None
-    ):
-        found[0] = replace(found[0], rank=0, local_rank=0, source="start-order")
-        return found
-    if (
-        team.kind in ELASTIC
-        and all(each.rank is None for each in found)
-        and shape.nproc == len(found)
-    ):
-        return [
-            replace(
-                each,
-                rank=shape.rank_of(place),
-                local_rank=place,
-                source="start-order" if shape.rank_of(place) is not None else "",
-            )
-            for place, each in enumerate(found)
-        ]
+    top_is_first = team.root is not None and team.ranks[0] is team.root
+    if team.kind == "spawn" and top_is_first and found[0].rank is None:
+        return [_started_as(found[0], 0, 0), *found[1:]]
+    unnumbered = all(each.rank is None for each in found)
+    if team.kind in ELASTIC and unnumbered and shape.nproc == len(found):
+        return [_started_as(each, shape.rank_of(at), at) for at, each in enumerate(found)]
     return found
+
+
+def _started_as(number: Number, rank: int | None, local_rank: int) -> Number:
+    source = "start-order" if rank is not None else ""
+    return replace(number, rank=rank, local_rank=local_rank, source=source)
 
 
 def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
@@ -210,11 +182,9 @@ def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
         return list(numbers)
     wrong = numbers[keepers[0]].rank not in (0, None)
     found = [
-        (
-            replace(each, rank=None, local_rank=None, source="")
-            if wrong and each.source == "start-order"
-            else each
-        )
+        Number(None, None, each.world_size, "", each.world_source)
+        if wrong and each.source == "start-order"
+        else each
         for each in numbers
     ]
     if found[keepers[0]].rank is None:

@@ -250,10 +250,9 @@ def _joined(looks: List[PortLook]) -> PortCounters:
     if len(looks) > 1:
         rises = _rises(first.counters, last.counters)
         values.update({our_name: rises[name] for name, our_name in BYTES.items() if name in rises})
-        errors, counted = _rises(first.totals, last.totals), {*BYTES, "OutSegs"}
-        values["waits"] = {
-            name: rises[name] for name in rises if name not in counted and rises[name]
-        }
+        errors = _rises(first.totals, last.totals)
+        waits = {name: rise for name, rise in rises.items() if name not in BYTES and rise}
+        values["waits"] = {name: rise for name, rise in waits.items() if name != "OutSegs"}
         values["errors"] = {name: rise for name, rise in errors.items() if rise}
         values["looked_s"] = round(last.at - first.at, 3) if last.at > first.at > 0 else None
     return PortCounters(**values)

@@ -157,17 +157,16 @@ def parse_json(text: str) -> Optional[Dict[str, Any]]:
         return None
     if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
         return None
-    communicators = []
-    for row in document["communicators"][:RANKS_CAP]:
-        if isinstance(row, dict):
-            communicators.append(
-                {
-                    "hash": str(row.get("hash", ""))[:60],
-                    "size": row.get("size"),
-                    "ranks": _ranks(row.get("ranks")),
-                    "missing": _ranks(row.get("missing_ranks")),
-                }
-            )
+    communicators = [
+        {
+            "hash": str(row.get("hash", ""))[:60],
+            "size": row.get("size"),
+            "ranks": _ranks(row.get("ranks")),
+            "missing": _ranks(row.get("missing_ranks")),
+        }
+        for row in document["communicators"][:RANKS_CAP]
+        if isinstance(row, dict)
+    ]
     ras = document.get("ras")
     timeouts = ras.get("timeouts_count") if isinstance(ras, dict) else None
     return {
