@@ -206,7 +206,7 @@ def rise(before: Optional[Snapshot], after: Optional[Snapshot]) -> Optional[int]
 
 def headroom_bytes(pid: Optional[int] = None) -> Optional[int]:
     """Memory left to `pid`'s group: MemAvailable or the rest below its smallest limit."""
-    left = [_available_bytes(procfs.read_or_none("/proc/meminfo") or "")]
+    left = [procfs.memory_bytes("MemAvailable")]
     now = snapshot(find(pid))
     if now is not None and now.limit_bytes is not None and now.current_bytes is not None:
         left.append(max(0, now.limit_bytes - now.current_bytes + (now.reclaimable_bytes or 0)))
@@ -339,14 +339,6 @@ def _smallest_number(group: Optional[Group], name: str) -> Optional[int]:
 
 def _pids_current(group: Optional[Group]) -> Optional[int]:
     return None if group is None else _number(f"{group.folder}/pids.current")
-
-
-def _available_bytes(meminfo: str) -> Optional[int]:
-    for line in meminfo.splitlines():
-        columns = line.split()
-        if len(columns) >= 2 and columns[0] == "MemAvailable:" and columns[1].isdigit():
-            return int(columns[1]) * 1024
-    return None
 
 
 def _pairs(path: str) -> Dict[str, int]:

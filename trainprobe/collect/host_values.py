@@ -35,19 +35,12 @@ def host_values(python: str = "", environ: Mapping[str, str] = os.environ) -> Di
     for part in (_limits, _memory, _cpus, _kernel, _interfaces, _rdma, _gpus):
         try:
             values.update(part())
-        except (
-            OSError,
-            ValueError,
-        ):  # a /proc or /sys of another kind; the other parts still answer
+        except (OSError, ValueError):  # a /proc or /sys of another kind
             continue
     values.update({f"version.{name}": version for name, version in _versions(python).items()})
-    values.update(
-        {
-            f"env.{name}": value[:VALUE_CAP]
-            for name, value in sorted(environ.items())
-            if is_recordable(name)
-        }
-    )
+    for name, value in sorted(environ.items()):
+        if is_recordable(name):
+            values[f"env.{name}"] = value[:VALUE_CAP]
     return values
 
 
@@ -61,10 +54,9 @@ def _limits() -> Dict[str, str]:
 
 def _memory() -> Dict[str, str]:
     values: Dict[str, str] = {}
-    for line in (procfs.read_or_none("/proc/meminfo") or "").splitlines():
-        columns = line.split()
-        if len(columns) > 1 and columns[0] == "MemTotal:" and columns[1].isdigit():
-            values["memory.total_bytes"] = str(int(columns[1]) * 1024)
+    total = procfs.memory_bytes("MemTotal")
+    if total is not None:
+        values["memory.total_bytes"] = str(total)
     now = cgroup.snapshot(cgroup.find())
     if now is not None and now.limit_bytes is not None:
         values["memory.limit_bytes"] = str(now.limit_bytes)
@@ -81,13 +73,7 @@ def _memory() -> Dict[str, str]:
 
 def _cpus() -> Dict[str, str]:
     """CPUs that this process may run on, which is what its children may."""
-    return {
-        "cpus": str(
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    }
+    return {"cpus": str(len(os.sched_getaffinity(0)))}
 
 
 def _kernel() -> Dict[str, str]:
@@ -149,20 +135,14 @@ def _versions(python: str) -> Dict[str, str]:
         return versions()
     ran = run([python, "-B", CHILD], timeout_s=PYTHON_DEADLINE_S, cwd="/")
     if ran.ended.how != "exited" or ran.ended.code != 0:
-        raise PythonError(
-            ran.ended.reason
-            or ran.stderr.decode("utf-8", "replace").strip()[-300:]
-            or f"it ended: {ran.ended.how}"
-        )
+        stderr = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+        raise PythonError(ran.ended.reason or stderr or f"it ended: {ran.ended.how}")
     try:
         answer = json.loads(ran.stdout)
     except ValueError as error:
         raise PythonError("it printed something else") from error
-    return (
-        {str(name): str(version) for name, version in answer.items()}
-        if isinstance(answer, dict)
-        else {}
-    )
+    rows = answer.items() if isinstance(answer, dict) else ()
+    return {str(name): str(version) for name, version in rows}
 
 
 class PythonError(Exception):

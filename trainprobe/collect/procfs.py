@@ -140,6 +140,12 @@ def status_fields(text: str) -> Dict[str, str]:
     return fields
 
 
+def memory_bytes(name: str) -> Optional[int]:
+    """A line of /proc/meminfo, such as MemTotal; None where there is none."""
+    columns = status_fields(read_or_none("/proc/meminfo") or "").get(name, "").split()
+    return int(columns[0]) * 1024 if columns and columns[0].isdigit() else None
+
+
 def gone(pid: int, started_ticks: Optional[int] = None) -> str:
     """Say why `pid` is not the living process that is meant; empty when it is."""
     now = stat(pid)

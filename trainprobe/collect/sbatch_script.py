@@ -24,6 +24,7 @@ from trainprobe.sbatch.site import Here
 
 KIND = "sbatch"
 PATHS_S = 5.0
+REMEDY = "Name a batch script: trainprobe ready --sbatch job.sh."
 SCRIPT_CAP_BYTES = 2**20
 _LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
@@ -58,19 +59,12 @@ def read_text(path: str) -> str:
         with open(path, "rb") as file:
             content = file.read(SCRIPT_CAP_BYTES + 1)
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}.",
-            "Name a batch script: trainprobe ready --sbatch job.sh.",
-        ) from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", REMEDY) from error
     if len(content) > SCRIPT_CAP_BYTES:
-        raise UsageError(
-            f"{path} has more than {SCRIPT_CAP_BYTES // 1024} KiB, and is no batch script.",
-            "Name a batch script: trainprobe ready --sbatch job.sh.",
-        )
+        size = f"{SCRIPT_CAP_BYTES // 1024} KiB"
+        raise UsageError(f"{path} has more than {size}, and is no batch script.", REMEDY)
     if b"\0" in content:
-        raise UsageError(
-            f"{path} is no text.", "Name a batch script: trainprobe ready --sbatch job.sh."
-        )
+        raise UsageError(f"{path} is no text.", REMEDY)
     return content.decode("utf-8", "replace")
 
 
@@ -91,12 +85,8 @@ def look_at_script(
     began = time.monotonic()
     text = read_text(script)
     place = _host_record()
-    plan = plan_of(
-        text,
-        tuple(options),
-        None,
-        Here(environ=place["environ"], cwd=place["cwd"], home=place["home"]),
-    )
+    host = Here(environ=place["environ"], cwd=place["cwd"], home=place["home"])
+    plan = plan_of(text, tuple(options), None, host)
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
     programs = {
@@ -175,14 +165,7 @@ def look_at_paths(
     left = [path for path, _ in paths if path not in states]
     states.update(dict.fromkeys(left, "unknown"))
     late = ran.ended.how in ("timed_out", "unkillable")
-    return (
-        states,
-        about,
-        (
-            [f"{at} gave no answer within {paths_s:g} s."]
-            if late and at
-            else ["The paths could not be looked at."]
-            if left
-            else []
-        ),
-    )
+    trouble = ["The paths could not be looked at."] if left else []
+    if late and at:
+        trouble = [f"{at} gave no answer within {paths_s:g} s."]
+    return states, about, trouble

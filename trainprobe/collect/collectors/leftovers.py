@@ -253,9 +253,7 @@ def _machine() -> Dict[str, Any]:
     """Memory in bytes under the least limit, the part left, and the CPUs."""
     groups = cgroup.find()
     now = cgroup.snapshot(groups)
-    meminfo = procfs.status_fields(procfs.read_or_none("/proc/meminfo") or "")
-    columns = meminfo.get("MemTotal", "").split()
-    total = int(columns[0]) * 1024 if columns and columns[0].isdigit() else None
+    total = procfs.memory_bytes("MemTotal")
     limits = [amount for amount in (now.limit_bytes if now is not None else None, total) if amount]
     quota = cgroup.cpu_quota(groups.by_controller.get("cpu"))
     cpus = float(len(os.sched_getaffinity(0)))

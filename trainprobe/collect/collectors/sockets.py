@@ -171,19 +171,8 @@ def parse_inet(kind: str, text: str) -> List[Row]:
             state = "UNCONN" if kind == "udp" and state != "ESTAB" else state
             timer = TIMERS[int(columns[5].split(":")[0], 16)]
             local, remote = parse_address(columns[1]), parse_address(columns[2])
-            rows.append(
-                Row(
-                    kind,
-                    state,
-                    local,
-                    remote,
-                    int(columns[9]),
-                    tx_queue,
-                    rx_queue,
-                    int(columns[6], 16),
-                    timer,
-                )
-            )
+            inode, again = int(columns[9]), int(columns[6], 16)
+            rows.append(Row(kind, state, local, remote, inode, tx_queue, rx_queue, again, timer))
         except (ValueError, IndexError):
             continue
     return rows
