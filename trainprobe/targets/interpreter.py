@@ -16,6 +16,7 @@ from trainprobe.targets.script import parse_answer
 
 ASK_S = 20.0
 OLDEST = (3, 9)
+REMEDY = "Give the path of a Python with --python."
 ON_PATH, OF_THE_TOOL = "PATH", "the Python of this tool"
 USUAL_STACK = tuple(
     """
@@ -137,13 +138,11 @@ def choose(
     if of_command:
         return of_command, "the command"
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
-    names = (
-        os.path.join(folder, name) for folder in folders if folder for name in ("python", "python3")
-    )
-    first = next(
-        (path for path in names if os.path.isfile(path) and os.access(path, os.X_OK)), None
-    )
-    return (first, ON_PATH) if first else (sys.executable, OF_THE_TOOL)
+    for folder in filter(None, folders):
+        for path in (os.path.join(folder, name) for name in ("python", "python3")):
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path, ON_PATH
+    return sys.executable, OF_THE_TOOL
 
 
 def _inactive(interpreter: Interpreter, environ: Mapping[str, str]) -> str:
@@ -171,13 +170,9 @@ def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) ->
     Raises UsageError when it cannot be executed, does not answer as a Python, or is older than 3.9.
     """
     if not os.path.isfile(path):
-        raise UsageError(
-            f"The interpreter {path} does not exist.", "Give the path of a Python with --python."
-        )
+        raise UsageError(f"The interpreter {path} does not exist.", REMEDY)
     if not os.access(path, os.X_OK):
-        raise UsageError(
-            f"The interpreter {path} is not executable.", "Give the path of a Python with --python."
-        )
+        raise UsageError(f"The interpreter {path} is not executable.", REMEDY)
     ran = run([path, "-c", _QUESTION, *dict.fromkeys(("torch", *modules))], timeout_s=ASK_S)
     if ran.ended.how == "timed_out":
         raise UsageError(
@@ -185,15 +180,10 @@ def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) ->
             f"Try `{path} -c 'print(1)'` by hand, or give another with --python.",
         )
     if ran.ended.how == "not_started":
-        raise UsageError(
-            f"The interpreter {path} cannot be started: {ran.ended.reason}.",
-            "Give the path of a Python with --python.",
-        )
+        raise UsageError(f"The interpreter {path} cannot be started: {ran.ended.reason}.", REMEDY)
     answer = parse_answer(ran.stdout)
     if answer is None or not re.match(r"\d+\.\d+", str(answer.get("version", ""))):
-        raise UsageError(
-            f"{path} does not answer as a Python.", "Give the path of a Python with --python."
-        )
+        raise UsageError(f"{path} does not answer as a Python.", REMEDY)
     return from_answer(path, answer, chosen_by)
 
 
@@ -215,22 +205,17 @@ def from_answer(path: str, answer: Mapping[str, Any], chosen_by: str = "") -> In
     torch = answer.get("torch_version") or answer.get("torch_metadata")
     reason = ""
     if not answer.get("torch_at"):
-        torch, reason = (
-            None,
-            (
-                f"{path} has no torch; install it there (`{path} -m pip install torch`) or name"
-                " another Python with --python"
-            ),
+        reason = (
+            f"{path} has no torch; install it there (`{path} -m pip install torch`) or name"
+            " another Python with --python"
         )
     elif not answer.get("torch_is_package") or not torch:
-        torch, reason = (
-            None,
-            (
-                f"the torch that {path} finds at {answer['torch_at']} is not PyTorch; move it away"
-                " or name another Python with --python"
-            ),
+        reason = (
+            f"the torch that {path} finds at {answer['torch_at']} is not PyTorch; move it away"
+            " or name another Python with --python"
         )
-    found = answer.get("found")
+    torch = None if reason else torch
+    found = answer["found"] if isinstance(answer.get("found"), dict) else {}
     return Interpreter(
         path=path,
         version=version,
@@ -239,9 +224,7 @@ def from_answer(path: str, answer: Mapping[str, Any], chosen_by: str = "") -> In
         cuda=str(answer["torch_cuda"]) if torch and answer.get("torch_cuda") else None,
         gloo=bool(torch),
         nccl=bool(torch and answer.get("nccl")),
-        installed=(
-            tuple(name for name, there in found.items() if there) if isinstance(found, dict) else ()
-        ),
+        installed=tuple(name for name, there in found.items() if there),
         chosen_by=chosen_by,
         reason=reason,
     )
@@ -288,9 +271,7 @@ def _python_of(program: str, environ: Mapping[str, str]) -> str | None:
     if by_env:
         return shutil.which(by_env[1], path=environ.get("PATH"))
     # Where the path is long or has a space in it, pip writes a shell script of two lines.
-    match = re.match(r"#!\s*(/\S*/python[\d.]*)(?:\s|$)", first) or (
-        re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second)
-        if first == "#!/bin/sh"
-        else None
-    )
+    match = re.match(r"#!\s*(/\S*/python[\d.]*)(?:\s|$)", first)
+    if first == "#!/bin/sh":
+        match = re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second)
     return match[1] if match and os.access(match[1], os.X_OK) else None

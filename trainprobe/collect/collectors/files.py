@@ -97,22 +97,16 @@ def read_files(
     for member in members:
         began, clock = time.time(), time.monotonic()
         names = descriptors(member.pid, proc) if clock < ends else None
-        askable = (
-            None
-            if names is None
-            else [name for name in names if not names[name].startswith(("anon_inode:", "socket:["))]
-        )
-        opened[member.pid] = (
-            None
-            if names is None or askable is None
-            else _opened(member.pid, {fd: names[fd] for fd in askable[:OPEN_CAP]}, proc)
-        )
-        cut[member.pid] = max(0, len(askable or ()) - OPEN_CAP)
+        hidden, names = names is None, names or {}
+        askable = [fd for fd in names if not names[fd].startswith(("anon_inode:", "socket:["))]
+        first = {fd: names[fd] for fd in askable[:OPEN_CAP]}
+        opened[member.pid] = None if hidden else _opened(member.pid, first, proc)
+        cut[member.pid] = max(0, len(askable) - OPEN_CAP)
         base = {
             "pid": member.pid,
             "rank": member.rank,
-            "maps": _maps(member, proc) if names is not None else None,
-            "others": len(names or ()) - len(askable or ()),
+            "maps": None if hidden else _maps(member, proc),
+            "others": len(names) - len(askable),
         }
         looked.append(LookResult(base, began=began, took_s=time.monotonic() - clock))
     join, commands, whole = _joined(opened, ends, proc)
@@ -149,24 +143,11 @@ def _opened(pid: int, names: Dict[int, str], proc: str) -> List[Opened]:
         mode = ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else ""
         local = kinds.get(info.get("mnt_id", "")) in mount_table.LOCAL
         kind, size = _kind(name, f"{proc}/{pid}/fd/{fd}" if local else "")
-        number = (
-            int(name[6:-1])
-            if kind == "pipe" and name[6:-1].isdigit()
-            else int(inode)
-            if inode.isdigit()
-            else None
-        )
-        found.append(
-            Opened(
-                fd,
-                name,
-                kind,
-                mode,
-                int(pos) if pos.isdigit() and kind == "file" else None,
-                number,
-                size,
-            )
-        )
+        if kind == "pipe" and name[6:-1].isdigit():
+            inode = name[6:-1]
+        number = int(inode) if inode.isdigit() else None
+        at = int(pos) if pos.isdigit() and kind == "file" else None
+        found.append(Opened(fd, name, kind, mode, at, number, size))
     return found
 
 
@@ -189,9 +170,8 @@ def _kind(name: str, askable: str) -> Tuple[str, Optional[int]]:
     return "device", None
 
 
-Ends = Dict[
-    str, Dict[str, Set[int]]
-]  # name of a pipe to mode ("r", "w") to the pids that have that end open
+# Name of a pipe to mode ("r", "w") to the pids that have that end open.
+Ends = Dict[str, Dict[str, Set[int]]]
 
 
 def _joined(
@@ -207,9 +187,8 @@ def _joined(
     commands: Dict[int, str] = {}
     for name, holders in outside.by_name.items():
         for pid, fd in holders:
-            flags = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "").get(
-                "flags", ""
-            )
+            info = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "")
+            flags = info.get("flags", "")
             for mode in ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else "":
                 pipes[name][mode].add(pid)
             commands.setdefault(pid, command_of(pid, proc))
@@ -229,13 +208,9 @@ def _row(pid: int, opened: Opened, pipes: Ends, commands: Dict[int, str]) -> Dic
     if opened.kind == "file" and opened.name.endswith(DELETED):
         row.update(path=opened.name[: -len(DELETED)], deleted=True)
     if opened.name in pipes and opened.mode:
-        others = sorted(
-            (pipes[opened.name]["w"] if opened.mode == "r" else pipes[opened.name]["r"]) - {pid}
-        )
-        row["other_pids"] = others[:OTHERS_CAP]
-        strangers = {
-            str(other): commands[other] for other in others[:OTHERS_CAP] if commands.get(other)
-        }
+        ends = pipes[opened.name]["w" if opened.mode == "r" else "r"]
+        row["other_pids"] = others = sorted(ends - {pid})[:OTHERS_CAP]
+        strangers = {str(other): commands[other] for other in others if commands.get(other)}
         if strangers:
             row["other_commands"] = strangers
     return row

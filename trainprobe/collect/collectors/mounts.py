@@ -58,21 +58,16 @@ def read_mounts(
 ) -> LookResult:
     tables, used, stuck = _used(members, proc, also)
     if not any(rows for _, rows in tables.values()):
-        return refused(
-            "unavailable", "no mounts could be read: the processes are gone or hidden", mounts=[]
-        )
+        reason = "no mounts could be read: the processes are gone or hidden"
+        return refused("unavailable", reason, mounts=[])
     own_space = procfs.link(f"{proc}/self/ns/mnt")
-    own = (
-        {(row.device, row.point) for row in mount_table.table_of("self", proc)}
-        if "" in tables
-        else set()
-    )
+    own_rows = mount_table.table_of("self", proc) if "" in tables else []
+    own = {(row.device, row.point) for row in own_rows}
     found: List[Dict[str, Any]] = []
     asked: Dict[str, Dict[str, Any]] = {}
     for space, (pid, rows) in tables.items():
-        for row in {
-            row.point: row for row in rows
-        }.values():  # a later mount on the same point hides an earlier one
+        # A later mount on the same point hides an earlier one.
+        for row in {row.point: row for row in rows}.values():
             key = (space, row.number)
             if row.fstype in NEVER or not (row.remote or key in used):
                 continue
@@ -84,14 +79,11 @@ def read_mounts(
                 "used_by": sorted(used.get(key, ())),
             }
             wanted = row.remote or key in stuck
-            is_own = space == own_space or (
-                not space and (row.device, row.point) in own
-            )  # another user's namespace is hidden
-            why_not = (
-                f"only {PROBES_CAP} file systems are asked"
-                if wanted
-                else "a local file system that nobody hangs on"
-            )
+            # The namespace of another user is hidden.
+            is_own = space == own_space or (not space and (row.device, row.point) in own)
+            why_not = "a local file system that nobody hangs on"
+            if wanted:
+                why_not = f"only {PROBES_CAP} file systems are asked"
             mount["probe"] = {"outcome": "not-tried", "took_s": None, "reason": why_not}
             found.append(mount)
             if wanted and not is_own and not space:
