@@ -226,8 +226,7 @@ def _random(value: str) -> bool:
     """Say whether `value` was drawn at random from letters of both cases and digits.
 
     In such a text neighbours are of different kinds six times of ten (62 signs), in names one to
-    three times.
-    Hexadecimal digits and UUIDs are none: they identify things.
+    three times. Hexadecimal digits and UUIDs are none: they identify things.
     """
     if not _RANDOM.fullmatch(value) or value.startswith(_NOT_DRAWN):
         return False
@@ -302,8 +301,7 @@ class Redactor:
         were.
 
         Under a key that looks secret the whole string goes; in a list `--token` hides what follows
-        it. Numbers that JSON does not have
-        become their names: nan, inf, -inf.
+        it. Numbers that JSON does not have become their names: nan, inf, -inf.
         """
         return self._data(data, 0)
 

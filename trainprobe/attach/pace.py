@@ -20,11 +20,10 @@ class Pace:
     enough for a line of a loop to change. `settled_s`: where nobody moves, but nobody is known to
     have waited for so long either, a last look is taken when it has passed; a little more than the
     five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third
-    look, taken when two leave it open whether somebody goes on.
-    `grace_s` is how long the visit waits for the looks in the background when all else is done.
-    `lint_s` ends the look with lint before the pause and the second look are over, on most
-    machines.
-    `pipe_s` is for the dumps that --trigger-dump asks for, `deep_s` for all ranks of --deep.
+    look, taken when two leave it open whether somebody goes on. `grace_s` is how long the visit
+    waits for the looks in the background when all else is done. `lint_s` ends the look with lint
+    before the pause and the second look are over, on most machines. `pipe_s` is for the dumps that
+    --trigger-dump asks for, `deep_s` for all ranks of --deep.
     """
 
     whole_s: float = 30.0

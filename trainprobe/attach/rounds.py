@@ -88,9 +88,8 @@ class Rounds:
         on, or none can be seen.
 
         The silence of the connections between ranks counts too: whoever looks at a stack wakes its
-        thread. Who polls wakes by itself, and waits
-        all the same unless it has just exchanged data with another rank: 0 where nothing tells
-        since when.
+        thread. Who polls wakes by itself, and waits all the same unless it has just exchanged data
+        with another rank: 0 where nothing tells since when.
         """
         ranks = [
             each

@@ -68,12 +68,11 @@ class Snapshot:
     CPUs (a quota of 1.5 is one and a half CPUs).
 
     `oom_kill` counts processes that the kernel killed here and below; `host_oom_kill` counts those
-    of the whole machine.
-    `limit_path` is the folder whose limit is the smallest; `current_bytes` and `peak_bytes` are
-    that folder's. `limit_hits` counts how often an allocation met that limit (and mostly found
-    other memory to free). `under_oom` says that its processes stand still until memory is freed
-    (version 1 with its killer switched off), `frozen` that all are stopped by the freezer (docker
-    pause, scontrol suspend).
+    of the whole machine. `limit_path` is the folder whose limit is the smallest; `current_bytes`
+    and `peak_bytes` are that folder's. `limit_hits` counts how often an allocation met that limit
+    (and mostly found other memory to free). `under_oom` says that its processes stand still until
+    memory is freed (version 1 with its killer switched off), `frozen` that all are stopped by the
+    freezer (docker pause, scontrol suspend).
     """
 
     version: int

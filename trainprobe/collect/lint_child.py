@@ -5,8 +5,7 @@ Input: one JSON object {script, others, turns, versions, cpus, descriptors, rank
 memory_bytes}; `others` are read with the script, `turns` says how many lines of their imports are
 read in each turn, `cpu_s` and `memory_bytes` bound this process, the others are what is known of
 the place where it runs, null where it is not. Output: one JSON object a line and a turn, so that
-what the smaller
-turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
+what the smaller turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 each, so that one that hangs has a name.
 
 Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}}. Output: a
-line `{"at": path}` before each look and
-`{"path": path, "state": "file|folder|missing|denied"}` after it; for a program `{"program": name,
-"says": {...}}`. Python ≥ 3.9, standard library only.
+line `{"at": path}` before each look and `{"path": path, "state": "file|folder|missing|denied"}`
+after it; for a program `{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
 """
 
 from __future__ import annotations

@@ -3,11 +3,10 @@ our own death cannot spoil.
 
 The thread is stopped for about a millisecond; no other thread is. Its registers are set in one
 system call to code of ours, which saves them, calls `pthread_create`, puts them back and goes on
-with the system call in which the thread was. No breakpoint is set and
-nobody has to be there when it is done: whoever is killed, at whatever moment, the process goes on.
-(A debugger's way to call a function ends in a breakpoint, and a process that reaches it after the
-debugger's death dies of SIGTRAP.) x86-64 only. ptrace(2), signal(7) on system calls that are begun
-again.
+with the system call in which the thread was. No breakpoint is set and nobody has to be there when
+it is done: whoever is killed, at whatever moment, the process goes on. (A debugger's way to call a
+function ends in a breakpoint, and a process that reaches it after the debugger's death dies of
+SIGTRAP.) x86-64 only. ptrace(2), signal(7) on system calls that are begun again.
 """
 
 from __future__ import annotations

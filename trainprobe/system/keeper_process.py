@@ -6,10 +6,9 @@ double-forks, calls setsid or loses its parent stays below it. When the command 
 the tool went, it kills everything below it and goes.
 
 Commands, one JSON object a line: `start` (key, argv, env, cwd, stdout, stderr, cap_bytes) and
-`stop` (grace_s, kill_s).
-Status, one JSON object a line and one write a line, to STATUS_FD: ready, started, not_started,
-ended, seen, changed, gone, cut, left, stopped, fault. With each a byte goes to BELL_FD, so that the
-tool can sleep until there is news.
+`stop` (grace_s, kill_s). Status, one JSON object a line and one write a line, to STATUS_FD: ready,
+started, not_started, ended, seen, changed, gone, cut, left, stopped, fault. With each a byte goes
+to BELL_FD, so that the tool can sleep until there is news.
 """
 
 from __future__ import annotations

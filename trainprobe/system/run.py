@@ -59,11 +59,10 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
     At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it
     leaves in its group after a good end is killed as well. Nothing is raised for a program that is
     missing or fails. One that is still there `kill_s` after it was killed is `unkillable`; what it
-    had written until then is returned all the same.
-    `enough` is asked with the end of its output, some kilobytes, whenever there is more: a program
-    that has said all and does not end is waited for no longer. With `hold_input` its stdin stays
-    open behind `input` as long as we wait: a program that is far away sees by its end that nobody
-    does any more.
+    had written until then is returned all the same. `enough` is asked with the end of its output,
+    some kilobytes, whenever there is more: a program that has said all and does not end is waited
+    for no longer. With `hold_input` its stdin stays open behind `input` as long as we wait: a
+    program that is far away sees by its end that nobody does any more.
     """
     argv = tuple(argv)
     _left_behind[:] = [process for process in _left_behind if process.poll() is None]

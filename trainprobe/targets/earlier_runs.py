@@ -59,9 +59,8 @@ class Earlier:
     main, worker, child or tracker.
 
     A tracker is multiprocessing's own: it takes no SIGTERM and ends with the last process that it
-    keeps books for.
-    `sure` is false for a worker that names no script and is joined to the run by its folder alone,
-    and for all below it.
+    keeps books for. `sure` is false for a worker that names no script and is joined to the run by
+    its folder alone, and for all below it.
     """
 
     seen: ProcessRow

@@ -75,9 +75,8 @@ class Interpreter:
     """What one Python says of itself.
 
     `torch` and `cuda` are version texts (`cuda` None for a CPU build). `gloo` and `nccl` are
-    guesses from its files.
-    `reason` says in one sentence why nothing that needs torch can run in it, empty when it can.
-    `note` says why it was chosen, where another could have been expected.
+    guesses from its files. `reason` says in one sentence why nothing that needs torch can run in
+    it, empty when it can. `note` says why it was chosen, where another could have been expected.
     """
 
     path: str

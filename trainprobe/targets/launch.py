@@ -105,10 +105,9 @@ def easier_to_read(
     """Return what is switched on for every process of the user's job.
 
     `dumps` is the folder for flight-recorder dumps, `witness` the folder that holds
-    sitecustomize.py ("" for none),
-    `witness_dir` the folder that it writes to. Both names of each recorder setting are set, since
-    torch renamed them from TORCH_NCCL_* to TORCH_FR_*; when the user has set one of a pair, both
-    are left alone.
+    sitecustomize.py ("" for none), `witness_dir` the folder that it writes to. Both names of each
+    recorder setting are set, since torch renamed them from TORCH_NCCL_* to TORCH_FR_*; when the
+    user has set one of a pair, both are left alone.
     """
     added: dict[str, str] = {}
     left: list[str] = []

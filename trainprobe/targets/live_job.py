@@ -27,9 +27,8 @@ class LiveRank:
     source of the number.
 
     `uid` is the effective user, `nspid` its pid in each nested namespace, `attempt` the elastic
-    restart that it belongs to.
-    `wait_status` says how it ended where it is a zombie, as wait(2) does; None while it lives or
-    where that is hidden.
+    restart that it belongs to. `wait_status` says how it ended where it is a zombie, as wait(2)
+    does; None while it lives or where that is hidden.
     """
 
     pid: int

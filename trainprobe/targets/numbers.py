@@ -208,9 +208,8 @@ def places(cmdlines: Sequence[str]) -> tuple[int, ...] | None:
     None where there may be a gap of unknown size.
 
     The parent keeps two descriptors open for each child, so that the handle in the child's command
-    line grows by two or three from one child
-    to the next (seen with Python 3.11: 6, 8, 11, 13): a step of four or five among such steps is a
-    child that has ended.
+    line grows by two or three from one child to the next (seen with Python 3.11: 6, 8, 11, 13): a
+    step of four or five among such steps is a child that has ended.
     """
     handles = [
         int(match.group(1)) if match else -1

@@ -51,16 +51,13 @@ class Connection(Fact):
     where it is on this host, `peer` its command line.
 
     `kind` is tcp, udp or unix, `state` ESTAB, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT,
-    LAST_ACK, CLOSING, LISTEN or UNCONN.
-    `rx_queue` and `tx_queue` are bytes that wait to be read or sent (for LISTEN, `rx_queue` counts
-    connections that wait to be accepted),
-    `retransmits` counts segments sent again without an answer, `timer` is retransmit, keepalive,
-    zero-window or empty.
+    LAST_ACK, CLOSING, LISTEN or UNCONN. `rx_queue` and `tx_queue` are bytes that wait to be read or
+    sent (for LISTEN, `rx_queue` counts connections that wait to be accepted), `retransmits` counts
+    segments sent again without an answer, `timer` is retransmit, keepalive, zero-window or empty.
     `silent_s` is how long no data has gone either way, None where the kernel did not say (another
-    network namespace).
-    `peer_here` says whether the other end is a socket of this host (also where its process is not
-    known); `peer_rank` is its rank in the job.
-    `at` is when it was looked at, Unix time in seconds.
+    network namespace). `peer_here` says whether the other end is a socket of this host (also where
+    its process is not known); `peer_rank` is its rank in the job. `at` is when it was looked at,
+    Unix time in seconds.
     """
 
     pid: int = 0

@@ -4,8 +4,7 @@ Nothing is asked that needs the GIL.
 `torch.distributed.elastic.control_plane`: plain HTTP on a unix socket named by
 TORCH_WORKER_SERVER_SOCKET; GET /handler/ lists the handlers, POST /handler/<name> calls one. Where
 it listens on TCP (`torch.distributed.debug`) nothing tells its port from a store's or gloo's, and a
-question
-to those could disturb them: so it is not asked there.
+question to those could disturb them: so it is not asked there.
 """
 
 from __future__ import annotations
