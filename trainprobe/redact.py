@@ -20,17 +20,10 @@ _ESCAPES = re.compile(
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ALWAYS = (
-    "password",
-    "passwords",
-    "passwd",
-    "passphrase",
-    "secret",
-    "secrets",
-    "credential",
-    "credentials",
-    "apikey",
-    "apikeys",
+_ALWAYS = tuple(
+    """
+    password passwords passwd passphrase secret secrets credential credentials apikey apikeys
+    """.split()
 )
 _ALONE = frozenset(
     {"auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt", "oauth"}
@@ -43,219 +36,48 @@ _ACCOUNTS = frozenset(
     ["admin", "azure", "blob", "git", "github", "gitlab", "registry", "storage", "user"]
 )
 _STAGES = frozenset(
-    [
-        "all",
-        "backward",
-        "bwd",
-        "compiler",
-        "did",
-        "each",
-        "early",
-        "first",
-        "forward",
-        "full",
-        "fusion",
-        "fwd",
-        "graph",
-        "inductor",
-        "joint",
-        "last",
-        "max",
-        "min",
-        "multi",
-        "must",
-        "n",
-        "next",
-        "num",
-        "old",
-        "one",
-        "opt",
-        "optimization",
-        "pattern",
-        "per",
-        "post",
-        "pre",
-        "render",
-        "second",
-        "single",
-        "test",
-        "this",
-        "two",
-    ]
+    """
+    all backward bwd compiler did each early first forward full fusion fwd graph inductor joint
+    last max min multi must n next num old one opt optimization pattern per post pre render
+    second single test this two
+    """.split()
 )
 # What ends so names a thing that looks random without being a secret.
 _IDENTIFIERS = frozenset(
-    [
-        "address",
-        "boundary",
-        "checksum",
-        "commit",
-        "comm",
-        "cursor",
-        "digest",
-        "etag",
-        "fingerprint",
-        "guid",
-        "hash",
-        "host",
-        "hostname",
-        "id",
-        "ids",
-        "image",
-        "integrity",
-        "kernel",
-        "md5",
-        "node",
-        "nonce",
-        "ref",
-        "rev",
-        "revision",
-        "run",
-        "seed",
-        "sha",
-        "sha1",
-        "sha256",
-        "sha512",
-        "symbol",
-        "tag",
-        "trace",
-        "uid",
-        "url",
-        "uuid",
-        "xid",
-    ]
+    """
+    address boundary checksum commit comm cursor digest etag fingerprint guid hash host hostname
+    id ids image integrity kernel md5 node nonce ref rev revision run seed sha sha1 sha256
+    sha512 symbol tag trace uid url uuid xid
+    """.split()
 )
 # What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's,
 # a cache's or a vocabulary's.
 _OWNERS = frozenset(
-    [
-        "access",
-        "account",
-        "anthropic",
-        "api",
-        "app",
-        "auth",
-        "azure",
-        "aws",
-        "client",
-        "cohere",
-        "comet",
-        "databricks",
-        "deploy",
-        "encryption",
-        "gcp",
-        "gemini",
-        "github",
-        "gitlab",
-        "google",
-        "groq",
-        "hf",
-        "hmac",
-        "kaggle",
-        "mistral",
-        "neptune",
-        "nvidia",
-        "openai",
-        "openrouter",
-        "pinecone",
-        "private",
-        "replicate",
-        "secret",
-        "sendgrid",
-        "service",
-        "session",
-        "sign",
-        "signing",
-        "ssh",
-        "storage",
-        "stripe",
-        "subscription",
-        "together",
-        "wandb",
-        "webhook",
-    ]
+    """
+    access account anthropic api app auth azure aws client cohere comet databricks deploy
+    encryption gcp gemini github gitlab google groq hf hmac kaggle mistral neptune nvidia openai
+    openrouter pinecone private replicate secret sendgrid service session sign signing ssh
+    storage stripe subscription together wandb webhook
+    """.split()
 )
 _VOCABULARY = frozenset(
-    [
-        "add",
-        "audio",
-        "bos",
-        "class",
-        "cls",
-        "current",
-        "end",
-        "eod",
-        "eos",
-        "extra",
-        "first",
-        "generated",
-        "image",
-        "input",
-        "last",
-        "mask",
-        "max",
-        "min",
-        "new",
-        "next",
-        "num",
-        "out",
-        "output",
-        "pad",
-        "per",
-        "prev",
-        "separator",
-        "sep",
-        "special",
-        "start",
-        "stop",
-        "target",
-        "total",
-        "unk",
-        "vocab",
-        "word",
-    ]
+    """
+    add audio bos class cls current end eod eos extra first generated image input last mask max
+    min new next num out output pad per prev separator sep special start stop target total unk
+    vocab word
+    """.split()
 )
 _PLAIN_KEYS = frozenset(
-    [
-        "cache",
-        "foreign",
-        "group",
-        "hash",
-        "lookup",
-        "partition",
-        "primary",
-        "public",
-        "sort",
-        "store",
-    ]
+    """
+    cache foreign group hash lookup partition primary public sort store
+    """.split()
 )
 # A name that ends so tells about a secret without being one.
 _NEUTRAL = frozenset(
-    [
-        "class",
-        "count",
-        "dir",
-        "enabled",
-        "error",
-        "file",
-        "files",
-        "index",
-        "len",
-        "length",
-        "limit",
-        "method",
-        "mode",
-        "name",
-        "parallelism",
-        "path",
-        "rate",
-        "size",
-        "sock",
-        "timeout",
-        "ttl",
-        "type",
-        "version",
-    ]
+    """
+    class count dir enabled error file files index len length limit method mode name parallelism
+    path rate size sock timeout ttl type version
+    """.split()
 )
 _TRIVIAL = re.compile(
     "auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes",
@@ -281,23 +103,10 @@ _VALUE = re.compile(
 )
 _SEVERAL = re.compile(r"[\[(]([^\])\n]{1,4096})")
 _QUOTED = re.compile(r"\"([^\"\n]{1,1024})\"|'([^'\n]{1,1024})'")
-_HINTS = (
-    "token",
-    "pass",
-    "pw",
-    "secret",
-    "cred",
-    "key",
-    "auth",
-    "cookie",
-    "dsn",
-    "x-amz-signature",
-    "hook",
-    "jwt",
-    "bearer",
-    "psk",
-    "_pat",
-    "_sas",
+_HINTS = tuple(
+    """
+    token pass pw secret cred key auth cookie dsn x-amz-signature hook jwt bearer psk _pat _sas
+    """.split()
 )
 
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
@@ -361,9 +170,7 @@ Hide = Callable[[str, str], str]
 
 
 def clean(text: str) -> str:
-    """Return `text` without escape sequences and control characters; a carriage return counts as
-    the end of a line.
-    """
+    """Return `text` without escapes and control characters; a carriage return ends a line."""
     if "\x1b" in text:
         text = _ESCAPES.sub("", text)
     if "\r" in text:
@@ -387,16 +194,10 @@ def _named_secret(name: str) -> bool:
         before = words[place - 1] if place else ""
         if word.endswith(_ALWAYS) or word in _ALONE:
             return True
-        owned = (
-            before
-            and before != "old"
-            and (
-                name.isupper()
-                or (before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES)
-            )
-        )
-        if owned and word in _BRIEF and words[-1] == word:
-            return True
+        if before not in ("", "old") and word in _BRIEF and words[-1] == word:
+            known = before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES
+            if known or name.isupper():
+                return True
         if word.endswith("token") and words[-1] == word:
             return before not in _VOCABULARY
         if word in ("key", "keys", "tokens") and (
@@ -425,8 +226,7 @@ def _random(value: str) -> bool:
     """Say whether `value` was drawn at random from letters of both cases and digits.
 
     In such a text neighbours are of different kinds six times of ten (62 signs), in names one to
-    three times.
-    Hexadecimal digits and UUIDs are none: they identify things.
+    three times. Hexadecimal digits and UUIDs are none: they identify things.
     """
     if not _RANDOM.fullmatch(value) or value.startswith(_NOT_DRAWN):
         return False
@@ -439,7 +239,7 @@ def _random(value: str) -> bool:
         for piece in pieces
     ]
     counts = ["".join(kinds).count(kind) for kind in "0Aa"]
-    changes = sum(one != following for piece in kinds for one, following in zip(piece, piece[1:]))
+    changes = sum(item != following for piece in kinds for item, following in zip(piece, piece[1:]))
     return counts[0] >= 2 and min(counts) >= 1 and changes >= 0.38 * (len(whole) - len(pieces))
 
 
@@ -492,9 +292,7 @@ class Redactor:
         return self._all(text, lambda name, _: f"<hidden:{name}>")
 
     def blob(self, content: bytes) -> Tuple[bytes, int]:
-        """Return binary `content` with secrets overwritten in place, so that its structure still
-        holds, and how many were.
-        """
+        """Return `content` with secrets overwritten in place, and how many there were."""
         text, count = self._all(content.decode("latin-1"), lambda _, secret: "*" * len(secret))
         return text.encode("latin-1"), count
 
@@ -503,20 +301,19 @@ class Redactor:
         were.
 
         Under a key that looks secret the whole string goes; in a list `--token` hides what follows
-        it. Numbers that JSON does not have
-        become their names: nan, inf, -inf.
+        it. Numbers that JSON does not have become their names: nan, inf, -inf.
         """
         return self._data(data, 0)
 
     def _cleaned(self, text: str) -> Tuple[str, int]:
-        seen = self._seen
-        if text in seen:
+        harmless = self._seen
+        if text in harmless:
             return text, 0
         shown, count = self.text(clean(text))
         if not count and shown == text and len(text) <= SHORT:
-            if len(seen) >= MOST_SEEN:
-                seen.clear()
-            seen.add(text)
+            if len(harmless) >= MOST_SEEN:
+                harmless.clear()
+            harmless.add(text)
         return shown, count
 
     def _data(self, data: Any, depth: int) -> Tuple[Any, int]:
@@ -535,15 +332,13 @@ class Redactor:
                 total += count + more
             return hidden, total
         if isinstance(data, (list, tuple)):
-            return (
-                (data, 0) if len(data) >= MANY and self._harmless(data) else self._list(data, depth)
-            )
+            if len(data) >= MANY and self._harmless(data):
+                return data, 0
+            return self._list(data, depth)
         return data, 0
 
     def _harmless(self, rows: Sequence[Any]) -> bool:
-        """Say whether a long list of flat rows holds nothing to hide or to clean: one look at
-        all their text costs a tenth of one at each.
-        """
+        """Say whether a long list of flat rows holds nothing to hide, by one look at all."""
         texts: List[str] = []
         for row in rows:
             if not isinstance(row, list):
@@ -553,8 +348,8 @@ class Redactor:
                     if item.startswith("-"):
                         return False
                     texts.append(item)
-                elif not (
-                    item is None or (isinstance(item, (int, float)) and -_LARGEST < item < _LARGEST)
+                elif item is not None and not (
+                    isinstance(item, (int, float)) and -_LARGEST < item < _LARGEST
                 ):
                     return False
         text = "\n".join(texts)
@@ -571,44 +366,32 @@ class Redactor:
         total = 0
         option = before = last = ""
         for item in data:
-            shown, count = item, 0
-            if (
-                option
-                and isinstance(item, str)
-                and item
-                and not item.startswith("-")
-                and not _tells_nothing(option, item)
-            ):
-                shown, count = self._stand_in(option, item), 1
-            elif (
-                isinstance(item, str)
-                and last.startswith("--")
-                and _random(item)
-                and not _identifies(last)
-            ):
-                shown, count = self._stand_in(last.lstrip("-"), item), 1
-            elif isinstance(item, str) and last.startswith("-"):
-                alone = _SHORT_ALONE.fullmatch(last)
-                at = _password_at(alone[1], item, before) if alone else -1
-                if at >= 0:
-                    shown, count = item[:at] + self._stand_in("password", item[at:]), 1
-            elif isinstance(item, str) and item.startswith("-p") and _LOGINS.search(before):
-                shown, count = "-p" + self._stand_in("password", item[2:]), 1
-            if not count:
+            word = item if isinstance(item, str) else ""
+            shown = self._argument(word, option, last, before) if word else ""
+            count = 1
+            if not shown:
                 shown, count = self._data(item, depth + 1)
             hidden.append(shown)
             total += count
-            last = item if isinstance(item, str) and len(item) <= SHORT else ""
+            last = word if len(word) <= SHORT else ""
             before = f"{before[-SHORT:]} {last}"
-            option = (
-                item.lstrip("-")
-                if isinstance(item, str)
-                and item.startswith("-")
-                and "=" not in item
-                and _takes_secret(item)
-                else ""
-            )
+            takes = word.startswith("-") and "=" not in word and _takes_secret(word)
+            option = word.lstrip("-") if takes else ""
         return hidden, total
+
+    def _argument(self, word: str, option: str, last: str, before: str) -> str:
+        """Return a word of a command line with its secret hidden, empty where it holds none."""
+        if option and not word.startswith("-") and not _tells_nothing(option, word):
+            return self._stand_in(option, word)
+        if last.startswith("--") and _random(word) and not _identifies(last):
+            return self._stand_in(last.lstrip("-"), word)
+        if last.startswith("-"):
+            alone = _SHORT_ALONE.fullmatch(last)
+            at = _password_at(alone[1], word, before) if alone else -1
+            return word[:at] + self._stand_in("password", word[at:]) if at >= 0 else ""
+        if word.startswith("-p") and _LOGINS.search(before):
+            return "-p" + self._stand_in("password", word[2:])
+        return ""
 
     def _stand_in(self, name: str, secret: str) -> str:
         known = self._known.get(secret)
@@ -620,14 +403,8 @@ class Redactor:
 
     def _all(self, text: str, hide: Hide) -> Tuple[str, int]:
         count = 0
-        for finder in (
-            self._known_values,
-            _pem_keys,
-            _tokens,
-            _url_passwords,
-            self._assignments,
-            self._short_options,
-        ):
+        of_texts = (_pem_keys, _tokens, _url_passwords)
+        for finder in (self._known_values, *of_texts, self._assignments, self._short_options):
             text, more = finder(text, hide)
             count += more
         return text, count
@@ -641,21 +418,15 @@ class Redactor:
                 count += text.count(value)
                 text = text.replace(value, hide(name, value))
             else:  # short: only as a word of its own
-                shown = hide(name, value)
-                text, more = re.subn(
-                    rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])",
-                    shown.replace("\\", r"\\"),
-                    text,
-                )
+                alone = rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])"
+                text, more = re.subn(alone, hide(name, value).replace("\\", r"\\"), text)
                 count += more
         return text, count
 
     def _assignments(self, text: str, hide: Hide) -> Tuple[str, int]:
-        """Hide the values of NAME=value, "name": "value", name: value and --name value, where
-        the name looks secret.
-        """
+        """Hide the values of secret names in NAME=value, "name": "value" and --name value."""
         spans = _random_values(text)
-        if "assw" in text or "assp" in text or "assc" in text or "ASSW" in text or "ASSP" in text:
+        if any(part in text for part in ("assw", "assp", "assc", "ASSW", "ASSP")):
             spans += _passwords_in_prose(text)
         lowered = text.lower()
         if not any(hint in lowered for hint in _HINTS):
@@ -712,44 +483,27 @@ def _takes_secret(option: str) -> bool:
 
 
 def _has_short_option(text: str) -> bool:
-    return (
-        "-p" in text
-        or "-u" in text
-        or "-P" in text
-        or "-U" in text
-        or "-a " in text
-        or "-w " in text
-    )
+    return any(option in text for option in ("-p", "-u", "-P", "-U", "-a ", "-w "))
 
 
 def _password_at(option: str, value: str, before: str) -> int:
-    """Return where in the value of a short option its password begins, or -1. `before` is the
-    command up to it.
-    """
+    """Return where a short option's value becomes a password, or -1; `before` precedes it."""
     if value.startswith(("-", "<hidden:")) or _tells_nothing("password", value):
         return -1
     if option in ("u", "U", "-user", "-proxy-user"):
-        name, colon, password = value.partition(":")
-        return (
-            len(name) + 1
-            if colon and not _NUMBER.fullmatch(password or "0") and not password.startswith("/")
-            else -1
-        )
+        name, _, password = value.partition(":")
+        number = _NUMBER.fullmatch(password or "0")
+        return -1 if number or password.startswith("/") else len(name) + 1
     if _LOGINS.search(before):
         return 0
     if option != "p" or len(value) < 8 or not _mixed(value) or _SCHEDULERS.search(before):
         return -1
-    return (
-        0
-        if re.search("[A-Za-z]", value) and not re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value)
-        else -1
-    )
+    unit = re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value)
+    return 0 if re.search("[A-Za-z]", value) and not unit else -1
 
 
 def _random_values(text: str) -> List[Tuple[int, int, str]]:
-    """Find NAME=value and "name": "value" where the value is random and the name is that of no
-    identifier, and "token X was refused".
-    """
+    """Find random values of names that are no identifiers, and "token X was refused"."""
     spans: List[Tuple[int, int, str]] = []
     for found in _CANDIDATE.finditer(text):
         value = found[0]
@@ -798,9 +552,9 @@ def _several(text: str, start: int, name: str) -> List[Tuple[int, int, str]]:
     inside = _SEVERAL.match(text, start)
     found = _QUOTED.finditer(text, *inside.span(1)) if inside else ()
     return [
-        (*one.span(one.lastindex or 0), name)
-        for one in found
-        if not looks_secret(one[one.lastindex or 0])
+        (*item.span(item.lastindex or 0), name)
+        for item in found
+        if not looks_secret(item[item.lastindex or 0])
     ]
 
 
@@ -820,9 +574,7 @@ def _value_at(text: str, start: int) -> Optional[Tuple[int, int]]:
 def _is_value(
     text: str, name: str, quote: str, sign: Tuple[str, str, str], start: int, span: Tuple[int, int]
 ) -> bool:
-    """Tell a secret from program text and prose: `token = next(it)` and `invalid token: if` are
-    none.
-    """
+    """Tell a secret from code and prose, such as `token = next(it)` and `invalid token: if`."""
     value = text[span[0] : span[1]]
     if _tells_nothing(name, value) or value == name:
         return False
@@ -899,9 +651,7 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
 
 
 def _url_passwords(text: str, hide: Hide) -> Tuple[str, int]:
-    """Hide the password of scheme://user:password@host, and a user that is a token itself, as in
-    a Sentry DSN.
-    """
+    """Hide the password of scheme://user:password@host, and a user that is a token."""
     if "://" not in text or "@" not in text:
         return text, 0
     spans: List[Tuple[int, int, str]] = []

@@ -28,9 +28,7 @@ class Form(NamedTuple):
 
 @functools.cache
 def compiled(pattern: str) -> Pattern[str]:
-    """Return the pattern, compiled when it is first needed: together they take longer than a
-    prolog.
-    """
+    """Return the pattern, compiled on first use: all together take longer than a prolog."""
     return re.compile(pattern)
 
 

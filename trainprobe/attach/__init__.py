@@ -1,6 +1,4 @@
-"""Look at a job that runs: find it, look at it in rounds, leave it as it was. Nothing here
-concludes.
-"""
+"""Look at a running job: find it, look at it in rounds, leave it as it was."""
 
 from trainprobe.attach.discovery import find_target
 from trainprobe.attach.visit import look_at_job

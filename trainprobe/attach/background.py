@@ -16,9 +16,7 @@ from trainprobe.collect.members import Member, host_subject
 
 
 class BackgroundLooks:
-    """Looks under way. They are daemons: one that hangs in the kernel is left behind, and the
-    case says that it did not come back.
-    """
+    """Looks under way, in daemon threads: one that hangs in the kernel is left behind."""
 
     def __init__(self, case: Case, cell: str, job: Mapping[str, Any]) -> None:
         self._case, self._cell, self._job = case, cell, job
@@ -42,9 +40,7 @@ class BackgroundLooks:
         thread.start()
 
     def finish(self, deadline_s: float) -> None:
-        """Wait for those under way, and record one `timed_out` for each that does not come back
-        within `deadline_s`.
-        """
+        """Wait for them; record one `timed_out` for each that outlives `deadline_s`."""
         ends = time.monotonic() + deadline_s
         for kind, thread, began, clock in self._under_way:
             thread.join(max(0.0, ends - time.monotonic()))
@@ -59,8 +55,7 @@ class BackgroundLooks:
             look()
         except Exception as error:  # noqa: BLE001 - the boundary where a look's own fault turns into evidence
             self._record(
-                kind,
-                refused("crashed", f"the look itself failed: {type(error).__name__}: {error}"),
+                kind, refused("crashed", f"the look itself failed: {type(error).__name__}: {error}")
             )
 
     def _record(self, kind: str, result: LookResult) -> None:

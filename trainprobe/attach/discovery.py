@@ -1,6 +1,4 @@
-"""Which job is meant: the one of a pid, or the only one that this user runs here; and who
-belongs to it now.
-"""
+"""Which job is meant, by a pid or as the user's only one here, and who belongs to it now."""
 
 from __future__ import annotations
 
@@ -49,18 +47,18 @@ def numbered(job: LiveJob) -> LiveJob:
     have none, which pauses them for some milliseconds.
     """
     unsure = [
-        Member(one.rank, one.pid, "rank", one.started_ticks)
-        for one in job.ranks
-        if one.wait_status is None and (one.rank is None or one.rank_source in GUESSED)
+        Member(rank.rank, rank.pid, "rank", rank.started_ticks)
+        for rank in job.ranks
+        if rank.wait_status is None and (rank.rank is None or rank.rank_source in GUESSED)
     ]
     if not unsure or (len(job.ranks) == 1 and not job.others):
         return job
     if len(job.ranks) == 1:
         # What looks like a single process may have started the ranks.
         unsure += [
-            Member(one.rank, one.pid, one.role, one.started_ticks)
-            for one in job.others
-            if one.role in ("child", "loader-worker")
+            Member(other.rank, other.pid, other.role, other.started_ticks)
+            for other in job.others
+            if other.role in ("child", "loader-worker")
         ]
     found = {
         member.pid: number
@@ -70,36 +68,37 @@ def numbered(job: LiveJob) -> LiveJob:
         if number is not None
     }
     hints = {
-        pid: RankHint(one.rank, one.local_rank, one.world_size, "environment")
-        for pid, one in found.items()
+        pid: RankHint(number.rank, number.local_rank, number.world_size, "environment")
+        for pid, number in found.items()
     }
     unsure = [member for member in unsure if member.pid not in hints]
-    said = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once()) if unsure else {}
-    hints |= {pid: _hint(one, one_host=job.nnodes in (None, 1)) for pid, one in said.items()}
+    local = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once()) if unsure else {}
+    hints |= {
+        pid: _hint(number, single_host=job.nnodes in (None, 1)) for pid, number in local.items()
+    }
     return with_hints(job, hints)
 
 
 def members_of(job: LiveJob) -> list[Member]:
     """Return everybody of the job to look at, ranks first."""
-    return [Member(one.rank, one.pid, one.role, one.started_ticks) for one in job.members()]
+    return [
+        Member(member.rank, member.pid, member.role, member.started_ticks)
+        for member in job.members()
+    ]
 
 
 def earlier_of(job: LiveJob) -> dict[int, list[Member]]:
-    """Return the processes of earlier elastic attempts that are not gone yet, by attempt. Their
-    ranks' numbers belong to that attempt.
-    """
+    """Return the surviving processes of earlier elastic attempts, by attempt."""
     found: dict[int, list[Member]] = {}
-    for one in job.earlier_attempts:
-        found.setdefault(one.attempt if one.attempt is not None else 0, []).append(
-            Member(None, one.pid, "rank", one.started_ticks)
+    for former in job.earlier_attempts:
+        found.setdefault(former.attempt if former.attempt is not None else 0, []).append(
+            Member(None, former.pid, "rank", former.started_ticks)
         )
     return found
 
 
 def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
-    """Return `members` and whoever has joined the job since. Those that went stay, so that the
-    next look says that they did.
-    """
+    """Return `members`, also those that have gone, and whoever has joined the job since."""
     try:
         now = members_of(job_of(job.pid))
     except UsageError:
@@ -110,9 +109,9 @@ def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
     return [*members, *joined] if len(joined) < len(now) else list(members)
 
 
-def said_of(job: LiveJob) -> str:
+def job_line(job: LiveJob) -> str:
     """One line to choose a job by: pid, launcher, ranks, script, age."""
-    ranks = [one.rank for one in job.ranks if one.rank is not None]
+    ranks = [rank.rank for rank in job.ranks if rank.rank is not None]
     count = (
         f"ranks {fold_ranks(ranks)}"
         if len(ranks) > 1
@@ -134,7 +133,7 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
         )
     if len(jobs) == 1:
         return jobs[0]
-    lines = [said_of(job) for job in jobs[:MOST_LISTED]]
+    lines = [job_line(job) for job in jobs[:MOST_LISTED]]
     if choose is not None:
         return jobs[choose(lines)]
     more = f"\n  and {len(jobs) - MOST_LISTED} more" if len(jobs) > MOST_LISTED else ""
@@ -145,10 +144,10 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
     )
 
 
-def _hint(said: RankLocals, *, one_host: bool) -> RankHint:
-    rank = said.rank if said.rank is not None or not one_host else said.spawned
+def _hint(local: RankLocals, *, single_host: bool) -> RankHint:
+    rank = local.rank if local.rank is not None or not single_host else local.spawned
     return RankHint(
-        rank, said.local_rank if said.local_rank is not None else said.spawned, said.world_size
+        rank, local.local_rank if local.local_rank is not None else local.spawned, local.world_size
     )
 
 

@@ -1,6 +1,4 @@
-"""The look of one node at its part of a job, for somebody on another node: evidence goes to
-stdout, line by line, when it is whole.
-"""
+"""The look of one node at its part of a job: evidence goes to stdout, line by line."""
 
 from __future__ import annotations
 
@@ -8,9 +6,10 @@ import os
 import re
 
 from trainprobe.attach.discovery import numbered
-from trainprobe.attach.visit import CELL, look_at_job
+from trainprobe.attach.visit import look_at_job
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import AttachRequest
 from trainprobe.nodes.remote_end import RecordSender
@@ -59,23 +58,21 @@ def _mine(slurm: str, timeout_s: float) -> dict[str, LiveJob]:
     """
     job, _, step = slurm.partition(".")
     found: dict[str, LiveJob] = {}
-    for one in sorted(find_jobs(deadline_s=timeout_s), key=lambda one: -len(one.ranks)):
-        of_job, of_step = _slurm_step(one)
+    for live in sorted(find_jobs(deadline_s=timeout_s), key=lambda job: -len(job.ranks)):
+        of_job, of_step = _slurm_step(live)
         if slurm and (of_job != job or (step and of_step != step)):
             continue
-        label = f"step{of_step}" if slurm else "" if not found else _address(one)
-        cell = f"{CELL}#{label}" if label else CELL
-        found.setdefault(cell if cell not in found else f"{cell}.{one.pid}", one)
+        label = f"step{of_step}" if slurm else "" if not found else _address(live)
+        cell = f"{LIVE_CELL}#{label}" if label else LIVE_CELL
+        found.setdefault(cell if cell not in found else f"{cell}.{live.pid}", live)
     return dict(list(found.items())[:MOST_GROUPS])
 
 
-def _slurm_step(one: LiveJob) -> tuple[str, str]:
-    """The job and the step that started its processes; empty where SLURM did not. A batch script
-    is a step too.
-    """
+def _slurm_step(job: LiveJob) -> tuple[str, str]:
+    """The job and the step (or `batch`) that started its processes; empty without SLURM."""
     for pid in (
-        *(rank.pid for rank in one.ranks),
-        *([one.launcher.pid] if one.launcher.pid else []),
+        *(rank.pid for rank in job.ranks),
+        *([job.launcher.pid] if job.launcher.pid else []),
     ):
         environ = environ_of(pid)
         if environ.get("SLURM_JOB_ID"):
@@ -84,14 +81,14 @@ def _slurm_step(one: LiveJob) -> tuple[str, str]:
     return "", ""
 
 
-def _address(one: LiveJob) -> str:
+def _address(job: LiveJob) -> str:
     """Where its ranks meet, which is the same on all of its hosts; else its pid."""
-    told = next(
+    address = next(
         (
             f"{values['MASTER_ADDR']}:{values.get('MASTER_PORT', '')}"
-            for values in one.environment.values()
+            for values in job.environment.values()
             if values.get("MASTER_ADDR")
         ),
         "",
     )
-    return told if _LABEL.fullmatch(told) else f"pid{one.pid}"
+    return address if _LABEL.fullmatch(address) else f"pid{job.pid}"

@@ -11,9 +11,9 @@ import re
 import shlex
 from typing import TYPE_CHECKING
 
-from trainprobe.attach.visit import CELL
 from trainprobe.collect.collector import every_collector
 from trainprobe.errors import UsageError
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import Accept
 from trainprobe.nodes.bundle import bundled, carrying
@@ -28,24 +28,9 @@ if TYPE_CHECKING:
     from trainprobe.model.request import AttachRequest
 
 LOOK_S = 10.0
-MOST_SAID = 4
+REASONS_CAP = 4
 # What a look at a job writes, besides the kinds of the collectors.
-KINDS = frozenset(
-    {
-        "cgroup",
-        "collectives",
-        "error_file",
-        "job",
-        "leftovers",
-        "lint",
-        "output",
-        "process",
-        "rank.ended",
-        "source",
-        "stacks.native",
-        "stacks.python",
-    }
-)
+KINDS = frozenset({"collectives", "job", "process", "rank.ended", "stacks.native", "stacks.python"})
 
 
 @functools.cache
@@ -53,7 +38,7 @@ def accepted() -> Accept:
     """What a node may send of its look."""
     return Accept(
         KINDS.union(collector.kind for collector in every_collector()),
-        CELL,
+        LIVE_CELL,
         tells="job",
         cells=re.compile(r"job(?:#(?!attempt)[\w.:-]{1,80})?(?:#attempt\d{1,6})?"),
     )
@@ -88,9 +73,7 @@ class Nodes:
         )
 
     def look(self, case: Case, progress: Progress) -> None:
-        """Look on all of them. Raises UsageError where none has seen a job, Interrupted after
-        Ctrl-C.
-        """
+        """Look on all nodes. Raises UsageError if none has a job, Interrupted after Ctrl-C."""
         way, request = self._way, self._request
         names = [*way.names, *(pod.name for pod in self._pods if pod.why_not)]
         data: dict[str, object] = {
@@ -106,7 +89,7 @@ class Nodes:
             limit = {"ends_at": self._ends_at, "source": f"scontrol show job {request.slurm}"}
             case.add(
                 "deadlines",
-                cell=CELL,
+                cell=LIVE_CELL,
                 source="scontrol",
                 data={"group_timeouts": [], "scheduler": limit, "checkpoints": []},
             )
@@ -116,7 +99,7 @@ class Nodes:
                 case.add(
                     KIND,
                     subject=subject,
-                    cell=CELL,
+                    cell=LIVE_CELL,
                     source="kubectl",
                     outcome="unavailable",
                     reason=f"pod {pod.name} cannot be entered: {pod.why_not}",
@@ -126,9 +109,7 @@ class Nodes:
 
 
 def nobody_answered(case: Case) -> None:
-    """Raise UsageError with what the nodes said where none of them has seen a job: there is
-    nothing to report on.
-    """
+    """Raise UsageError with the nodes' reasons where none of them has found a job."""
     found = case.evidence
     if any(record.kind == "job" for record in found):
         return
@@ -137,8 +118,8 @@ def nobody_answered(case: Case) -> None:
             record.reason.rstrip(".") for record in found if record.kind == KIND and record.reason
         )
     )
-    more = f"; and {len(says) - MOST_SAID} more" if len(says) > MOST_SAID else ""
+    more = f"; and {len(says) - REASONS_CAP} more" if len(says) > REASONS_CAP else ""
     raise UsageError(
-        f"No node has shown a training job: {'; '.join(says[:MOST_SAID])}{more}.",
+        f"No node has shown a training job: {'; '.join(says[:REASONS_CAP])}{more}.",
         "Look on one of them: ssh NODE trainprobe attach.",
     )

@@ -20,12 +20,10 @@ class Pace:
     enough for a line of a loop to change. `settled_s`: where nobody moves, but nobody is known to
     have waited for so long either, a last look is taken when it has passed; a little more than the
     five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third
-    look, taken when two leave it open whether somebody goes on.
-    `beside_s` is what the looks beside the stacks may take at most, and `grace_s` how long they are
-    waited for when all else is done.
-    `lint_s` ends the look with lint before the pause and the second look are over, on most
-    machines.
-    `pipe_s` is for the dumps that --trigger-dump asks for, `deep_s` for all ranks of --deep.
+    look, taken when two leave it open whether somebody goes on. `grace_s` is how long the visit
+    waits for the looks in the background when all else is done. `lint_s` ends the look with lint
+    before the pause and the second look are over, on most machines. `pipe_s` is for the dumps that
+    --trigger-dump asks for, `deep_s` for all ranks of --deep.
     """
 
     whole_s: float = 30.0
@@ -34,7 +32,6 @@ class Pace:
     third_look_s: float = 2.0
     stacks_s: float = 5.0
     processes_s: float = 2.0
-    beside_s: float = 5.0
     grace_s: float = 1.0
     source_s: float = 1.0
     lint_s: float = 1.5
@@ -55,15 +52,11 @@ class Clock:
         return max(0.0, self.ends - time.monotonic())
 
     def at_most(self, wanted_s: float) -> float:
-        """`wanted_s`, or what is left if that is less; never quite nothing, so that every look
-        gets to say why it did not happen.
-        """
+        """`wanted_s`, or the time left if that is less; never quite 0, so that every look runs."""
         return max(0.05, min(wanted_s, self.left_s))
 
 
 def at_once() -> int:
-    """How many processes are looked at side by side: a little more than there are CPUs, and
-    never beyond the stated memory.
-    """
+    """How many processes to look at side by side: a few more than CPUs, within the memory limit."""
     room = (PEAK_BYTES - OWN_BYTES) // LOOKER_BYTES
     return max(2, min(int(room), len(os.sched_getaffinity(0)) + 1))

@@ -51,9 +51,7 @@ class Lives:
         self._waiter.start()
 
     def hold(self, members: Sequence[Member]) -> None:
-        """Keep an eye on these too, but not on those that had ended before they could be looked
-        at.
-        """
+        """Watch these too, except those that ended before they could be watched."""
         room = resource.getrlimit(resource.RLIMIT_NOFILE)[0] - SPARE_FDS
         for member in members:
             if member.role not in ROLES or member in self._held:
@@ -94,9 +92,7 @@ class Lives:
         return bool(held) and all(member in self._ended for member in held)
 
     def over(self) -> bool:
-        """Say whether nobody is left to look at. A launcher that outlives its ranks may start
-        them again.
-        """
+        """Say whether nobody is left to look at. A launcher may start its ranks again."""
         return all(
             self.all_ended(role)
             for role in ROLES
@@ -130,9 +126,7 @@ def _open(member: Member) -> int | None:
 
 
 def _is_over(member: Member) -> bool:
-    """Say whether it is gone, a zombie, or its number another's. Who is only hidden from us is
-    not over.
-    """
+    """Say whether it is gone, a zombie, or its pid reused. A hidden process is not over."""
     now = procfs.stat(member.pid)
     if now is not None:
         return now.state in procfs.ENDED_STATES or member.started_ticks not in (
@@ -151,10 +145,10 @@ def _is_over(member: Member) -> bool:
 def _ending(member: Member, held: int | None, at: float) -> Ended:
     status = exit_status(held) if held is not None else None
     if status is None:
-        seen = snapshot().by_pid.get(member.pid)
+        row = snapshot().by_pid.get(member.pid)
         status = (
-            seen.wait_status
-            if seen is not None and member.started_ticks in (None, seen.started_ticks)
+            row.wait_status
+            if row is not None and member.started_ticks in (None, row.started_ticks)
             else None
         )
     if status is not None:
@@ -168,16 +162,14 @@ def _ending(member: Member, held: int | None, at: float) -> Ended:
 
 
 def exit_status(held: int) -> int | None:
-    """Return the wait status of a process that its parent has waited for; None while it has not,
-    and before Linux 6.15.
-    """
+    """Return the wait status of a reaped process; None before that and before Linux 6.15."""
     info = bytearray(struct.pack("=Q", INFO_EXIT).ljust(INFO_BYTES, b"\0"))
     try:
         fcntl.ioctl(held, GET_INFO, info)
     except OSError:
         return None
-    told, status = (
+    answer, status = (
         struct.unpack_from("=Q", info)[0],
         struct.unpack_from("=i", info, EXIT_CODE_AT)[0],
     )
-    return int(status) if told & INFO_EXIT else None
+    return int(status) if answer & INFO_EXIT else None

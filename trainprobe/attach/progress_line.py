@@ -14,7 +14,7 @@ from trainprobe.stacks.progress import own_place
 MOST_PLACES = 4
 
 
-def said_moves(number: int, ranks: Iterable[ThreadHistory], ended: Collection[Member] = ()) -> str:
+def moves_line(number: int, ranks: Iterable[ThreadHistory], ended: Collection[Member] = ()) -> str:
     """Say of look `number` which ranks stand where they stood in the look before, where the
     others are now, and who has ended.
     """
@@ -35,24 +35,24 @@ def said_moves(number: int, ranks: Iterable[ThreadHistory], ended: Collection[Me
         else:
             now.setdefault(where(each.stacks[-1]), []).append(rank)
     moved = [
-        f"{ranks_said(here)} moved to {place}" for place, here in list(now.items())[:MOST_PLACES]
+        f"{rank_list(moved)} moved to {place}" for place, moved in list(now.items())[:MOST_PLACES]
     ]
     if len(now) > MOST_PLACES:
         moved.append(
-            f"{sum(len(here) for here in list(now.values())[MOST_PLACES:])} others moved too"
+            f"{sum(len(moved) for moved in list(now.values())[MOST_PLACES:])} others moved too"
         )
     stands = (
         [
             (
-                f"{ranks_said(still)} {'stands' if len(still) == 1 else 'stand'} where"
+                f"{rank_list(still)} {'stands' if len(still) == 1 else 'stand'} where"
                 f" {'it' if len(still) == 1 else 'they'} stood"
             )
         ]
         if still
         else []
     )
-    hidden = [f"{ranks_said(unseen)} could not be seen twice"] if unseen else []
-    gone = [f"{ranks_said(over)} {'has' if len(over) == 1 else 'have'} ended"] if over else []
+    hidden = [f"{rank_list(unseen)} could not be seen twice"] if unseen else []
+    gone = [f"{rank_list(over)} {'has' if len(over) == 1 else 'have'} ended"] if over else []
     return (
         f"look {number}: {'; '.join([*gone, *moved, *stands, *hidden]) or 'no rank could be seen'}"
     )
@@ -64,5 +64,5 @@ def where(frames: Sequence[Frame]) -> str:
     return frame.where if frame is not None else "a place without Python frames"
 
 
-def ranks_said(ranks: Sequence[int]) -> str:
+def rank_list(ranks: Sequence[int]) -> str:
     return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"

@@ -1,6 +1,4 @@
-"""Rounds of looks at the processes of a live job: what each showed, and whether another is
-needed.
-"""
+"""Rounds of looks at the processes of a live job: what each showed, and whether to go on."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ STEPPING = (
 
 
 class Rounds:
-    """The looks at one job. A process that turns up later joins in; one that goes is looked at
-    once more, which says that it went.
-    """
+    """The looks at one job. Processes may join; one that goes is looked at once more."""
 
     def __init__(self, case: Case, cell: str, pace: Pace, clock: Clock, at_once: int) -> None:
         self.case, self.cell, self.pace, self.clock, self.at_once = case, cell, pace, clock, at_once
@@ -41,9 +37,7 @@ class Rounds:
         self.stacks: list[Evidence] = []
 
     def look(self, members: Sequence[Member]) -> None:
-        """Take /proc of all members, then the Python stacks of those that run Python, as the
-        next look. Ranks come first.
-        """
+        """Look at /proc of all members, then at the Python stacks of those that run Python."""
         self.number += 1
         members = sorted(members, key=lambda each: each.role != "rank")
         watched = [
@@ -78,9 +72,7 @@ class Rounds:
         return [each for each in self.watched.values() if each.member.role == "rank"]
 
     def undecided(self) -> bool:
-        """Say whether a rank that is in no known wait went on or computes, or a rank waits for a
-        worker of its own that does.
-        """
+        """Say whether a rank, or a loader worker that a rank waits for, runs in no known wait."""
         busy = [
             each
             for each in self.watched.values()
@@ -96,9 +88,8 @@ class Rounds:
         on, or none can be seen.
 
         The silence of the connections between ranks counts too: whoever looks at a stack wakes its
-        thread. Who polls wakes by itself, and waits
-        all the same unless it has just exchanged data with another rank: 0 where nothing tells
-        since when.
+        thread. Who polls wakes by itself, and waits all the same unless it has just exchanged data
+        with another rank: 0 where nothing tells since when.
         """
         ranks = [
             each
@@ -121,9 +112,7 @@ class Rounds:
         )
 
     def _silent_s(self) -> dict[int, float]:
-        """For how long each rank had exchanged no data with another one, when the connections
-        were looked at.
-        """
+        """For how long each rank had exchanged no data with another at the look."""
         silent: dict[int, float] = {}
         for row in (
             row
@@ -140,9 +129,7 @@ class Rounds:
         return silent
 
     def native_suspects(self) -> list[Member]:
-        """Return the frozen ranks, at most two, whose Python frames and system call do not say
-        what they do.
-        """
+        """Return at most two frozen ranks that Python frames and syscall do not explain."""
         frozen = [each for each in self.ranks if each.stacks and each.moving() == "frozen"]
         return [each.member for each in frozen if each.sleeps_in in UNDECIDED][:NATIVE_CAP]
 

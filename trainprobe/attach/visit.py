@@ -1,6 +1,4 @@
-"""One visit to a live job: cheapest and safest looks first, everything with a deadline, nothing
-left behind.
-"""
+"""One visit to a live job: the cheapest and safest looks first, each with a deadline."""
 
 from __future__ import annotations
 
@@ -14,14 +12,15 @@ from trainprobe.attach.background import BackgroundLooks
 from trainprobe.attach.discovery import earlier_of, members_now, members_of
 from trainprobe.attach.pace import Clock, Pace, at_once
 from trainprobe.attach.process_ends import Lives
-from trainprobe.attach.progress_line import said_moves
+from trainprobe.attach.progress_line import moves_line
 from trainprobe.attach.rounds import Rounds
-from trainprobe.collect.cgroup_watch import CgroupWatch
-from trainprobe.collect.lint_findings import look_with_lint_at_stacks
+from trainprobe.collect.collectors.cgroup import CgroupWatch
+from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
+from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
 from trainprobe.collect.members import Member
-from trainprobe.collect.native_stacks import look_at_native_stacks
-from trainprobe.collect.source import look_at_source, sites_in_stacks
+from trainprobe.collect.stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
     from trainprobe.model.request import AttachRequest
     from trainprobe.targets.jobs import LiveJob
 
-CELL = "job"
 MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
 LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
 OOM_SCORE = "/proc/self/oom_score_adj"
@@ -47,7 +45,7 @@ def look_at_job(
     progress: Progress,
     meanwhile: Callable[[], object] = lambda: None,
     *,
-    cell: str = CELL,
+    cell: str = LIVE_CELL,
 ) -> None:
     """Write all that can be seen of `job` into `case`, as `cell`. `meanwhile` is called once, in
     the pause between two looks.
@@ -82,7 +80,7 @@ class Visit:
         request: AttachRequest,
         progress: Progress,
         interruption: Interruption,
-        cell: str = CELL,
+        cell: str = LIVE_CELL,
     ) -> None:
         self.job, self.case, self.request, self.progress, self.interruption, self.cell = (
             job,
@@ -106,9 +104,7 @@ class Visit:
         )
 
     def look(self, meanwhile: Callable[[], object]) -> None:
-        """Look twice, and a third time where two do not decide; everything else goes on beside
-        that.
-        """
+        """Look twice, and a third time where two do not decide; other looks run beside."""
         self._learn_secrets()
         self.case.add(
             "job",
@@ -149,30 +145,26 @@ class Visit:
         self.background.finish(self.clock.at_most(self.pace.grace_s))
 
     def _learn_secrets(self) -> None:
-        """What the job was started with is hidden wherever it turns up: its secrets need not be
-        those of our own environment.
-        """
+        """Hide the secrets of the job's environment; they may not be in ours."""
         for member in self.members:
             self.case.redactor.learn(environ_of(member.pid))
 
     def _endings(self) -> None:
         """How ranks ended whose parent has not asked yet: the kernel keeps that for it."""
-        for one in self.job.ranks:
-            if one.wait_status is not None:
-                data = to_json(ended_from_status(one.wait_status, seen_by="proc"))
-                subject = Member(one.rank, one.pid, "rank", one.started_ticks).subject
+        for rank in self.job.ranks:
+            if rank.wait_status is not None:
+                data = to_json(ended_from_status(rank.wait_status, seen_by="proc"))
+                subject = Member(rank.rank, rank.pid, "rank", rank.started_ticks).subject
                 self.case.add(
                     "rank.ended",
                     subject=subject,
                     cell=self.cell,
-                    source=f"/proc/{one.pid}/stat",
+                    source=f"/proc/{rank.pid}/stat",
                     data=data,
                 )
 
     def _who_ended(self) -> None:
-        """Tell who has ended while we looked, and how: what was seen of them before is not what
-        is.
-        """
+        """Record who has ended while we looked, and how."""
         if self.lives.all_ended():
             self._pause(LAUNCHER_S)  # it has yet to wait for its ranks, and to end
         self.lives.check()
@@ -200,9 +192,7 @@ class Visit:
         )
 
     def _settle(self, began: float) -> None:
-        """Nobody moves, and nobody is known to have waited for long: look once more when that
-        would be a hang.
-        """
+        """Look once more where nobody moves but too short a time has passed for a hang."""
         age_s = self.rounds.age_s()
         if age_s is None or age_s >= self.pace.settled_s or self._hurry():
             return
@@ -217,9 +207,7 @@ class Visit:
                 self._round(again=True)
 
     def _lint(self) -> None:
-        """Have lint read the files in which the ranks stand, in the background. Reading them is no
-        look at the job.
-        """
+        """Have lint read the files in which the ranks stand, in the background."""
         look = partial(
             look_with_lint_at_stacks,
             self.case,
@@ -232,9 +220,7 @@ class Visit:
         self.background.start("lint", look)
 
     def _earlier(self) -> None:
-        """Look once at what is left of each earlier elastic attempt, in a cell of its own:
-        attempts are judged apart.
-        """
+        """Look once at the survivors of each earlier elastic attempt, each in its own cell."""
         for attempt, members in earlier_of(self.job).items():
             if not self._hurry():
                 Rounds(
@@ -242,9 +228,7 @@ class Visit:
                 ).look(members)
 
     def _native(self) -> None:
-        """One at a time, only for frozen ranks whose Python frames do not decide; the pause that
-        it costs them is recorded.
-        """
+        """Take C frames, one at a time, of frozen ranks that Python frames do not explain."""
         for member in self.rounds.native_suspects():
             if self._hurry():
                 return
@@ -261,9 +245,7 @@ class Visit:
             )
 
     def _inside(self) -> None:
-        """What runs code inside the job, and so is done only when asked for: through its own
-        pipe, and --deep.
-        """
+        """Run what executes code inside the job, only where the user asked for it."""
         if self.request.trigger_dump and not self._hurry():
             from trainprobe.collect.trigger_dump import trigger_dump
 
@@ -295,7 +277,7 @@ class Visit:
         while not self._hurry() and self.rounds.number < MOST_LOOKS:
             self.progress.note(
                 f"{time.strftime('%H:%M:%S')}"
-                f" {said_moves(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
+                f" {moves_line(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
             )
             if self.request.times is not None and taken >= self.request.times:
                 return

@@ -37,9 +37,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class Group:
-    """One controller's folder of a process, with the mount point above which nothing can be
-    seen.
-    """
+    """One controller's folder of a process, and the mount point, above which nothing is visible."""
 
     version: int
     folder: str
@@ -70,12 +68,11 @@ class Snapshot:
     CPUs (a quota of 1.5 is one and a half CPUs).
 
     `oom_kill` counts processes that the kernel killed here and below; `host_oom_kill` counts those
-    of the whole machine.
-    `limit_path` is the folder whose limit is the smallest; `current_bytes` and `peak_bytes` are
-    that folder's. `limit_hits` counts how often an allocation met that limit (and mostly found
-    other memory to free). `under_oom` says that its processes stand still until memory is freed
-    (version 1 with its killer switched off), `frozen` that all are stopped by the freezer (docker
-    pause, scontrol suspend).
+    of the whole machine. `limit_path` is the folder whose limit is the smallest; `current_bytes`
+    and `peak_bytes` are that folder's. `limit_hits` counts how often an allocation met that limit
+    (and mostly found other memory to free). `under_oom` says that its processes stand still until
+    memory is freed (version 1 with its killer switched off), `frozen` that all are stopped by the
+    freezer (docker pause, scontrol suspend).
     """
 
     version: int
@@ -97,9 +94,7 @@ class Snapshot:
 
 
 def find(pid: Optional[int] = None) -> Groups:
-    """The groups of a process, of our own without `pid`; empty where they cannot be read (it is
-    gone, or this is no Linux).
-    """
+    """The groups of a process, by default ours; empty where they cannot be read."""
     own = procfs.read_or_none(f"/proc/{'self' if pid is None else pid}/cgroup") or ""
     return resolve(own, procfs.read_or_none("/proc/self/mountinfo") or "")
 
@@ -133,9 +128,7 @@ def resolve(membership: str, mountinfo: str) -> Groups:
 
 @functools.lru_cache(maxsize=4)
 def parse_mounts(mountinfo: str) -> Tuple[Mount, ...]:
-    """The cgroup mounts. Fields 4 and 5 are the mounted root and the mount point; after ` - `
-    come type, source and options.
-    """
+    """The cgroup mounts: fields 4 and 5 are root and point; type and options follow ` - `."""
     mounts: List[Mount] = []
     for line in mountinfo.splitlines():
         place, dash, kind = line.partition(" - ")
@@ -198,9 +191,7 @@ def snapshot(groups: Groups) -> Optional[Snapshot]:
 
 
 def rise(before: Optional[Snapshot], after: Optional[Snapshot]) -> Optional[int]:
-    """How many processes of this group the kernel killed for memory in between; None where
-    either count is not known.
-    """
+    """How many processes the kernel killed for memory in between; None where a count is missing."""
     if (
         before is None
         or after is None
@@ -213,10 +204,8 @@ def rise(before: Optional[Snapshot], after: Optional[Snapshot]) -> Optional[int]
 
 
 def headroom_bytes(pid: Optional[int] = None) -> Optional[int]:
-    """Memory still to be had for `pid`'s group: the machine's MemAvailable, or what is left
-    below the smallest limit if that is less.
-    """
-    left = [_available_bytes(procfs.read_or_none("/proc/meminfo") or "")]
+    """Memory left to `pid`'s group: MemAvailable or the rest below its smallest limit."""
+    left = [procfs.memory_bytes("MemAvailable")]
     now = snapshot(find(pid))
     if now is not None and now.limit_bytes is not None and now.current_bytes is not None:
         left.append(max(0, now.limit_bytes - now.current_bytes + (now.reclaimable_bytes or 0)))
@@ -234,10 +223,10 @@ def cpu_quota(group: Optional[Group]) -> Optional[float]:
                 _number(f"{folder}/cpu.cfs_period_us"),
             )
         else:
-            words = (procfs.read_or_none(f"{folder}/cpu.max") or "").split()
+            columns = (procfs.read_or_none(f"{folder}/cpu.max") or "").split()
             quota_us, period_us = (
-                (procfs.number(words[0]), procfs.number(words[1]))
-                if len(words) == 2
+                (procfs.number(columns[0]), procfs.number(columns[1]))
+                if len(columns) == 2
                 else (None, None)
             )
         if quota_us is not None and quota_us > 0 and period_us:
@@ -246,9 +235,7 @@ def cpu_quota(group: Optional[Group]) -> Optional[float]:
 
 
 def frozen(groups: Groups) -> Optional[bool]:
-    """Whether the freezer has stopped the group; None where nothing tells, as for the topmost
-    group, which cannot be frozen.
-    """
+    """Whether the freezer has stopped the group; None where nothing tells, as for the root."""
     group, memory = groups.by_controller.get("freezer"), groups.memory
     if group is not None:
         state = (procfs.read_or_none(f"{group.folder}/freezer.state") or "").strip()
@@ -262,9 +249,7 @@ def frozen(groups: Groups) -> Optional[bool]:
 
 
 def pressure(group: Group) -> Dict[str, Any]:
-    """Pressure stall information of the group (version 2), else of the machine: {memory:
-    {some_avg10, full_avg10}, …} in percent.
-    """
+    """{memory: {some_avg10, full_avg10}, …} of the group (version 2) or machine, in percent."""
     found: Dict[str, Any] = {}
     for name in PRESSURES:
         text = (
@@ -280,11 +265,11 @@ def pressure(group: Group) -> Dict[str, Any]:
 def parse_pressure(text: str) -> Dict[str, float]:
     """`some avg10=0.12 avg60=… avg300=… total=…` and the same for `full`."""
     found: Dict[str, float] = {}
-    for words in (line.split() for line in text.splitlines()):
-        for word in words[1:]:
+    for columns in (line.split() for line in text.splitlines()):
+        for word in columns[1:]:
             name, _, value = word.partition("=")
             if name in ("avg10", "avg60") and value.replace(".", "", 1).isdigit():
-                found[f"{words[0]}_{name}"] = float(value)
+                found[f"{columns[0]}_{name}"] = float(value)
     return found
 
 
@@ -324,9 +309,7 @@ def _group(mounts: Iterable[Mount], version: int, controller: str, path: str) ->
 
 
 def _has_controller(folder: str, top: str, controller: str) -> bool:
-    """A version 2 folder without a controller still inherits the limits of the folders above;
-    one of them must have it.
-    """
+    """A version 2 folder has the controllers of the folders above too."""
     return any(
         controller in (procfs.read_or_none(f"{above}/cgroup.controllers") or "").split()
         for above in Group(2, folder, top).up()
@@ -334,9 +317,7 @@ def _has_controller(folder: str, top: str, controller: str) -> bool:
 
 
 def _oom_kills(group: Group) -> Optional[int]:
-    """Version 2 counts kills of all groups below; version 1 counts each group's own, so there we
-    add up those below.
-    """
+    """Version 2 counts the kills of all groups below; version 1 counts each group's own."""
     if group.version == 2:
         return _pairs(f"{group.folder}/memory.events").get("oom_kill")
     counts: List[int] = []
@@ -357,14 +338,6 @@ def _smallest_number(group: Optional[Group], name: str) -> Optional[int]:
 
 def _pids_current(group: Optional[Group]) -> Optional[int]:
     return None if group is None else _number(f"{group.folder}/pids.current")
-
-
-def _available_bytes(meminfo: str) -> Optional[int]:
-    for line in meminfo.splitlines():
-        words = line.split()
-        if len(words) >= 2 and words[0] == "MemAvailable:" and words[1].isdigit():
-            return int(words[1]) * 1024
-    return None
 
 
 def _pairs(path: str) -> Dict[str, int]:

@@ -38,9 +38,7 @@ def run_child(
 
 
 def json_lines(output: bytes) -> List[Dict[str, Any]]:
-    """Return the objects of a child's output. A line that was cut when the time was up is left
-    out.
-    """
+    """Return the objects of a child's output, without a line that was cut."""
     rows = []
     for line in output.splitlines():
         try:

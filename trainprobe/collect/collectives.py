@@ -1,6 +1,4 @@
-"""The journals of collectives that the witness kept in each rank of a cell (see
-probes/_witness/_collectives.py).
-"""
+"""The journals of collectives that the witness wrote (probes/_witness/_collectives.py)."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _NAME = re.compile(r"^rank(\d{1,9})\.(\d{1,10})\.ring$")
 
 
 def read_journals(case: Case, cell: str, witness_dir: str, host: str = "") -> List[Evidence]:
-    """Record one `collectives` evidence per journal in `witness_dir`; none where no rank called
-    a collective.
-    """
+    """Record one `collectives` evidence per journal in `witness_dir`."""
     try:
         names = sorted(os.listdir(witness_dir))
     except OSError:

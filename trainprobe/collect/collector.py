@@ -32,11 +32,13 @@ from trainprobe.collect.look_results import LookResult, record, side_by_side
 from trainprobe.collect.members import Member, host_subject
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.model.subjects import Subject
 
 if TYPE_CHECKING:
     from trainprobe.case import Case
 
 SLACK_S = 0.3  # a look that ends by itself at its deadline still has to hand over its result
+Results = Union[LookResult, Iterable[LookResult]]
 ROUNDS = ("first", "second", "last")
 
 
@@ -86,7 +88,8 @@ class Collector:
     raises or does not come back becomes evidence with the reason. `wanted` says whether looking is
     worth the time for this job. `rounds` are those of an attach in which the look is made: `first`
     lies between the first two looks at the stacks, `second` beside the second one, `last` after
-    all others.
+    all others. A plan may also make the look itself, with arguments of its own: such a collector
+    has no `look` and no `rounds`, and its file calls `record_look`.
 
     `parse` turns one record of `kind` into facts; None where `facts/` reads the kind, because logs
     and dumps bring it too. `join` then gets all facts of the case, and puts together what several
@@ -94,7 +97,7 @@ class Collector:
     """
 
     kind: str
-    look: Callable[[JobView, float], Union[LookResult, Iterable[LookResult]]]
+    look: Optional[Callable[[JobView, float], Results]]
     deadline_s: float
     source: str = ""
     rounds: Tuple[str, ...] = ("first",)
@@ -135,28 +138,43 @@ def every_collector() -> Tuple[Collector, ...]:
 def collect(
     case: Case, collector: Collector, job: JobView, deadline_s: Optional[float] = None
 ) -> List[Evidence]:
-    """Make one look under its deadline and record what it brings; nothing where it is not
-    wanted.
-    """
+    """Make one look under its deadline and record its results; none where it is not wanted."""
     job = replace(job, folder=case.folder)
     allowed_s = collector.deadline_s if deadline_s is None else deadline_s
 
-    def look() -> LookResult:
-        if not collector.wanted(job):
-            return LookResult({"results": []})
-        found = collector.look(job, allowed_s)
+    def look() -> Results:
+        assert collector.look is not None, collector.kind
+        return collector.look(job, allowed_s) if collector.wanted(job) else ()
+
+    return record_look(case, collector, look, cell=job.cell, deadline_s=allowed_s)
+
+
+def record_look(
+    case: Case,
+    collector: Collector,
+    look: Callable[[], Results],
+    *,
+    cell: str,
+    subject: Optional[Subject] = None,
+    deadline_s: Optional[float] = None,
+) -> List[Evidence]:
+    """Record each result that `look` brings in time. `subject` is the host by default."""
+
+    def results() -> LookResult:
+        found = look()
         return LookResult({"results": [found] if isinstance(found, LookResult) else list(found)})
 
-    whole = side_by_side([look], allowed_s + SLACK_S)[0]
-    results: Sequence[LookResult] = whole.data["results"] if whole.outcome == "ok" else [whole]
+    allowed_s = collector.deadline_s if deadline_s is None else deadline_s
+    whole = side_by_side([results], allowed_s + SLACK_S)[0]
+    found: Sequence[LookResult] = whole.data["results"] if whole.outcome == "ok" else [whole]
     return [
         record(
             case,
             collector.kind,
             result if result.began else result.at(whole.began, whole.took_s),
-            subject=host_subject(),
-            cell=job.cell,
+            subject=subject or host_subject(),
+            cell=cell,
             source=collector.source,
         )
-        for result in results
+        for result in found
     ]

@@ -20,15 +20,11 @@ SCRIPT_CAP_BYTES = 2 * 2**20
 ENTRIES_CAP = 2000
 DEPTH = 3
 NEWEST = 8
-CALLS = (
-    "init_process_group",
-    "new_group",
-    "InitProcessGroupKwargs",
-    "init_distributed",
-    "DDPStrategy",
-    "FSDPStrategy",
-    "DeepSpeedStrategy",
-    "TrainingArguments",
+CALLS = tuple(
+    """
+    init_process_group new_group InitProcessGroupKwargs init_distributed DDPStrategy
+    FSDPStrategy DeepSpeedStrategy TrainingArguments
+    """.split()
 )
 KEYWORDS = ("timeout", "ddp_timeout")
 UNITS = {
@@ -48,17 +44,11 @@ SPEAKING = re.compile(r"ckpt|checkpoint|epoch|step|iter|last|best|resume", re.IG
 GROUPED = re.compile(
     r"^(checkpoint|global_?step|step|epoch|iter)[-_=]?\d+$|\.ckpt$|^ckpt[-_]?\d+$", re.IGNORECASE
 )
-SKIPPED = {
-    "node_modules",
-    "__pycache__",
-    "site-packages",
-    "venv",
-    "env",
-    "wandb",
-    "proc",
-    "sys",
-    "dev",
-}
+SKIPPED = set(
+    """
+    node_modules __pycache__ site-packages venv env wandb proc sys dev
+    """.split()
+)
 
 
 def main() -> None:
@@ -69,11 +59,11 @@ def main() -> None:
         found = read_script(root + os.path.join(asked["cwd"], script))
         tell({"script": script, **found})
         folders += found["folders"]
-    seen: List[str] = []
+    visited: List[str] = []
     for name in folders:
         folder = os.path.normpath(os.path.join(asked["cwd"], name))
-        if folder not in seen and time.monotonic() < ends and len(seen) < 12:
-            seen.append(folder)
+        if folder not in visited and time.monotonic() < ends and len(visited) < 12:
+            visited.append(folder)
             found = newest(root + folder, asked.get("began"), ends)
             for row in found["checkpoints"]:
                 row["path"] = row["path"][len(root) :]
@@ -85,9 +75,7 @@ def tell(row: Dict[str, Any]) -> None:
 
 
 def read_script(path: str) -> Dict[str, Any]:
-    """{timeouts: [{call, line, seconds|null}], folders: [name], flaw}. `seconds` is null where
-    the program works it out.
-    """
+    """{timeouts: [{call, line, seconds|null}], folders: [name], flaw}."""
     found: Dict[str, Any] = {"timeouts": [], "folders": [], "flaw": ""}
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -105,9 +93,9 @@ def read_script(path: str) -> Dict[str, Any]:
                 if isinstance(node.func, ast.Name)
                 else ""
             )
-            given = {word.arg: word.value for word in node.keywords if word.arg}
+            keywords = {word.arg: word.value for word in node.keywords if word.arg}
             if called in CALLS:
-                value = next((given[name] for name in KEYWORDS if name in given), None)
+                value = next((keywords[name] for name in KEYWORDS if name in keywords), None)
                 if value is not None or called == "init_process_group":
                     found["timeouts"].append(
                         {
@@ -123,7 +111,7 @@ def read_script(path: str) -> Dict[str, Any]:
                 ]
             found["folders"] += [
                 text
-                for name, value in given.items()
+                for name, value in keywords.items()
                 if FOLDER_NAME.search(name)
                 for text in texts_of(value)
             ]
@@ -179,9 +167,7 @@ def texts_of(node: ast.AST) -> List[str]:
 
 
 def newest(folder: str, began: Optional[float], ends: float) -> Dict[str, Any]:
-    """{checkpoints: [{path, bytes, modified_at}], entries, cut}: the newest first. A folder such
-    as checkpoint-500 counts as one.
-    """
+    """{checkpoints: [{path, bytes, modified_at}], entries, cut}, the newest first."""
     found: Dict[str, List[Any]] = {}
     entries, cut = 0, False
     for path, name, size, modified_at in files_below(folder):

@@ -12,6 +12,7 @@ import dataclasses
 import json
 import os
 import time
+from functools import partial
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 from trainprobe.case import Case
@@ -23,14 +24,12 @@ from trainprobe.collect.look_results import LookResult, record, refused, timed
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
 
-DUMP_CAP_BYTES, SAID_CAP_BYTES = 64 * 2**20, 2**20
+DUMP_CAP_BYTES, REPORT_CAP_BYTES = 64 * 2**20, 2**20
 PER_RANK_S = 4.0
 
 
 class Dump(NamedTuple):
-    """What a rank wrote: `content` is a pickle or JSON, as `form` says. `backend` may be empty:
-    all of them.
-    """
+    """A rank's dump: `content` is a pickle or JSON, as `form` says; `backend` "" is all."""
 
     content: bytes
     form: str
@@ -51,42 +50,29 @@ def look_deep(
     `progress` is told before each rank. A rank for which no time is left is recorded as such.
     """
     ends, records = time.monotonic() + deadline_s, []
-    for member in (one for one in members if one.role == "rank"):
+    for member in (member for member in members if member.role == "rank"):
         if progress is not None:
             progress(member)
         left_s = min(PER_RANK_S, ends - time.monotonic())
         dumps: List[Dump] = []
-        seen = timed(
-            lambda member=member, left_s=left_s, dumps=dumps: read_deep(  # type: ignore[misc]
-                member, case.evidence, left_s, dumps
-            )
-        )
+        result = timed(partial(read_deep, member, case.evidence, left_s, dumps))
+        method = str(result.data.get("method", ""))
         records.append(
-            record(
-                case,
-                "deep",
-                seen,
-                subject=member.subject,
-                cell=cell,
-                source=str(seen.data.get("method", "")),
-            )
+            record(case, "deep", result, subject=member.subject, cell=cell, source=method)
         )
-        records += [_keep(case, cell, member, dump, seen) for dump in dumps]
+        records += [_keep(case, cell, member, dump, result) for dump in dumps]
     return records
 
 
 def read_deep(
     member: Member, evidence: Sequence[Evidence], deadline_s: float, dumps: List[Dump]
 ) -> LookResult:
-    """Have one rank write its trace; what it wrote goes into `dumps`. `evidence`: earlier looks,
-    for who holds the interpreter.
-    """
+    """Have one rank write its trace into `dumps`. `evidence`: the earlier looks."""
     pid = member.pid
     base: Dict[str, Any] = {"pid": pid, "rank": member.rank, "method": ""}
     if deadline_s <= 0.3:
-        return refused(
-            "timed_out", f"no time was left to ask process {pid} for its flight recorder", **base
-        )
+        late = f"no time was left to ask process {pid} for its flight recorder"
+        return refused("timed_out", late, **base)
     reason = why_not(member, evidence)
     if reason:
         return refused("unavailable", reason, **base)
@@ -97,12 +83,8 @@ def read_deep(
     except PermissionError:
         return refused("denied", permission.why_refused(pid), **base)
     except (OSError, ValueError) as error:
-        return refused(
-            "unavailable",
-            f"no file can be handed over by process {pid}:"
-            f" {getattr(error, 'strerror', None) or error}",
-            **base,
-        )
+        why = getattr(error, "strerror", None) or error
+        return refused("unavailable", f"process {pid} can hand over no file: {why}", **base)
 
 
 def _ask(
@@ -134,17 +116,12 @@ def _ask(
         borrowed = own_thread.start(pid, line, max(0.0, (ends - time.monotonic()) / 2))
         base["paused_s"] = round(borrowed.stopped_s, 6)
         if borrowed.refused:
-            denied = (
-                "refused to let us trace" in borrowed.refused
-                or "map of process" in borrowed.refused
-            )
-            return refused(
-                "denied" if denied else "unavailable",
-                permission.why_refused(pid) if denied else borrowed.refused,
-                **base,
-            )
+            texts = ("refused to let us trace", "map of process")
+            if any(text in borrowed.refused for text in texts):
+                return refused("denied", permission.why_refused(pid), **base)
+            return refused("unavailable", borrowed.refused, **base)
     while True:
-        content = exchange.get("said", SAID_CAP_BYTES)
+        content = exchange.get("said", REPORT_CAP_BYTES)
         if content is not None:
             exchange.left = False
             return _understand(content, exchange, base, dumps)
@@ -165,83 +142,57 @@ def _understand(
     content: bytes, exchange: Exchange, base: Mapping[str, Any], dumps: List[Dump]
 ) -> LookResult:
     try:
-        said = json.loads(content)
+        report = json.loads(content)
         data = {
             **base,
-            **{name: said.get(name) for name in ("torch", "ran_s", "dumps", "tried", "groups")},
-            "rank_said": said.get("rank"),
+            **{name: report.get(name) for name in ("torch", "ran_s", "dumps", "tried", "groups")},
+            "rank_said": report.get("rank"),
         }
-        for row in said["dumps"]:
-            kept = (
-                exchange.get(str(row["file"]), DUMP_CAP_BYTES)
-                if str(row["file"]).isalnum()
-                else None
-            )
-            if kept is not None:
-                dumps.append(Dump(kept, str(row.get("format", "")), str(row.get("backend", ""))))
+        for row in report["dumps"]:
+            name = str(row["file"])
+            dump = exchange.get(name, DUMP_CAP_BYTES) if name.isalnum() else None
+            if dump is not None:
+                dumps.append(Dump(dump, str(row.get("format", "")), str(row.get("backend", ""))))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return refused(
-            "crashed", f"the answer of process {base['pid']} cannot be understood", **base
-        )
+        why = f"the answer of process {base['pid']} cannot be understood"
+        return refused("crashed", why, **base)
     if not dumps:
         errors = [str(row.get("error", "")) for row in data["tried"] or () if isinstance(row, dict)]
-        return refused(
-            "unavailable",
-            f"process {base['pid']} has no flight recorder to write:"
-            f" {errors[-1] if errors else 'it is empty'}",
-            **data,
-        )
+        why = errors[-1] if errors else "it is empty"
+        reason = f"process {base['pid']} has no flight recorder to write: {why}"
+        return refused("unavailable", reason, **data)
     return LookResult(data)
 
 
-def _keep(case: Case, cell: str, member: Member, dump: Dump, seen: LookResult) -> Evidence:
-    """The dump becomes evidence of its own, a copy of it a file of the case. What the rank said
-    of its groups completes what the dump says.
-    """
+def _keep(case: Case, cell: str, member: Member, dump: Dump, result: LookResult) -> Evidence:
+    """Record the dump and keep a copy. The rank's groups complete it."""
     began, clock = time.time(), time.monotonic()
-    file = case.keep_file(
-        f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}", dump.content
-    )
+    name = f"deep.rank{member.rank}.{dump.backend or 'all'}.{dump.form}"
+    file = case.keep_file(name, dump.content)
+    read = read_dump_content(dump.content, clock + READ_S)
     data: Dict[str, Any] = {
         "rank": member.rank,
         "path": "",
         "bytes": len(dump.content),
         "written_at": began,
+        **read.dump,
     }
-    read = read_dump_content(dump.content, clock + READ_S)
-    data.update(read.dump)
     if read.broken:
-        look = refused(
-            "partial",
-            f"the dump that process {member.pid} wrote cannot be used: {read.broken}",
-            **data,
-        )
+        why = f"the dump that process {member.pid} wrote cannot be used: {read.broken}"
+        look = refused("partial", why, **data)
     else:
-        told = [
-            row
-            for row in seen.data.get("groups") or ()
-            if isinstance(row, dict) and row.get("ranks")
-        ]
-        names = {row.get("name") for row in told}
-        look = LookResult(
-            {**data, "groups": [row for row in data["groups"] if row["name"] not in names] + told}
-        )
-    look = dataclasses.replace(look, began=began, took_s=time.monotonic() - clock)
-    return record(
-        case,
-        "flight_recorder",
-        look,
-        subject=member.subject,
-        cell=cell,
-        source="deep",
-        files=[file],
-    )
+        rows = result.data.get("groups") or ()
+        groups = [row for row in rows if isinstance(row, dict) and row.get("ranks")]
+        names = {row.get("name") for row in groups}
+        data["groups"] = [row for row in data["groups"] if row["name"] not in names] + groups
+        look = LookResult(data)
+    look = dataclasses.replace(look, source="deep", files=(file,))
+    look = look.at(began, time.monotonic() - clock)
+    return record(case, "flight_recorder", look, subject=member.subject, cell=cell)
 
 
 def _line(folder: str, until: float) -> bytes:
-    """What is run: the payload, in a dictionary of its own, so that the job's `__main__` gains
-    no name. Nothing is ever raised.
-    """
+    """The code to run: the payload in a dictionary of its own. It never raises."""
     inner = (
         f"with open({folder + '/payload.py'!a}) as f: exec(f.read(), {{'FOLDER': {folder!a},"
         f" 'UNTIL': {until!r}}})"

@@ -39,33 +39,31 @@ def _write(name: str, content: bytes) -> None:
     os.rename(path + ".part", path)
 
 
-def _groups(said: dict[str, Any]) -> list[str]:
-    """Say which group has which ranks, since gloo's dump does not; return the names of the
-    backends in use.
-    """
+def _groups(report: dict[str, Any]) -> list[str]:
+    """Add the ranks of each group, which gloo's dump lacks; return the backends in use."""
     c10d: Any = sys.modules.get("torch.distributed.distributed_c10d")
     backends: list[str] = []
     try:
         world = c10d.GroupMember.WORLD
-        said["rank"] = None if world is None else world.rank()
+        report["rank"] = None if world is None else world.rank()
         known = c10d._world  # noqa: SLF001 - no public function lists the groups
         for group, made in list(known.pg_map.items())[:MOST_GROUPS]:
             backend = str(made[0])
             backends += [word.rpartition(":")[2] for word in backend.split(",")]
             # world rank to rank in the group
             places: dict[int, int] = known.pg_group_ranks.get(group) or {}
-            ranks = sorted(places, key=lambda one: places[one])
+            ranks = sorted(places, key=lambda place: places[place])
             name, desc = str(known.pg_names.get(group, "")), str(getattr(group, "group_desc", ""))
-            said["groups"].append({"name": name, "desc": desc, "ranks": ranks, "backend": backend})
+            report["groups"].append(
+                {"name": name, "desc": desc, "ranks": ranks, "backend": backend}
+            )
     except Exception as error:  # noqa: BLE001 - torch keeps these privately, and may keep them elsewhere one day
-        said["tried"].append({"what": "groups", "error": repr(error)[:300]})
+        report["tried"].append({"what": "groups", "error": repr(error)[:300]})
     return backends
 
 
 def _recorders(c10d: Any, backends: list[str]) -> list[tuple[str, str, Any]]:
-    """Name, format and bound call of every recorder that this torch has, those that tell the
-    most first.
-    """
+    """Name, format and call of each recorder of this torch, the richest first."""
     found: list[tuple[str, str, Any]] = []
     by_name = getattr(c10d, "_dump_fr_trace", None)
     if (
@@ -82,38 +80,40 @@ def _recorders(c10d: Any, backends: list[str]) -> list[tuple[str, str, Any]]:
         ]
     elif by_name is not None:
         found.append(("", "pickle", functools.partial(by_name, *EVERYTHING)))
-    for name, attribute, form, words in (
+    for name, attribute, form, arguments in (
         ("nccl", "_dump_nccl_trace", "pickle", EVERYTHING),
         ("", "_dump_fr_trace_json", "json", EVERYTHING_JSON),
         ("nccl", "_dump_nccl_trace_json", "json", EVERYTHING_JSON),
     ):
         call = getattr(c10d, attribute, None)
         if call is not None:
-            found.append((name, form, functools.partial(call, *words)))
+            found.append((name, form, functools.partial(call, *arguments)))
     return found
 
 
-def _dumps(said: dict[str, Any]) -> None:
+def _dumps(report: dict[str, Any]) -> None:
     c10d = sys.modules.get("torch._C._distributed_c10d")
     if c10d is None:
-        said["tried"].append({"what": "torch", "error": "it has not loaded torch.distributed"})
+        report["tried"].append({"what": "torch", "error": "it has not loaded torch.distributed"})
         return
-    seen: list[bytes] = []
-    for backend, form, dump in _recorders(c10d, _groups(said)):
-        if form == "json" and said["dumps"]:
+    contents: list[bytes] = []
+    for backend, form, dump in _recorders(c10d, _groups(report)):
+        if form == "json" and report["dumps"]:
             continue  # it tells less: no frames
         try:
             content = dump()
             content = content.encode() if isinstance(content, str) else bytes(content)
-            if content and content not in seen:
-                seen.append(content)
-                name = f"dump{len(seen)}"
+            if content and content not in contents:
+                contents.append(content)
+                name = f"dump{len(contents)}"
                 _write(name, content)
-                said["dumps"].append(
+                report["dumps"].append(
                     {"file": name, "backend": backend, "format": form, "bytes": len(content)}
                 )
         except Exception as error:  # noqa: BLE001 - the next recorder may answer
-            said["tried"].append({"what": f"{backend} {form}".strip(), "error": repr(error)[:300]})
+            report["tried"].append(
+                {"what": f"{backend} {form}".strip(), "error": repr(error)[:300]}
+            )
 
 
 def _main() -> None:
@@ -121,7 +121,7 @@ def _main() -> None:
     if began > UNTIL:
         return
     torch = sys.modules.get("torch")
-    said: dict[str, Any] = {
+    report: dict[str, Any] = {
         "pid": os.getpid(),
         "torch": str(getattr(torch, "__version__", "")),
         "dumps": [],
@@ -129,9 +129,9 @@ def _main() -> None:
         "groups": [],
         "rank": None,
     }
-    _dumps(said)
-    said["ran_s"] = time.time() - began
-    _write("said", json.dumps(said).encode())
+    _dumps(report)
+    report["ran_s"] = time.time() - began
+    _write("said", json.dumps(report).encode())
 
 
 # It runs in somebody's job, which it must not end whatever happens.

@@ -1,6 +1,4 @@
-"""When `--deep` keeps its hands off a process: one sentence with the reason, before anything was
-touched.
-"""
+"""Why `--deep` leaves a process alone: one sentence, before anything was touched."""
 
 from __future__ import annotations
 
@@ -49,16 +47,14 @@ def why_not(member: Member, evidence: Sequence[Evidence] = ()) -> str:
 
 
 def _gil(pid: int, evidence: Sequence[Evidence]) -> str:
-    """Who holds the interpreter and does not let go: the same thread at the same place in the
-    looks so far and in some more right now.
-    """
+    """The thread that holds the GIL at the same place in all looks, some more taken now."""
     path, _ = pyspy.find()
     held = _owner(
         next(
             (
-                one.data.get("threads")
-                for one in reversed(evidence)
-                if one.kind == "stacks.python" and one.data.get("pid") == pid
+                record.data.get("threads")
+                for record in reversed(evidence)
+                if record.kind == "stacks.python" and record.data.get("pid") == pid
             ),
             None,
         )

@@ -1,6 +1,4 @@
-"""What processes have open, by the names that /proc/PID/fd gives: `socket:[12]`, `pipe:[34]`, a
-path. A name is read without touching the file.
-"""
+"""Names of open files in /proc/PID/fd (`socket:[12]`, `pipe:[34]`, a path), never touched."""
 
 from __future__ import annotations
 
@@ -17,9 +15,7 @@ OWNERS_CAP = 64
 
 @dataclass(frozen=True)
 class Owners:
-    """Who else has something open: name to (pid, descriptor) pairs. `whole` is false where
-    processes were hidden or the time was up.
-    """
+    """Name to its (pid, descriptor) pairs; `whole` is false where some were not read."""
 
     by_name: Dict[str, List[Tuple[int, int]]] = field(default_factory=dict)
     whole: bool = True
@@ -28,9 +24,7 @@ class Owners:
 def descriptors(
     pid: int, proc: str = "/proc", cap: int = DESCRIPTORS_CAP
 ) -> Optional[Dict[int, str]]:
-    """Descriptor to name, the first `cap` of them in the order of their numbers; None where the
-    process is gone or hides them.
-    """
+    """Descriptor to name, at most `cap`; None where the process is gone or hides them."""
     folder = f"{proc}/{pid}/fd"
     try:
         numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())[:cap]
@@ -54,13 +48,13 @@ def find_owners(wanted: Set[str], known: Iterable[int], ends: float, proc: str =
     owners = Owners()
     if not wanted:
         return owners
-    seen, whole = set(known), True
+    visited, whole = set(known), True
     try:
         pids = sorted((int(name) for name in os.listdir(proc) if name.isdigit()), reverse=True)
     except OSError:
         return Owners(whole=False)
     for pid in pids:
-        if pid in seen:
+        if pid in visited:
             continue
         if time.monotonic() > ends:
             return Owners(owners.by_name, whole=False)
@@ -75,9 +69,7 @@ def find_owners(wanted: Set[str], known: Iterable[int], ends: float, proc: str =
 
 
 def command_of(pid: int, proc: str = "/proc") -> str:
-    """The command line of a process, or `[name]`; empty when it is gone. Reading it from a
-    process in state D could hang.
-    """
+    """The command line, `[name]` in state D, where reading could hang; empty when gone."""
     try:
         now = procfs.parse_stat(procfs.read_page(f"{proc}/{pid}/stat") or "")
     except ValueError:

@@ -47,16 +47,11 @@ UNDECODABLE_CAP = 32
 REMEMBERED = 8
 MARKS = (b"pg_status", b"pg_config", b"entries")  # every dump holds at least one of them
 # What tells calls apart. Where code stood is not compared: that differs less often than it costs.
-_FIELDS = (
-    "pg_id",
-    "collective_seq_id",
-    "profiling_name",
-    "input_sizes",
-    "output_sizes",
-    "input_dtypes",
-    "is_p2p",
-    "state",
-    "retired",
+_FIELDS = tuple(
+    """
+    pg_id collective_seq_id profiling_name input_sizes output_sizes input_dtypes is_p2p state
+    retired
+    """.split()
 )
 _fields_of = itemgetter(*_FIELDS)
 Fields = List[Tuple[Any, ...]]

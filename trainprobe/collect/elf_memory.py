@@ -42,9 +42,7 @@ class Library(NamedTuple):
 
 
 class Memory:
-    """The memory of a process, for reading. Raises OSError where it cannot be opened or read.
-    Close it, or use it in `with`.
-    """
+    """The memory of a process, read-only; use it in `with`. Raises OSError."""
 
     def __init__(self, pid: int) -> None:
         self._fd = os.open(f"/proc/{pid}/mem", os.O_RDONLY | os.O_CLOEXEC)
@@ -76,25 +74,23 @@ def mappings(pid: int) -> List[Mapping]:
     except OSError:
         return []
     for line in text.splitlines():
-        words = line.split(None, 5)
-        start, dash, end = words[0].partition("-") if len(words) >= 5 else ("", "", "")
+        columns = line.split(None, 5)
+        start, dash, end = columns[0].partition("-") if len(columns) >= 5 else ("", "", "")
         if dash:
             found.append(
                 Mapping(
                     int(start, 16),
                     int(end, 16),
-                    words[1],
-                    int(words[2], 16),
-                    words[5] if len(words) > 5 else "",
+                    columns[1],
+                    int(columns[2], 16),
+                    columns[5] if len(columns) > 5 else "",
                 )
             )
     return found
 
 
 def library(memory: Memory, first: Mapping) -> Optional[Library]:
-    """Read the headers of the file whose beginning is mapped at `first`; None when it is no
-    64-bit ELF. Raises OSError.
-    """
+    """Read the headers of the file mapped at `first`; None if no 64-bit ELF. Raises OSError."""
     header = memory.read(first.start, HEADER_BYTES)
     if header[:6] != b"\x7fELF\x02\x01":
         return None
@@ -141,12 +137,11 @@ def symbols(memory: Memory, found: Library, wanted: Iterable[str]) -> Dict[str, 
 
 
 def room_after_code(memory: Memory, found: Library, maps: Sequence[Mapping]) -> bytes:
-    """What stands between the end of a library's code and the end of its last page: mapped as
-    code, never run, never read.
-    """
+    """The unused bytes between a library's code and the end of its last page."""
     end = -(-found.code_end // PAGE) * PAGE
     inside = any(
-        one.start < end <= one.end and "x" in one.mode and one.path == found.path for one in maps
+        mapping.start < end <= mapping.end and "x" in mapping.mode and mapping.path == found.path
+        for mapping in maps
     )
     return memory.read(found.code_end, end - found.code_end) if found.code_end and inside else b""
 

@@ -1,6 +1,4 @@
-"""A private folder through which a process of the job hands us files, whoever it runs as and
-whatever it sees as its root.
-"""
+"""A private folder in which a process of the job, whatever its user and root, leaves files."""
 
 from __future__ import annotations
 
@@ -96,9 +94,7 @@ class Exchange:
             file.write(content)
 
     def get(self, name: str, most_bytes: int) -> Optional[bytes]:
-        """A file that the process wrote; None when there is none yet. Raises ValueError for
-        anything but a plain file of at most that size.
-        """
+        """A file of the process, None until it is there. Raises ValueError for a large one."""
         try:
             fd = os.open(
                 name,
@@ -137,5 +133,5 @@ def _places(pid: int) -> List[str]:
 
 def _last(field: str) -> Optional[int]:
     """The fourth number of `Uid:` and `Gid:`: the one that counts for files."""
-    words: Tuple[str, ...] = tuple(field.split())
-    return int(words[3]) if len(words) > 3 and words[3].isdigit() else None
+    columns: Tuple[str, ...] = tuple(field.split())
+    return int(columns[3]) if len(columns) > 3 and columns[3].isdigit() else None

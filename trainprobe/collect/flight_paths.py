@@ -30,9 +30,7 @@ _WANTED = (*PREFIX_VARIABLES, "XDG_CACHE_HOME", "HOME")
 
 
 class Found(NamedTuple):
-    """A file that may be a dump of `rank`. `path` is how we reach it, `shown` how the job calls
-    it.
-    """
+    """A possible dump of `rank`: `path` for us, `shown` as the job calls it."""
 
     rank: int
     path: str
@@ -40,9 +38,7 @@ class Found(NamedTuple):
 
 
 def find_dumps(prefix: str) -> List[Tuple[str, int]]:
-    """The files whose name is `prefix` and a rank, with or without an ending such as .pkl or
-    .json, in the order of the ranks.
-    """
+    """The files named `prefix` and a rank, with or without an ending, by rank."""
     folder, start = os.path.split(prefix)
     name = re.compile(re.escape(start) + r"(\d{1,7})(?:\.(?:pkl|pickle|json))?$")
     try:
@@ -67,7 +63,9 @@ def dumps_of_job(
     show.
     """
     found: Dict[Tuple[int, str], Found] = {}
-    for root, prefix in _prefixes(members, {str(who): told for who, told in environment.items()}):
+    for root, prefix in _prefixes(
+        members, {str(who): values for who, values in environment.items()}
+    ):
         for path, rank in find_dumps(root + prefix):
             found.setdefault((rank, os.path.realpath(path)), Found(rank, path, path[len(root) :]))
     return list(found.values())
@@ -80,16 +78,16 @@ def _prefixes(
     pairs: Dict[Tuple[str, str], None] = {}
     for member in [member for member in members if member.role == "rank"][:DUMPS_CAP]:
         root, cwd = _root(member.pid), _link(f"/proc/{member.pid}/cwd")
-        told = {
+        values = {
             **environment.get("job", {}),
             **environment.get(str(member.rank), {}),
             **_environ(member.pid),
         }
-        for prefix in [told[name] for name in PREFIX_VARIABLES if told.get(name)]:
+        for prefix in [values[name] for name in PREFIX_VARIABLES if values.get(name)]:
             pairs[(root, os.path.join(cwd or "/", prefix))] = None
         caches = [
-            told.get("XDG_CACHE_HOME", ""),
-            os.path.join(told.get("HOME") or os.path.expanduser("~"), ".cache"),
+            values.get("XDG_CACHE_HOME", ""),
+            os.path.join(values.get("HOME") or os.path.expanduser("~"), ".cache"),
         ]
         for cache in caches:
             if cache:

@@ -72,7 +72,7 @@ def _is_named(name: Any) -> bool:
 
 
 def condense(
-    data: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], kept_places: Mapping[int, bool]
+    data: Mapping[str, Any], rows: Sequence[Mapping[str, Any]], entry_places: Mapping[int, bool]
 ) -> Dict[str, Any]:
     """Return {format, version, backend, status, groups, entries, frames, dropped} of a dump, its
     `entries_of`, and the places of those to keep, each with whether it is unfinished.
@@ -80,8 +80,8 @@ def condense(
     `status` maps a group's number in this process to {last_enqueued, last_started, last_completed}
     (-1: none). `dropped` counts the other entries. Frames are innermost first.
     """
-    kept = [_entry(rows[place], pending) for place, pending in kept_places.items()]
-    backends = Counter(entry["backend"] for entry in kept if entry["backend"])
+    entries = [_entry(rows[place], pending) for place, pending in entry_places.items()]
+    backends = Counter(entry["backend"] for entry in entries if entry["backend"])
     return {
         "format": _text(data.get("format")),
         "version": _text(data.get("version")),
@@ -93,9 +93,9 @@ def condense(
             for key, row in list(_part(data.get("pg_config")).items())[:GROUPS_CAP]
             if isinstance(row, dict) and (group := _group(key, row))["name"]
         ],  # gloo's has no name, and is no use
-        "entries": kept,
-        "frames": _frame_table(kept, [rows[place] for place in kept_places]),
-        "dropped": len(_items(data.get("entries"))) - len(kept),
+        "entries": entries,
+        "frames": _frame_table(entries, [rows[place] for place in entry_places]),
+        "dropped": len(_items(data.get("entries"))) - len(entries),
     }
 
 
@@ -113,16 +113,14 @@ def rank_in_name(path: str) -> Optional[int]:
 
 
 def rank_in_entries(entries: List[Mapping[str, Any]]) -> Optional[int]:
-    """The rank that the sends and receives of the default group tell (`send 1->2` is written by
-    1); None where none does.
-    """
-    told = {
+    """The rank in point-to-point calls of the default group (`send 1->2`), or None."""
+    ranks = {
         int(match.group(2))
         for entry in entries
         if entry.get("desc") == "default_pg" or entry.get("group") == "0"
         if (match := _P2P.search(str(entry.get("op")))) is not None
     }
-    return told.pop() if len(told) == 1 else None
+    return ranks.pop() if len(ranks) == 1 else None
 
 
 def created_at(row: Mapping[str, Any]) -> float:
@@ -169,9 +167,9 @@ def _status(item: Tuple[Any, Any]) -> Tuple[str, Dict[str, int]]:
 
 def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
     names = _items(row.get("process_group"))
-    said = _text(row.get("profiling_name"))
+    profiling_name = _text(row.get("profiling_name"))
     # `nccl:recv 3<-0`, `gloo:all_reduce`; a prefix of the backend's may hold a colon too.
-    backend, colon, op = said.rpartition(":")
+    backend, colon, op = profiling_name.rpartition(":")
     pg_id = _whole(row.get("pg_id"), 0)
     sizes = {
         f"sizes_{way}": [_wholes(shape) for shape in _items(row.get(f"{way}put_sizes"))[:16]]
@@ -183,7 +181,7 @@ def _entry(row: Mapping[str, Any], pending: bool) -> Dict[str, Any]:
         "pg_id": pg_id,
         "seq": _whole(row.get("collective_seq_id", row.get("seq_id")), 0),
         "p2p_seq": _whole(row.get("p2p_seq_id"), 0),
-        "op": op if colon else said,
+        "op": op if colon else profiling_name,
         "backend": backend,
         "state": _text(row.get("state")) or "scheduled",
         "retired": row.get("retired") is True,
@@ -243,10 +241,12 @@ def group_of(row: Mapping[str, Any]) -> str:
     return str(_whole(row.get("pg_id"), 0))
 
 
-def _frame_table(kept: List[Dict[str, Any]], rows: List[Mapping[str, Any]]) -> List[Dict[str, Any]]:
+def _frame_table(
+    entries: List[Dict[str, Any]], rows: List[Mapping[str, Any]]
+) -> List[Dict[str, Any]]:
     """Give each kept entry the places of its frames in one table of distinct frames."""
     table: Dict[Tuple[str, str, int], int] = {}
-    for entry, row in zip(kept, rows):
+    for entry, row in zip(entries, rows):
         entry["frames"] = []
         for frame in _items(row.get("frames"))[:FRAMES_CAP]:
             if isinstance(frame, dict):

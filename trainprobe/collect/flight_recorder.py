@@ -30,32 +30,15 @@ COPY_CAP_BYTES = 16 * 2**20
 def look_at_flight_recorder(
     case: Case, cell: str, prefix: str, members: Sequence[Member] = (), *, deadline_s: float = 5.0
 ) -> List[Evidence]:
-    """Record one `flight_recorder` per file whose name is `prefix` and a rank (torch writes
-    `<prefix><rank>`); none where none appeared.
-    """
+    """Record one `flight_recorder` per file named `prefix` and a rank."""
     ends = time.monotonic() + deadline_s
     found = find_dumps(prefix)
     read = read_dump_files([path for path, _ in found], ends)
-    return [look_at_dump(case, cell, path, rank, members, read=read[path]) for path, rank in found]
-
-
-def look_at_dump(
-    case: Case,
-    cell: str,
-    path: str,
-    rank: Optional[int],
-    members: Sequence[Member] = (),
-    *,
-    read: DumpRead,
-    shown: str = "",
-    host: Optional[str] = None,
-    copy: bool = True,
-) -> Evidence:
-    """Record what `look_into_dump` brings."""
-    result = look_into_dump(
-        case.folder, cell, path, rank, members, read=read, shown=shown, host=host, copy=copy
-    )
-    return record(case, "flight_recorder", result, subject=JOB, cell=cell)
+    return [
+        record(case, "flight_recorder", look, subject=JOB, cell=cell)
+        for path, rank in found
+        for look in [look_into_dump(case.folder, cell, path, rank, members, read=read[path])]
+    ]
 
 
 def look_at_dumps(
@@ -82,8 +65,14 @@ def look_at_dumps(
         except OSError:
             found = None
         if found is None or found.st_size > FILE_CAP_BYTES:
-            name = shown.get(path, "")
-            look_at_dump(case, cell, path, rank, read=one, shown=name, host=host, copy=copy)
+            alone = look_into_dump(
+                *(case.folder, cell, path, rank),
+                read=one,
+                shown=shown.get(path, ""),
+                host=host,
+                copy=copy,
+            )
+            record(case, "flight_recorder", alone, subject=JOB, cell=cell)
             continue
         name, trouble = _copy(case.folder, cell, path, found.st_size) if copy else ("", "")
         rows.append([rank, shown.get(path, path), found.st_size, found.st_mtime, name])
@@ -170,9 +159,7 @@ def _result(
 
 
 def _copy(folder: str, cell: str, path: str, size: int) -> Tuple[str, str]:
-    """The name of the copy within the case, and why there is none. A large dump is not copied:
-    what it says is in the evidence.
-    """
+    """The name of the copy in the case, or why a large dump has none."""
     if size > COPY_CAP_BYTES:
         return "", ""
     safe = re.sub(r"[^A-Za-z0-9._@=,+-]", "_", f"{cell}.{os.path.basename(path)}")[-100:]

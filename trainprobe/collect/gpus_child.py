@@ -1,6 +1,4 @@
-"""The program that `gpus.py` runs: ask NVML everything that may be asked without changing
-anything, print one JSON object, exit 0.
-"""
+"""The program of `gpus.py`: ask NVML, changing nothing; print one JSON object; exit 0."""
 
 from __future__ import annotations
 
@@ -13,8 +11,8 @@ from typing import Any, Callable, Dict, List, Optional
 def main() -> None:
     # Our own folder is first on the path of a program; it holds modules whose names must not hide
     # others.
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != here]
+    own_folder = os.path.dirname(os.path.abspath(__file__))
+    sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder or ".") != own_folder]
     sys.stdout.write(json.dumps(ask()) + "\n")
 
 

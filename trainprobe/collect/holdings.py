@@ -44,18 +44,16 @@ def holdings(
     gpus: Mapping[int, Sequence[Tuple[int, Optional[float]]]],
     proc: str = "/proc",
 ) -> Dict[int, Held]:
-    """Look at each of `pids` until `ends` on the monotonic clock; `gpus` is what NVML says of
-    each pid.
-    """
+    """Look at each of `pids` until `ends` (monotonic); `gpus` is NVML's list by pid."""
     found: Dict[int, Held] = {}
     listening: Dict[str, Dict[int, int]] = {}
     for pid in pids:
-        one = found[pid] = Held(gpus=list(gpus.get(pid, ())))
+        held = found[pid] = Held(gpus=list(gpus.get(pid, ())))
         if time.monotonic() > ends:
             continue
-        one.read = True
-        one.rss = _kib(procfs.read_or_none(f"{proc}/{pid}/status"), "VmRSS")
-        one.pss = _kib(procfs.read_or_none(f"{proc}/{pid}/smaps_rollup"), "Pss")
+        held.read = True
+        held.rss = _kib(procfs.read_or_none(f"{proc}/{pid}/status"), "VmRSS")
+        held.pss = _kib(procfs.read_or_none(f"{proc}/{pid}/smaps_rollup"), "Pss")
         names = descriptors(pid, proc) or {}
         space = procfs.link(f"{proc}/{pid}/ns/net")
         if space not in listening:
@@ -65,11 +63,11 @@ def holdings(
             for name in names.values()
             if name.startswith("socket:[") and name[8:-1].isdigit()
         }
-        one.ports = sorted({port for inode, port in listening[space].items() if inode in inodes})[
+        held.ports = sorted({port for inode, port in listening[space].items() if inode in inodes})[
             :ROWS_CAP
         ]
-        one.locks = _locks(pid, names, ends, proc)
-        one.shm = _shared(pid, names, proc)
+        held.locks = _locks(pid, names, ends, proc)
+        held.shm = _shared(pid, names, proc)
     return found
 
 
@@ -111,10 +109,10 @@ def _shared(pid: int, names: Mapping[int, str], proc: str) -> Dict[str, int]:
     except OSError:
         text = ""
     for line in text.splitlines():
-        words = line.split(None, 5)
-        if len(words) == 6 and words[5].startswith(SHM):
-            low, _, high = words[0].partition("-")
-            found[words[4]] = found.get(words[4], 0) + int(high, 16) - int(low, 16)
+        columns = line.split(None, 5)
+        if len(columns) == 6 and columns[5].startswith(SHM):
+            low, _, high = columns[0].partition("-")
+            found[columns[4]] = found.get(columns[4], 0) + int(high, 16) - int(low, 16)
     for number, name in names.items():
         if name.startswith(SHM):
             try:

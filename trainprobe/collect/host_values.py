@@ -1,6 +1,4 @@
-"""The surroundings of a job on this machine as named values, the names being those of
-facts/given.py. Unprivileged, and below a second without GPUs.
-"""
+"""The host of a job as named values (facts/given.py). Unprivileged, below 1 s without GPUs."""
 
 from __future__ import annotations
 
@@ -15,7 +13,7 @@ from trainprobe.collect.child_programs import HERE
 from trainprobe.collect.collectors.gpus import read_gpus
 from trainprobe.collect.versions_child import versions
 from trainprobe.system.run import run
-from trainprobe.targets.environment import VALUE_CAP, may_be_told
+from trainprobe.targets.environment import VALUE_CAP, is_recordable
 
 GPU_DEADLINE_S = 10.0
 PYTHON_DEADLINE_S = 10.0
@@ -32,26 +30,17 @@ CHILD = os.path.join(HERE, "versions_child.py")
 
 
 def host_values(python: str = "", environ: Mapping[str, str] = os.environ) -> Dict[str, str]:
-    """Read everything that there is; what cannot be read is left out. `python` is the
-    interpreter whose packages are meant, our own without one.
-    """
+    """Read all values that can be read, packages from `python` (by default ours)."""
     values: Dict[str, str] = {}
     for part in (_limits, _memory, _cpus, _kernel, _interfaces, _rdma, _gpus):
         try:
             values.update(part())
-        except (
-            OSError,
-            ValueError,
-        ):  # a /proc or /sys of another kind; the other parts still answer
+        except (OSError, ValueError):  # a /proc or /sys of another kind
             continue
     values.update({f"version.{name}": version for name, version in _versions(python).items()})
-    values.update(
-        {
-            f"env.{name}": value[:VALUE_CAP]
-            for name, value in sorted(environ.items())
-            if may_be_told(name)
-        }
-    )
+    for name, value in sorted(environ.items()):
+        if is_recordable(name):
+            values[f"env.{name}"] = value[:VALUE_CAP]
     return values
 
 
@@ -65,10 +54,9 @@ def _limits() -> Dict[str, str]:
 
 def _memory() -> Dict[str, str]:
     values: Dict[str, str] = {}
-    for line in (procfs.read_or_none("/proc/meminfo") or "").splitlines():
-        words = line.split()
-        if len(words) > 1 and words[0] == "MemTotal:" and words[1].isdigit():
-            values["memory.total_bytes"] = str(int(words[1]) * 1024)
+    total = procfs.memory_bytes("MemTotal")
+    if total is not None:
+        values["memory.total_bytes"] = str(total)
     now = cgroup.snapshot(cgroup.find())
     if now is not None and now.limit_bytes is not None:
         values["memory.limit_bytes"] = str(now.limit_bytes)
@@ -85,13 +73,7 @@ def _memory() -> Dict[str, str]:
 
 def _cpus() -> Dict[str, str]:
     """CPUs that this process may run on, which is what its children may."""
-    return {
-        "cpus": str(
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count() or 1
-        )
-    }
+    return {"cpus": str(len(os.sched_getaffinity(0)))}
 
 
 def _kernel() -> Dict[str, str]:
@@ -105,12 +87,12 @@ def _interfaces() -> Dict[str, str]:
 
     found: Dict[str, str] = {}
     for name, addresses in psutil.net_if_addrs().items():
-        told = [
+        answer = [
             each.address for each in addresses if each.family in (socket.AF_INET, socket.AF_INET6)
         ]
-        told.sort(key=lambda address: ":" in address)
-        if told:
-            found[f"interface.{name}"] = told[0].partition("%")[0]
+        answer.sort(key=lambda address: ":" in address)
+        if answer:
+            found[f"interface.{name}"] = answer[0].partition("%")[0]
     return found
 
 
@@ -153,20 +135,14 @@ def _versions(python: str) -> Dict[str, str]:
         return versions()
     ran = run([python, "-B", CHILD], timeout_s=PYTHON_DEADLINE_S, cwd="/")
     if ran.ended.how != "exited" or ran.ended.code != 0:
-        raise PythonError(
-            ran.ended.reason
-            or ran.stderr.decode("utf-8", "replace").strip()[-300:]
-            or f"it ended: {ran.ended.how}"
-        )
+        stderr = ran.stderr.decode("utf-8", "replace").strip()[-300:]
+        raise PythonError(ran.ended.reason or stderr or f"it ended: {ran.ended.how}")
     try:
-        told = json.loads(ran.stdout)
+        answer = json.loads(ran.stdout)
     except ValueError as error:
         raise PythonError("it printed something else") from error
-    return (
-        {str(name): str(version) for name, version in told.items()}
-        if isinstance(told, dict)
-        else {}
-    )
+    rows = answer.items() if isinstance(answer, dict) else ()
+    return {str(name): str(version) for name, version in rows}
 
 
 class PythonError(Exception):

@@ -10,18 +10,19 @@ from __future__ import annotations
 import os
 import re
 import time
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
 from trainprobe.case import Case
 from trainprobe.collect import pyspy
+from trainprobe.collect.collectors.source import Site, look_at_source
 from trainprobe.collect.dump_files import DumpRead, read_dump_files
 from trainprobe.collect.flight_reading import FILE_CAP_BYTES, rank_in_entries, rank_in_name
 from trainprobe.collect.flight_recorder import look_at_dumps
-from trainprobe.collect.look_results import LookResult, record
-from trainprobe.collect.source import Site, look_at_source
+from trainprobe.collect.look_results import LookResult, record, refused
 from trainprobe.model.ranks import unfold_ranks
-from trainprobe.model.subjects import Subject
+from trainprobe.model.subjects import JOB, Subject
 from trainprobe.regular_files import read_head, read_regular_file
 from trainprobe.saved_case import EVIDENCE, META
 from trainprobe.stacks.stack_text import ProcessStack, parse_stack_text
@@ -92,9 +93,7 @@ def is_case(path: str) -> bool:
 
 
 def find_saved(files: Sequence[str]) -> Saved:
-    """Read the files as far as they are dumps. Never raises; a file that cannot be read here may
-    still be read as a log, or be refused there.
-    """
+    """Read the files as far as they are dumps. Never raises; others may still be logs."""
     ends = time.monotonic() + DEADLINE_S + DEADLINE_EACH_S * len(files)
     saved = Saved([], [], [], [])
     pickled: Dict[str, bool] = {}
@@ -115,9 +114,7 @@ def find_saved(files: Sequence[str]) -> Saved:
 
 
 def _by_folder(dumps: List[_Dump]) -> List[_Dump]:
-    """Where no name tells a rank and each dump lies in a folder of its own, the folders' numbers
-    are the ranks.
-    """
+    """Take the folders' numbers as ranks where each dump has its own and no name has one."""
     nameless = [dump for dump in dumps if dump.rank is None]
     numbers = {
         dump.path: rank_in_name(os.path.basename(os.path.dirname(os.path.abspath(dump.path))))
@@ -168,22 +165,17 @@ def look_at_saved(
     taken = set(map(id, chosen))
     for dump in saved.dumps:
         if id(dump) not in taken:
-            seen = LookResult(
-                {"rank": dump.rank, "path": shown.get(dump.path, dump.path)},
-                "unavailable",
-                f"another dump of rank {dump.rank} is newer or tells more",
-                time.time(),
-            )
-            record(
-                case,
-                "flight_recorder",
-                seen,
+            reason = f"another dump of rank {dump.rank} is newer or tells more"
+            look = replace(
+                refused(
+                    "unavailable", reason, rank=dump.rank, path=shown.get(dump.path, dump.path)
+                ),
                 subject=_subject(dump.rank, None),
-                cell=CELL,
                 source=os.path.basename(dump.path),
-            )
+            ).at(time.time(), 0.0)
+            record(case, "flight_recorder", look, subject=JOB, cell=CELL)
     looks: Dict[Optional[int], int] = {}
-    for stack in sorted(stacks, key=lambda one: (one.at, one.path)):
+    for stack in sorted(stacks, key=lambda stack: (stack.at, stack.path)):
         role = "rank" if not stack.process.is_worker else "loader-worker"
         key = stack.rank if role == "rank" else None
         looks[key] = looks.get(key, 0) + 1
@@ -198,17 +190,15 @@ def look_at_saved(
         if stack.process.timer_s is not None:
             data["timer_s"] = stack.process.timer_s
         kind = "stacks.native" if stack.process.native else "stacks.python"
-        seen = LookResult(
+        result = LookResult(
             data, began=stack.at, source=f"{stack.process.form} in {os.path.basename(stack.path)}"
         )
-        record(case, kind, seen, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
+        record(case, kind, result, subject=_subject(stack.rank, stack.process.pid, role), cell=CELL)
     look_at_source(case, CELL, _sites(stacks), deadline_s=SOURCE_S)
 
 
 def _sites(stacks: Sequence[_Stack]) -> List[Site]:
-    """The places whose source lies on this machine under the same path, and has not been changed
-    since the dump was taken.
-    """
+    """The places in files of this machine that are unchanged since the dump."""
     written: Dict[str, float] = {}
     found = []
     for stack in stacks:
@@ -264,9 +254,7 @@ def _sort(path: str, saved: Saved, dumps: Dict[str, bool]) -> None:
 
 
 def looks_like_stacks(head: bytes) -> bool:
-    """Is this text a stack dump as a whole, rather than a log that holds one? Half of its lines
-    are then a dump's.
-    """
+    """Is at least half of the text a stack dump, rather than a log that holds one?"""
     if b"Fatal Python error" in head or b"Windows fatal exception" in head:
         return False  # the last words of a process that died, whatever else stands there
     lines = [
@@ -318,18 +306,14 @@ def _stacks(content: bytes) -> List[ProcessStack]:
 
 
 def _numbered_alone(saved: Saved, path: str) -> bool:
-    """The number of a lone file, `417.txt` or `run2.log`, is the ticket's, the pid's or the
-    try's; only among its like, or behind `rank`, does it count.
-    """
+    """Whether it is a lone file, whose number (`417.txt`) may be a ticket's or a pid."""
     return {stack.path for stack in saved.stacks} == {path} and "rank" not in os.path.basename(
         path
     ).lower()
 
 
 def _ranked(saved: Saved) -> List[_Stack]:
-    """Give each stack its rank: what the text says, else the file's name, else, where no name
-    tells one, the order of the files.
-    """
+    """Give each stack its rank: by its text, the file's name, or the order of the files."""
     named = []
     for stack in saved.stacks:
         rank = (

@@ -1,12 +1,11 @@
-"""The program that `lint_findings.py` runs: read a script and what it imports, and print what lint
-finds. Hostile source ends it and nobody else.
+"""The program that the collector `lint` runs: read a script and what it imports, and print what
+lint finds. Hostile source ends it and nobody else.
 
 Input: one JSON object {script, others, turns, versions, cpus, descriptors, ranks, cpu_s,
 memory_bytes}; `others` are read with the script, `turns` says how many lines of their imports are
 read in each turn, `cpu_s` and `memory_bytes` bound this process, the others are what is known of
 the place where it runs, null where it is not. Output: one JSON object a line and a turn, so that
-what the smaller
-turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
+what the smaller turn found is not lost at the deadline: {files, lines, cut, findings, not_read}.
 """
 
 from __future__ import annotations
@@ -28,9 +27,7 @@ TEXT_CAP = 600
 
 
 def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[str, Any]:
-    """Lint files with at most so many lines (and the rest of one file) of what it imports. `cut`
-    is true where there was more.
-    """
+    """Lint files and about so many lines of their imports. `cut` is true where there was more."""
     from trainprobe.lint.engine import findings_of
     from trainprobe.lint.reading import read_program
 
@@ -39,17 +36,17 @@ def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[st
     imported = sum(len(module.lines) for module in program.modules.values() if not module.requested)
     rows = [
         {
-            "id": one.id,
-            "rule": one.rule,
-            "file": one.file,
-            "line": one.line,
-            "span": one.span,
-            "says": one.says[:TEXT_CAP],
-            "why": one.why[:TEXT_CAP],
-            "confidence": one.confidence,
-            "fix": one.fix.says[:TEXT_CAP] if one.fix is not None else "",
+            "id": finding.id,
+            "rule": finding.rule,
+            "file": finding.file,
+            "line": finding.line,
+            "span": finding.span,
+            "says": finding.says[:TEXT_CAP],
+            "why": finding.why[:TEXT_CAP],
+            "confidence": finding.confidence,
+            "fix": finding.fix.says[:TEXT_CAP] if finding.fix is not None else "",
         }
-        for one in sorted(findings, key=lambda one: -one.confidence)[:FINDINGS_CAP]
+        for finding in sorted(findings, key=lambda finding: -finding.confidence)[:FINDINGS_CAP]
     ]
     return {
         "files": len(program.modules),
@@ -57,8 +54,8 @@ def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[st
         "cut": imported > imported_lines,
         "findings": rows,
         "not_read": [
-            {"file": one.file, "reason": one.reason[:TEXT_CAP], "rule": one.rule}
-            for one in (*program.not_read, *trouble)[:NOT_READ_CAP]
+            {"file": part.file, "reason": part.reason[:TEXT_CAP], "rule": part.rule}
+            for part in (*program.not_read, *trouble)[:NOT_READ_CAP]
         ],
     }
 
@@ -74,10 +71,10 @@ def main(asked: Mapping[str, Any]) -> None:
     versions = asked["versions"] if asked["versions"] is not None else installed_versions()
     around = NodeInfo(versions, asked["cpus"], asked["descriptors"], asked["ranks"])
     for turn in asked["turns"]:
-        told = look([asked["script"], *asked["others"]], turn, around)
-        sys.stdout.write(json.dumps(told) + "\n")
+        answer = look([asked["script"], *asked["others"]], turn, around)
+        sys.stdout.write(json.dumps(answer) + "\n")
         sys.stdout.flush()
-        if not told["cut"]:
+        if not answer["cut"]:
             return
 
 

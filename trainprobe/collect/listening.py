@@ -13,9 +13,7 @@ from trainprobe.collect.members import Member
 
 @dataclass(frozen=True)
 class Listener:
-    """A listening socket of one rank. `address` is host:port for tcp and a path for unix; `ours`
-    says that we share its network namespace.
-    """
+    """A rank's listening socket; `ours`: it shares our network namespace."""
 
     member: Member
     kind: str
@@ -35,9 +33,7 @@ class Listener:
 
 
 def listeners(members: Sequence[Member], proc: str = "/proc") -> List[Listener]:
-    """The listening TCP and unix sockets of the ranks, one per rank and socket; a worker that
-    inherited one does not count.
-    """
+    """The listening TCP and unix sockets of the ranks, without those that workers inherited."""
     tables: Dict[str, List[Row]] = {}
     own = procfs.link(f"{proc}/self/ns/net")
     found = []

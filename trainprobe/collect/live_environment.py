@@ -27,9 +27,7 @@ _C_LIBRARY = re.compile(r"libc(?:\.so\.6|-2\.\d+\.so)|ld-musl-.*|libc\.musl-.*")
 
 
 def own_number(pid: int) -> Optional[Number]:
-    """Return the number that a process has given itself; None where it has none, or only the one
-    that it was started with.
-    """
+    """Return the number that a process has set itself since its start, or None."""
     number = from_environment(live_environment(pid))
     return (
         number if number.rank is not None and number != from_environment(environ_of(pid)) else None
@@ -37,9 +35,7 @@ def own_number(pid: int) -> Optional[Number]:
 
 
 def live_environment(pid: int) -> Dict[str, str]:
-    """Return those of NAMES that are set in the process now; empty where its memory may not be
-    read, or shows none.
-    """
+    """Return the current values of NAMES; empty where memory cannot be read."""
     try:
         with Memory(pid) as memory:
             array = _array(memory, pid)
@@ -49,12 +45,12 @@ def live_environment(pid: int) -> Dict[str, str]:
 
 
 def _array(memory: Memory, pid: int) -> Optional[int]:
-    """The address of the variables. A program that uses `environ` itself has it, and the C
-    library follows (copy relocation).
-    """
+    """The address of the variables: the program's copy of `environ`, else the C library's."""
     program = os.readlink(f"/proc/{pid}/exe")
-    candidates = [one for one in elf_memory.mappings(pid) if one.offset == 0 and one.path]
-    for first in sorted(candidates, key=lambda one: one.path != program):
+    candidates = [
+        mapping for mapping in elf_memory.mappings(pid) if mapping.offset == 0 and mapping.path
+    ]
+    for first in sorted(candidates, key=lambda process: process.path != program):
         if first.path != program and not _C_LIBRARY.fullmatch(os.path.basename(first.path)):
             continue
         found = elf_memory.library(memory, first)

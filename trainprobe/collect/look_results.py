@@ -1,6 +1,4 @@
-"""What one look brings back, before it becomes evidence; and looks made side by side under one
-deadline.
-"""
+"""The result of a look, before it is evidence; looks side by side under one deadline."""
 
 from __future__ import annotations
 
@@ -45,9 +43,7 @@ def refused(outcome: LookOutcome, reason: str, **data: Any) -> LookResult:
 
 
 def timed(look: Callable[[], LookResult]) -> LookResult:
-    """Run one look and time it. A fault in the look itself is evidence too: gathering goes on
-    without it.
-    """
+    """Run one look and time it. A fault of the look itself becomes its result."""
     began, clock = time.time(), time.monotonic()
     try:
         result = look()

@@ -1,6 +1,4 @@
-"""The mounts that a process sees, from its mountinfo (proc_pid_mountinfo(5)), and which of them
-may hang when somebody else is away.
-"""
+"""The mounts that a process sees (proc_pid_mountinfo(5)), and which of them may hang."""
 
 from __future__ import annotations
 
@@ -10,50 +8,27 @@ from typing import List, Optional, Sequence
 from trainprobe.collect import procfs
 
 # File systems whose answers come over a network.
-NETWORK = (
-    "nfs",
-    "nfs4",
-    "lustre",
-    "ceph",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "9p",
-    "afs",
-    "beegfs",
-    "gpfs",
-    "glusterfs",
-    "orangefs",
-    "pvfs2",
-    "wekafs",
-    "panfs",
+NETWORK = tuple(
+    """
+    nfs nfs4 lustre ceph cifs smb3 smbfs 9p afs beegfs gpfs glusterfs orangefs pvfs2 wekafs
+    panfs
+    """.split()
 )
 CLUSTER = ("ocfs2", "gfs2", "coda", "virtiofs", "daos", "quobyte", "vast")
 REMOTE = frozenset((*NETWORK, *CLUSTER))
 # Their answers come from memory or a disk of this host: asking them for a file's size cannot hang
 # on somebody else.
-DISKS = (
-    "ext2",
-    "ext3",
-    "ext4",
-    "xfs",
-    "btrfs",
-    "f2fs",
-    "zfs",
-    "bcachefs",
-    "squashfs",
-    "erofs",
-    "vfat",
-    "iso9660",
+DISKS = tuple(
+    """
+    ext2 ext3 ext4 xfs btrfs f2fs zfs bcachefs squashfs erofs vfat iso9660
+    """.split()
 )
 LOCAL = frozenset((*DISKS, "tmpfs", "ramfs", "devtmpfs", "devpts", "mqueue", "hugetlbfs"))
 
 
 @dataclass(frozen=True)
 class MountRow:
-    """One mount. `device` is `0:47` as the kernel prints it, `source` what was mounted
-    (`server:/export`).
-    """
+    """One mount. `device` is `0:47`, as the kernel prints it; `source` is `server:/export`."""
 
     number: str
     device: str
@@ -63,18 +38,14 @@ class MountRow:
 
     @property
     def remote(self) -> bool:
-        """Another program or host must answer for it: a network file system, or any in user
-        space (FUSE).
-        """
+        """Another program or host answers for it: a network file system or FUSE."""
         return self.fstype in REMOTE or (
             self.fstype.startswith("fuse") and self.fstype != "fusectl"
         )
 
 
 def table_of(pid: object, proc: str = "/proc") -> List[MountRow]:
-    """The mounts in the namespace of a process (a pid, or `self`); empty where it is gone or
-    hidden.
-    """
+    """The mounts in the namespace of a process (a pid or `self`); empty where not readable."""
     try:
         return parse(procfs.read(f"{proc}/{pid}/mountinfo", 4 * 2**20))
     except OSError:
@@ -82,9 +53,7 @@ def table_of(pid: object, proc: str = "/proc") -> List[MountRow]:
 
 
 def parse(mountinfo: str) -> List[MountRow]:
-    """Fields 1, 3 and 5 are number, device and point; after ` - ` come type and source. Octal
-    escapes are undone.
-    """
+    """Fields 1, 3 and 5 are number, device and point; type and source follow ` - `."""
     rows = []
     for line in mountinfo.splitlines():
         place, dash, kind = line.partition(" - ")
@@ -97,9 +66,7 @@ def parse(mountinfo: str) -> List[MountRow]:
 
 
 def of_path(rows: Sequence[MountRow], path: str) -> Optional[MountRow]:
-    """The mount that a path lies on: the longest mount point that it begins with, and of several
-    on one point the last, which hides the others.
-    """
+    """The mount of a path: the longest mount point; of several on one point the last."""
     best: Optional[MountRow] = None
     for row in rows:
         inside = row.point in ("/", path) or path.startswith(row.point + "/")

@@ -34,9 +34,7 @@ MOST_TRIED, AGAIN_S = 4, 0.02
 
 
 class Place(NamedTuple):
-    """All that is needed to start a thread in the process: addresses, and the threads that may
-    be borrowed, the best first.
-    """
+    """The addresses needed to start a thread, and the threads to borrow, the best first."""
 
     at: int
     functions: Tuple[int, ...]
@@ -77,9 +75,7 @@ def start(pid: int, text: bytes, deadline_s: float = 1.0) -> Borrowed:
 
 
 def find_place(pid: int, size: int) -> Tuple[Optional[Place], str]:
-    """Where code of `size` bytes can stand and what it calls; None and the reason where
-    something is missing. Only reads.
-    """
+    """Where `size` bytes of code fit, and what to call; else None and why. Only reads."""
     maps = elf_memory.mappings(pid)
     if not maps:
         return None, f"the memory map of process {pid} is hidden"
@@ -97,7 +93,12 @@ def find_place(pid: int, size: int) -> Tuple[Optional[Place], str]:
                     ),
                 )
             at = next(
-                (found for one in libraries for found in [_room(memory, one, maps, size)] if found),
+                (
+                    found
+                    for library in libraries
+                    for found in [_room(memory, library, maps, size)]
+                    if found
+                ),
                 0,
             )
     except OSError as error:
@@ -110,13 +111,13 @@ def find_place(pid: int, size: int) -> Tuple[Optional[Place], str]:
 def _libraries(memory: Memory, maps: Sequence[Mapping]) -> List[Library]:
     """The mapped files that are ELF, Python's and the C library's first."""
     first: Dict[str, Mapping] = {}
-    for one in maps:
+    for mapping in maps:
         if (
-            one.offset == 0
-            and one.path.startswith("/")
-            and not one.path.startswith(("/dev/", "/memfd:", "/SYSV"))
+            mapping.offset == 0
+            and mapping.path.startswith("/")
+            and not mapping.path.startswith(("/dev/", "/memfd:", "/SYSV"))
         ):
-            first.setdefault(one.path, one)
+            first.setdefault(mapping.path, mapping)
 
     def order(path: str) -> int:
         name = os.path.basename(path)
@@ -145,58 +146,54 @@ def _libraries(memory: Memory, maps: Sequence[Mapping]) -> List[Library]:
 
 def _functions(memory: Memory, libraries: Sequence[Library]) -> Dict[str, int]:
     functions: Dict[str, int] = {}
-    for one in libraries:
+    for library in libraries:
         missing = [name for name in FUNCTIONS if name not in functions]
         if not missing:
             break
         # Another copy of an interpreter may be loaded; the first library that has one of its
         # functions gives all of them.
-        for name, address in elf_memory.symbols(memory, one, missing).items():
+        for name, address in elf_memory.symbols(memory, library, missing).items():
             functions.setdefault(name, address)
     return functions
 
 
-def _room(memory: Memory, one: Library, maps: Sequence[Mapping], size: int) -> int:
-    """An address, a multiple of 16, with `size` bytes of room behind the library's code; 0 where
-    there is too little.
-    """
-    room = elf_memory.room_after_code(memory, one, maps)
-    at = -(-one.code_end // 16) * 16
-    return at if len(room) - (at - one.code_end) >= size + 8 else 0
+def _room(memory: Memory, mapping: Library, maps: Sequence[Mapping], size: int) -> int:
+    """An address, a multiple of 16, with `size` free bytes behind the library's code, or 0."""
+    room = elf_memory.room_after_code(memory, mapping, maps)
+    at = -(-mapping.code_end // 16) * 16
+    return at if len(room) - (at - mapping.code_end) >= size + 8 else 0
 
 
 def _sleepers(pid: int, maps: Sequence[Mapping]) -> List[int]:
-    """Threads that sleep in a system call that can be interrupted, have room on their stack, and
-    take no part in a debugger's game.
-    """
+    """Threads that sleep in an interruptible system call, with room on their stack."""
     found: List[Tuple[int, int]] = []
     for tid in _tids(pid):
-        words = (procfs.read_page(f"/proc/{pid}/task/{tid}/syscall") or "").split()
+        columns = (procfs.read_page(f"/proc/{pid}/task/{tid}/syscall") or "").split()
         now = procfs.stat(pid, tid)
-        if now is None or now.state != "S" or len(words) < 9 or not words[0].isdigit():
+        if now is None or now.state != "S" or len(columns) < 9 or not columns[0].isdigit():
             continue
-        mask = MASKED.get(int(words[0]))
-        if not (int(words[0]) in SLEEPS or (mask is not None and int(words[mask], 16) == 0)):
+        mask = MASKED.get(int(columns[0]))
+        if not (int(columns[0]) in SLEEPS or (mask is not None and int(columns[mask], 16) == 0)):
             continue
-        if not _has_stack(int(words[7], 16), tid == pid, maps):
+        if not _has_stack(int(columns[7], 16), tid == pid, maps):
             continue
-        forever = int(words[0]) not in (FUTEX, RESTARTED) or int(words[FUTEX_TIMEOUT], 16) == 0
+        forever = int(columns[0]) not in (FUTEX, RESTARTED) or int(columns[FUTEX_TIMEOUT], 16) == 0
         # The main thread comes first: its stack grows, and nobody made it in an unusual way.
         found.append((2 * (tid != pid) + (not forever), tid))
     return [tid for _, tid in sorted(found)]
 
 
 def _has_stack(pointer: int, main: bool, maps: Sequence[Mapping]) -> bool:
-    """True on the main stack, and on a pthread stack (above a guard page) with enough room left.
-    Not so in a signal handler's own stack.
-    """
-    for place, one in enumerate(maps):
-        if one.start <= pointer < one.end:
+    """Whether the stack, the main thread's or a pthread's, has enough room."""
+    for place, mapping in enumerate(maps):
+        if mapping.start <= pointer < mapping.end:
             if main:
-                return one.path == "[stack]"
+                return mapping.path == "[stack]"
             guard = maps[place - 1] if place else None
-            guarded = guard is not None and guard.end == one.start and guard.mode.startswith("---")
-            return not one.path and guarded and pointer - one.start >= STACK_BYTES
+            guarded = (
+                guard is not None and guard.end == mapping.start and guard.mode.startswith("---")
+            )
+            return not mapping.path and guarded and pointer - mapping.start >= STACK_BYTES
     return False
 
 

@@ -2,9 +2,8 @@
 each, so that one that hangs has a name.
 
 Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}}. Output: a
-line `{"at": path}` before each look and
-`{"path": path, "state": "file|folder|missing|denied"}` after it; for a program `{"program": name,
-"says": {...}}`. Python ≥ 3.9, standard library only.
+line `{"at": path}` before each look and `{"path": path, "state": "file|folder|missing|denied"}`
+after it; for a program `{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
 """
 
 from __future__ import annotations
@@ -20,15 +19,10 @@ from typing import Any, Dict
 SOURCE_CAP_BYTES = 2**20
 _INITS = ("init_process_group", "init_distributed", "init_device_mesh")
 _SUBMITS = ("submitit", "ray.init", "LocalCluster", "SLURMCluster")
-_FRAMEWORKS = (
-    "lightning",
-    "pytorch_lightning",
-    "accelerate",
-    "deepspeed",
-    "transformers",
-    "composer",
-    "mpi4py",
-    "horovod",
+_FRAMEWORKS = tuple(
+    """
+    lightning pytorch_lightning accelerate deepspeed transformers composer mpi4py horovod
+    """.split()
 )
 
 
@@ -46,9 +40,7 @@ def state_of(path: str, how: str) -> str:
 
 
 def program_says(path: str) -> Dict[str, Any]:
-    """What a training script says of itself: its loader's workers, whether it makes a process
-    group, spawns ranks, or reads SLURM's variables.
-    """
+    """What a script says of its loaders, process group, spawns and SLURM variables."""
     with open(path, "rb") as file:
         text = file.read(SOURCE_CAP_BYTES).decode("utf-8", "replace")
     tree = ast.parse(text)
@@ -95,9 +87,9 @@ def _workers(node: ast.AST) -> list[int]:
         if word.arg == "num_workers" and isinstance(word.value, ast.Constant)
     ]
     names = [
-        one.value
-        for one in node.args
-        if isinstance(one, ast.Constant) and isinstance(one.value, str)
+        arg.value
+        for arg in node.args
+        if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
     ]
     if any(
         name.lstrip("-").replace("-", "_")

@@ -12,16 +12,14 @@ YAMA = "/proc/sys/kernel/yama/ptrace_scope"
 
 
 def why_refused(pid: int) -> str:
-    """One sentence with the most likely reason and its remedy (ptrace(2), "Ptrace access mode
-    checking").
-    """
-    ours = procfs.status_fields(procfs.read_or_none("/proc/self/status") or "")
+    """The most likely reason, with its remedy (ptrace(2), "access mode checking")."""
+    own_status = procfs.status_fields(procfs.read_or_none("/proc/self/status") or "")
     theirs = procfs.status_fields(procfs.read_or_none(f"/proc/{pid}/status") or "")
     scope = procfs.number((procfs.read_or_none(YAMA) or "").strip())
     return explain(
         pid,
-        ours.get("CapEff", ""),
-        _uid(ours.get("Uid", "")),
+        own_status.get("CapEff", ""),
+        _uid(own_status.get("Uid", "")),
         _uid(theirs.get("Uid", "")),
         procfs.number(theirs.get("TracerPid", "")),
         scope,

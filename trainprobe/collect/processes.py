@@ -1,12 +1,11 @@
-"""What /proc says of processes and their threads: state, where they sleep in the kernel and for
-how long, memory, descriptors.
-"""
+"""Processes and threads by /proc: state, wait, its age, memory, descriptors."""
 
 from __future__ import annotations
 
 import os
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from functools import partial
+from typing import Any, Dict, List, Optional, Sequence
 
 from trainprobe.case import Case
 from trainprobe.collect import cgroup, permission, procfs
@@ -27,42 +26,36 @@ def look_at_processes(
     case: Case, cell: str, members: Sequence[Member], number: int, *, deadline_s: float = 2.0
 ) -> List[Evidence]:
     """One `process` record per member, in the order given."""
-    seen = side_by_side([_look(member, number) for member in members], deadline_s)
+    results = side_by_side(
+        [partial(read_process, member, number) for member in members], deadline_s
+    )
     return [
-        record(case, "process", one, subject=member.subject, cell=cell, source="/proc")
-        for member, one in zip(members, seen)
+        record(case, "process", result, subject=member.subject, cell=cell, source="/proc")
+        for member, result in zip(members, results)
     ]
 
 
 def read_process(member: Member, number: int) -> LookResult:
-    """One look at one process, without a case. What the kernel hides is None, and the look is
-    partial.
-    """
+    """One look at one process; partial, with None, where the kernel hides something."""
     pid = member.pid
+    base = {"look": number, "pid": pid, "role": member.role}
     missing = procfs.missing()
     if missing:
-        return refused("unavailable", missing, look=number, pid=pid, role=member.role)
+        return refused("unavailable", missing, **base)
     now = procfs.stat(pid)
     # A zombie is worth telling of: it is still a member of the job, with a state and a parent that
     # has not waited for it.
     if now is None or (
         member.started_ticks is not None and now.started_ticks != member.started_ticks
     ):
-        return refused(
-            "unavailable",
-            procfs.gone(pid, member.started_ticks) or f"process {pid} is gone",
-            look=number,
-            pid=pid,
-            role=member.role,
-        )
+        gone = procfs.gone(pid, member.started_ticks) or f"process {pid} is gone"
+        return refused("unavailable", gone, **base)
     status = procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "")
     threads, cut_threads = _threads(pid)
     fds = _descriptors(pid)
     data: Dict[str, Any] = {
-        "look": number,
-        "pid": pid,
+        **base,
         "ppid": now.ppid,
-        "role": member.role,
         "state": now.state,
         "started_ticks": now.started_ticks,
         "cmdline": _cmdline(pid, now, threads),
@@ -83,27 +76,20 @@ def read_process(member: Member, number: int) -> LookResult:
             max(0.0, time.clock_gettime(time.CLOCK_BOOTTIME) - now.started_ticks / CLOCK_HZ), 2
         ),
     }
-    if now.state not in procfs.ENDED_STATES:
-        data["frozen"] = cgroup.frozen(
-            cgroup.find(pid)
-        )  # docker pause, scontrol suspend: with version 2 the state itself does not tell
     if cut_threads:
         data["cut_threads"] = cut_threads
     if now.state in procfs.ENDED_STATES:
         return LookResult(data)
+    # docker pause, scontrol suspend: with version 2 the state itself does not tell.
+    data["frozen"] = cgroup.frozen(cgroup.find(pid))
     if fds is None:
-        return LookResult(
-            data,
-            "partial",
-            f"descriptors and system calls are hidden: {permission.why_refused(pid)}",
-        )
+        why = f"descriptors and system calls are hidden: {permission.why_refused(pid)}"
+        return LookResult(data, "partial", why)
     return LookResult(data)
 
 
 def parse_sched(sched: str) -> Dict[str, float]:
-    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran, in ms of the
-    scheduler's clock.
-    """
+    """The numbers of /proc/PID/sched; `se.exec_start` is when the thread last ran (ms)."""
     found: Dict[str, float] = {}
     # Looked for by name, since a kernel that keeps scheduler statistics prints thirty lines in
     # between.
@@ -156,16 +142,12 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         return None
     folder = f"/proc/{pid}/task/{tid}"
     sched = parse_sched(procfs.read_page(f"{folder}/sched") or "")
-    voluntary, involuntary = (
-        sched.get("nr_voluntary_switches"),
-        sched.get("nr_involuntary_switches"),
-    )
+    voluntary = sched.get("nr_voluntary_switches")
+    involuntary = sched.get("nr_involuntary_switches")
     if voluntary is None:
         status = procfs.status_fields(procfs.read_page(f"{folder}/status") or "")
-        voluntary, involuntary = (
-            procfs.number(status.get("voluntary_ctxt_switches", "")),
-            procfs.number(status.get("nonvoluntary_ctxt_switches", "")),
-        )
+        voluntary = procfs.number(status.get("voluntary_ctxt_switches", ""))
+        involuntary = procfs.number(status.get("nonvoluntary_ctxt_switches", ""))
     wchan = procfs.read_page(f"{folder}/wchan") or ""
     thread = {
         "tid": tid,
@@ -213,9 +195,7 @@ def _cpu_allowed(tid: int) -> Optional[int]:
 
 
 def _cmdline(pid: int, now: procfs.Stat, threads: List[Dict[str, Any]]) -> str:
-    """The command line, or `[name]`. Reading it needs the target's memory map, whose lock a
-    thread in state D may hold for ever.
-    """
+    """The command line, or `[name]` where reading it could hang on a thread in state D."""
     if now.state in procfs.ENDED_STATES or any(thread["state"] == "D" for thread in threads):
         return f"[{now.name}]"
     raw = procfs.read_or_none(f"/proc/{pid}/cmdline") or ""
@@ -231,7 +211,3 @@ def _descriptors(pid: int) -> Optional[int]:
 
 def _signed(text: str) -> Optional[int]:
     return procfs.number(text) if text[:1] != "-" else -(procfs.number(text[1:]) or 0)
-
-
-def _look(member: Member, number: int) -> Callable[[], LookResult]:
-    return lambda: read_process(member, number)

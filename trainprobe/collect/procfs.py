@@ -55,9 +55,7 @@ def read_or_none(path: str) -> Optional[str]:
 
 
 def read_page(path: str) -> Optional[str]:
-    """The same for a file that the kernel gives whole in one read, as all do that tell of one
-    process or thread: half the cost.
-    """
+    """Read a file of one process or thread, which the kernel gives in one read."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -96,7 +94,7 @@ def thread_files(pid: int, name: str, proc: str = "/proc") -> List[str]:
 def thread_states(pid: int, proc: str = "/proc") -> List[str]:
     """The states of a process's threads: R, S, D and so on."""
     after_names = (text.rpartition(")")[2].split() for text in thread_files(pid, "stat", proc))
-    return [words[0] for words in after_names if words]
+    return [columns[0] for columns in after_names if columns]
 
 
 def missing() -> str:
@@ -142,10 +140,14 @@ def status_fields(text: str) -> Dict[str, str]:
     return fields
 
 
+def memory_bytes(name: str) -> Optional[int]:
+    """A line of /proc/meminfo, such as MemTotal; None where there is none."""
+    columns = status_fields(read_or_none("/proc/meminfo") or "").get(name, "").split()
+    return int(columns[0]) * 1024 if columns and columns[0].isdigit() else None
+
+
 def gone(pid: int, started_ticks: Optional[int] = None) -> str:
-    """Say why `pid` is not the living process that is meant, or return an empty string when it
-    is.
-    """
+    """Say why `pid` is not the living process that is meant; empty when it is."""
     now = stat(pid)
     if now is None:
         try:

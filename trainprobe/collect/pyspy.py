@@ -1,6 +1,4 @@
-"""py-spy as a program: where it is, what it printed, and why it refused (format: py-spy 0.4,
-`dump --json`).
-"""
+"""py-spy as a program: where it is, its output, and why it refused (0.4, `dump --json`)."""
 
 from __future__ import annotations
 
@@ -37,9 +35,7 @@ _NOT_PYTHON = re.compile(
 
 
 class Dump(NamedTuple):
-    """A parsed dump: threads as the case keeps them, and what was wrong with it (`flaw`), empty
-    when nothing was.
-    """
+    """A parsed dump: threads as the case keeps them, and its `flaw`, empty where it has none."""
 
     threads: List[Dict[str, Any]]
     cut_threads: int
@@ -48,9 +44,7 @@ class Dump(NamedTuple):
 
 
 def find() -> Tuple[Optional[str], str]:
-    """The path of py-spy, or None and the reason. TRAINPROBE_PY_SPY comes first, then our own
-    interpreter's folder, then PATH.
-    """
+    """The path of py-spy, or None and why: TRAINPROBE_PY_SPY, our Python's folder, PATH."""
     asked = os.environ.get("TRAINPROBE_PY_SPY", "")
     if asked:
         return (
@@ -58,8 +52,8 @@ def find() -> Tuple[Optional[str], str]:
             if shutil.which(asked)
             else (None, f"TRAINPROBE_PY_SPY names {asked}, which is no program that can be run")
         )
-    beside = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "py-spy")
-    path = beside if os.access(beside, os.X_OK) else shutil.which("py-spy")
+    neighbour = os.path.join(os.path.dirname(os.path.abspath(sys.executable)), "py-spy")
+    path = neighbour if os.access(neighbour, os.X_OK) else shutil.which("py-spy")
     return (
         (path, "")
         if path
@@ -74,9 +68,7 @@ def find() -> Tuple[Optional[str], str]:
 
 
 def why_failed(pid: int, stderr: str, started_ticks: Optional[int]) -> Tuple[LookOutcome, str]:
-    """Read py-spy's complaint and /proc for the real reason: its own words are often too general
-    ("check that it is running").
-    """
+    """Find the real reason in py-spy's message and /proc; the message is often too general."""
     gone = procfs.gone(pid, started_ticks)
     if gone:
         return "unavailable", gone
@@ -98,14 +90,12 @@ def first_line(text: str) -> str:
     if not lines:
         return ""
     causes = [re.sub(r"^\d+: ", "", line) for line in lines[1:] if line != "Caused by:"]
-    said = lines[0].removeprefix("Error: ")
-    return (f"{said} ({causes[-1]})" if causes else said)[:NAME_CAP]
+    message = lines[0].removeprefix("Error: ")
+    return (f"{message} ({causes[-1]})" if causes else message)[:NAME_CAP]
 
 
 def parse(content: bytes, pid: int) -> Optional[Dump]:
-    """Parse what `py-spy dump --json` printed; None when it is no list of threads at all. The
-    main thread comes first.
-    """
+    """Parse the output of `py-spy dump --json`, the main thread first; None for other output."""
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):
@@ -131,9 +121,9 @@ def parse(content: bytes, pid: int) -> Optional[Dump]:
             "py-spy found no Python thread; the interpreter is starting, ending, or all its threads"
             " run outside Python"
         )
-    kept = threads[:THREADS_CAP]
+    found = threads[:THREADS_CAP]
     return Dump(
-        kept, len(threads) - len(kept), sum(thread.get("cut_frames", 0) for thread in kept), flaw
+        found, len(threads) - len(found), sum(thread.get("cut_frames", 0) for thread in found), flaw
     )
 
 
@@ -172,26 +162,26 @@ def _frame(row: Any) -> Optional[Dict[str, Any]]:
     }
     if row.get("module"):
         frame["module"] = _text(row["module"])
-    kept = _lock_locals(row.get("locals")) if LOCK_FILES.search(frame["file"]) else {}
-    if kept:
-        frame["locals"] = kept
+    found = _lock_locals(row.get("locals")) if LOCK_FILES.search(frame["file"]) else {}
+    if found:
+        frame["locals"] = found
     return frame
 
 
 def _lock_locals(rows: Any) -> Dict[str, str]:
-    kept = {}
+    found = {}
     for row in rows if isinstance(rows, list) else ():
         if (
             isinstance(row, dict)
             and row.get("name") in LOCK_LOCALS
             and isinstance(row.get("repr"), str)
         ):
-            kept[row["name"]] = row["repr"].strip("\"'")[:LOCAL_CAP]
-    if "build_directory" in kept:
+            found[row["name"]] = row["repr"].strip("\"'")[:LOCAL_CAP]
+    if "build_directory" in found:
         # torch.utils.cpp_extension waits for the file `lock` there, and keeps that name in no local
         # of its own.
-        kept["lock_file_path"] = kept.pop("build_directory").rstrip("/") + "/lock"
-    return kept
+        found["lock_file_path"] = found.pop("build_directory").rstrip("/") + "/lock"
+    return found
 
 
 def _text(value: Any) -> str:

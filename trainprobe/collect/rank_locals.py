@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Dict, List, Optional, Sequence
 
 from trainprobe.collect import procfs, pyspy, stacks
 from trainprobe.collect.look_results import LookResult, refused, side_by_side
@@ -28,9 +29,7 @@ _WHOLE = re.compile(r"[0-9]{1,7}\Z")
 
 @dataclass(frozen=True)
 class RankLocals:
-    """What the frames of one process say; None where they say nothing. `spawned` is the number
-    that mp.spawn gave it on this host.
-    """
+    """A process's number by its frames, or None; `spawned` is mp.spawn's on this host."""
 
     rank: Optional[int] = None
     local_rank: Optional[int] = None
@@ -41,40 +40,29 @@ class RankLocals:
 def read_rank_locals(
     members: Sequence[Member], *, deadline_s: float, at_once: int
 ) -> Dict[int, RankLocals]:
-    """Ask the frames of each process once, and return by pid what they say; nothing of those
-    that could not be asked.
-    """
-    seen = side_by_side(
-        [_look(member, deadline_s) for member in members], deadline_s + 0.2, at_once
-    )
+    """Ask the frames of each process once; return the answers by pid."""
+    looks = [partial(_read, member, deadline_s) for member in members]
+    results = side_by_side(looks, deadline_s + 0.2, at_once)
     return {
-        member.pid: RankLocals(**one.data)
-        for member, one in zip(members, seen)
-        if one.outcome == "ok"
+        member.pid: RankLocals(**result.data)
+        for member, result in zip(members, results)
+        if result.outcome == "ok"
     }
 
 
 def parse(content: bytes, pid: int) -> RankLocals:
-    """Read what `py-spy dump --json --locals` printed; empty where it is no list of threads. The
-    outermost frame that says it counts.
-    """
+    """Parse the output of `py-spy dump --json --locals`; the outermost frame counts."""
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):
         return RankLocals()
     threads = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-    main = next(
-        (row for row in threads if row.get("os_thread_id") == pid),
-        threads[0] if len(threads) == 1 else {},
-    )
-    frames = (
-        [row for row in main.get("frames") or () if isinstance(row, dict)]
-        if isinstance(main.get("frames"), list)
-        else []
-    )
+    alone = threads[0] if len(threads) == 1 else {}
+    main = next((row for row in threads if row.get("os_thread_id") == pid), alone)
+    frames = main["frames"] if isinstance(main.get("frames"), list) else []
     found: Dict[str, int] = {}
     for row in reversed(frames):
-        for name, value in _of_frame(row).items():
+        for name, value in (_of_frame(row) if isinstance(row, dict) else {}).items():
             found.setdefault(name, value)
     return RankLocals(
         found.get("global_rank", found.get("rank")),
@@ -104,31 +92,18 @@ def _of_frame(row: Dict[str, Any]) -> Dict[str, int]:
     return {name: value for name, value in found.items() if value < MOST}
 
 
-def _look(member: Member, deadline_s: float) -> Callable[[], LookResult]:
-    return lambda: _read(member, deadline_s)
-
-
 def _read(member: Member, deadline_s: float) -> LookResult:
     path, reason = pyspy.find()
     gone = procfs.gone(member.pid, member.started_ticks)
     if path is None or gone:
         return refused("unavailable", gone or reason)
     now = procfs.stat(member.pid)
-    options = [
-        "--locals",
-        *(["--nonblocking"] if now is not None and now.state in stacks.CANNOT_PAUSE else []),
-    ]
+    options = ["--locals"]
+    if now is not None and now.state in stacks.CANNOT_PAUSE:
+        options.append("--nonblocking")
     ran = stacks.dump(path, member.pid, deadline_s, options)
     if ran.ended.how != "exited" or ran.ended.code != 0:
         return refused(
             "unavailable", f"py-spy did not say what the frames of process {member.pid} hold"
         )
-    said = parse(ran.stdout, member.pid)
-    return LookResult(
-        {
-            "rank": said.rank,
-            "local_rank": said.local_rank,
-            "world_size": said.world_size,
-            "spawned": said.spawned,
-        }
-    )
+    return LookResult(asdict(parse(ran.stdout, member.pid)))

@@ -1,6 +1,4 @@
-"""Python's own way into a live process, since 3.14 (PEP 768): its main thread runs a file when
-it next runs Python at all.
-"""
+"""Python's way into a live process since 3.14 (PEP 768): its main thread runs a file."""
 
 from __future__ import annotations
 
@@ -17,12 +15,10 @@ _CALL = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
 
 def python_version(pid: int) -> Optional[Tuple[int, int]]:
-    """Major and minor version of the Python that the process runs, by the names of its mapped
-    files; None when they do not tell.
-    """
-    for one in elf_memory.mappings(pid):
-        found = _NAMED.match(os.path.basename(one.path))
-        if found and "x" in one.mode:
+    """Major and minor version of its Python, by the names of mapped files, or None."""
+    for mapping in elf_memory.mappings(pid):
+        found = _NAMED.match(os.path.basename(mapping.path))
+        if found and "x" in mapping.mode:
             return int(found.group(1)), int(found.group(2))
     return None
 
@@ -60,16 +56,14 @@ def ask(pid: int, path: str, timeout_s: float) -> str:
     )
     if ran.ended.how == "exited" and ran.ended.code == 0:
         return ""
-    said = [line for line in ran.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line for line in ran.stderr.decode("utf-8", "replace").splitlines() if line.strip()]
     return (
         f"sys.remote_exec failed on process {pid}:"
-        f" {said[-1][:300] if said else ran.ended.reason or ran.ended.how}"
+        f" {lines[-1][:300] if lines else ran.ended.reason or ran.ended.how}"
     )
 
 
 def main_thread_runs(pid: int) -> bool:
-    """True when the main thread is on a CPU now, so that it will soon come to a point where it
-    can run something else.
-    """
+    """True when the main thread is on a CPU now, and so will soon run our file."""
     now = procfs.stat(pid, pid)
     return now is not None and now.state == "R"

@@ -24,6 +24,7 @@ from trainprobe.sbatch.site import Here
 
 KIND = "sbatch"
 PATHS_S = 5.0
+REMEDY = "Name a batch script: trainprobe ready --sbatch job.sh."
 SCRIPT_CAP_BYTES = 2**20
 _LIMITS = {
     "nofile": resource.RLIMIT_NOFILE,
@@ -35,35 +36,16 @@ _LIMITS = {
 _LIMITS.update(
     {"data": resource.RLIMIT_DATA, "stack": resource.RLIMIT_STACK, "core": resource.RLIMIT_CORE}
 )
-_KEPT = (
-    "SBATCH_",
-    "NCCL_",
-    "TORCH_",
-    "GLOO_",
-    "CUDA_",
-    "OMP_",
-    "MKL_",
-    "PYTHON",
-    "MASTER_",
-    "RANK",
-    "WORLD_SIZE",
-    "LOCAL_RANK",
-    "PET_",
-    "TORCHELASTIC_",
-    "UCX_",
-    "FI_",
+_PREFIXES = tuple(
+    """
+    SBATCH_ NCCL_ TORCH_ GLOO_ CUDA_ OMP_ MKL_ PYTHON MASTER_ RANK WORLD_SIZE LOCAL_RANK PET_
+    TORCHELASTIC_ UCX_ FI_
+    """.split()
 )
-_KEPT_NAMES = (
-    "HOME",
-    "USER",
-    "SRUN_CPUS_PER_TASK",
-    "CONDA_PREFIX",
-    "VIRTUAL_ENV",
-    "SCRATCH",
-    "WORK",
-    "PROJECT",
-    "TMPDIR",
-    "PWD",
+_VARIABLES = tuple(
+    """
+    HOME USER SRUN_CPUS_PER_TASK CONDA_PREFIX VIRTUAL_ENV SCRATCH WORK PROJECT TMPDIR PWD
+    """.split()
 )
 
 
@@ -77,19 +59,12 @@ def read_text(path: str) -> str:
         with open(path, "rb") as file:
             content = file.read(SCRIPT_CAP_BYTES + 1)
     except OSError as error:
-        raise UsageError(
-            f"{path} cannot be read: {error.strerror}.",
-            "Name a batch script: trainprobe ready --sbatch job.sh.",
-        ) from error
+        raise UsageError(f"{path} cannot be read: {error.strerror}.", REMEDY) from error
     if len(content) > SCRIPT_CAP_BYTES:
-        raise UsageError(
-            f"{path} has more than {SCRIPT_CAP_BYTES // 1024} KiB, and is no batch script.",
-            "Name a batch script: trainprobe ready --sbatch job.sh.",
-        )
+        size = f"{SCRIPT_CAP_BYTES // 1024} KiB"
+        raise UsageError(f"{path} has more than {size}, and is no batch script.", REMEDY)
     if b"\0" in content:
-        raise UsageError(
-            f"{path} is no text.", "Name a batch script: trainprobe ready --sbatch job.sh."
-        )
+        raise UsageError(f"{path} is no text.", REMEDY)
     return content.decode("utf-8", "replace")
 
 
@@ -109,33 +84,29 @@ def look_at_script(
     """
     began = time.monotonic()
     text = read_text(script)
-    here = _here()
-    plan = plan_of(
-        text,
-        tuple(options),
-        None,
-        Here(environ=here["environ"], cwd=here["cwd"], home=here["home"]),
-    )
+    place = _host_record()
+    host = Here(environ=place["environ"], cwd=place["cwd"], home=place["home"])
+    plan = plan_of(text, tuple(options), None, host)
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
     programs = {
-        one.script: path
-        for one in plan.launches
+        launche.script: path
+        for launche in plan.launches
         for path, role, line in named
-        if role == "program" and line == one.line and one.script.endswith(".py")
+        if role == "program" and line == launche.line and launche.script.endswith(".py")
     }
     states, about, trouble = look_at_paths(wanted, programs, paths_s)
-    here.update({"paths": states, "programs": about})
+    place.update({"paths": states, "programs": about})
     data: Dict[str, Any] = {
         "script": script,
         "text": text,
         "options": list(options),
         "site": dict(site),
-        "here": here,
+        "here": place,
     }
-    reason = " ".join([*trouble, *(f"{one}." for one in site.get("unknown", ()))])
+    reason = " ".join([*trouble, *(f"{item}." for item in site.get("unknown", ()))])
     outcome: LookOutcome = "partial" if reason else "ok"
-    kept = case.add(
+    evidence = case.add(
         KIND,
         source="sbatch script",
         took_s=time.monotonic() - began,
@@ -143,19 +114,19 @@ def look_at_script(
         reason=reason,
         data=data,
     )
-    return kept, data
+    return evidence, data
 
 
-def _here() -> Dict[str, Any]:
+def _host_record() -> Dict[str, Any]:
     environ = {
         name: value[:4000]
         for name, value in os.environ.items()
-        if name.startswith(_KEPT) or name in _KEPT_NAMES
+        if name.startswith(_PREFIXES) or name in _VARIABLES
     }
     limits: Dict[str, List[Optional[int]]] = {}
     for name, number in _LIMITS.items():
         soft, hard = resource.getrlimit(number)
-        limits[name] = [None if one == resource.RLIM_INFINITY else one for one in (soft, hard)]
+        limits[name] = [None if item == resource.RLIM_INFINITY else item for item in (soft, hard)]
     return {
         "environ": environ,
         "limits": limits,
@@ -175,9 +146,7 @@ def _cwd() -> str:
 def look_at_paths(
     paths: Sequence[Tuple[str, str]], programs: Mapping[str, str], paths_s: float = PATHS_S
 ) -> Tuple[Dict[str, str], Dict[str, Any], List[str]]:
-    """What stands at each path: file, folder, missing, denied, or unknown where nobody could say
-    in time; and what programs say of themselves.
-    """
+    """Each path as file, folder, missing, denied or unknown (too late), and programs."""
     states: Dict[str, str] = {}
     about: Dict[str, Any] = {}
     if not paths and not programs:
@@ -196,14 +165,7 @@ def look_at_paths(
     left = [path for path, _ in paths if path not in states]
     states.update(dict.fromkeys(left, "unknown"))
     late = ran.ended.how in ("timed_out", "unkillable")
-    return (
-        states,
-        about,
-        (
-            [f"{at} gave no answer within {paths_s:g} s."]
-            if late and at
-            else ["The paths could not be looked at."]
-            if left
-            else []
-        ),
-    )
+    trouble = ["The paths could not be looked at."] if left else []
+    if late and at:
+        trouble = [f"{at} gave no answer within {paths_s:g} s."]
+    return states, about, trouble

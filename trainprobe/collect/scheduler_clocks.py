@@ -15,13 +15,11 @@ import threading
 import time
 from typing import Callable, Dict, Optional
 
-KEPT_S = 1.0  # a clock falls behind by what is taken from its CPU meanwhile
+FRESH_S = 1.0  # a clock falls behind by what is taken from its CPU meanwhile
 
 
 class SchedulerClocks:
-    """Reads the clock of each CPU once a second at most. `last_ran` gives our own
-    `se.exec_start` in ms, None where the kernel has no such file.
-    """
+    """Reads each CPU's clock once a second at most, by our own `se.exec_start` (ms)."""
 
     def __init__(self, last_ran: Callable[[], Optional[float]]) -> None:
         self._last_ran = last_ran
@@ -40,8 +38,8 @@ class SchedulerClocks:
         if own is None:
             with self._lock:
                 known = list(self._offsets.values())
-            here = self._here()
-            own = max([*known, *([here] if here is not None else [])], default=None)
+            own_clocks = self._read()
+            own = max([*known, *([own_clocks] if own_clocks is not None else [])], default=None)
         return None if own is None else max(0.0, now - own - last_ran_ms / 1000)
 
     def _offset(self, cpu: Optional[int]) -> Optional[float]:
@@ -49,7 +47,7 @@ class SchedulerClocks:
         if cpu is None or cpu < 0:
             return None
         with self._lock:
-            if time.monotonic() - self._read_at.get(cpu, -KEPT_S) < KEPT_S:
+            if time.monotonic() - self._read_at.get(cpu, -FRESH_S) < FRESH_S:
                 return self._offsets.get(cpu)
         found = self._visited(cpu)
         with self._lock:
@@ -70,11 +68,11 @@ class SchedulerClocks:
         except (OSError, AttributeError):
             return None
         try:
-            return self._here()
+            return self._read()
         finally:
             with contextlib.suppress(OSError):
                 os.sched_setaffinity(0, before)
 
-    def _here(self) -> Optional[float]:
+    def _read(self) -> Optional[float]:
         now_ms = self._last_ran()
         return None if now_ms is None else time.monotonic() - now_ms / 1000

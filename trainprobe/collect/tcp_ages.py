@@ -31,9 +31,7 @@ INODE_AT, SENT_AT, RECEIVED_AT = (
 
 
 def ask(timeout_s: float = 0.3) -> Dict[int, float]:
-    """Inode to seconds since data last went either way, for the established connections of our
-    own network namespace.
-    """
+    """Inode to seconds since data last went either way, for established connections here."""
     found: Dict[int, float] = {}
     ends = time.monotonic() + timeout_s
     for family in (socket.AF_INET, socket.AF_INET6):

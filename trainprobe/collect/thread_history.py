@@ -20,20 +20,10 @@ Moving = Literal["frozen", "busy", "moving", "unseen"]
 # Classes of stacks.classify that are waits even where they burn CPU time: CUDA's synchronize spins,
 # and polls look busy.
 WAITS = frozenset(
-    {
-        "comm-wait",
-        "store-wait",
-        "gpu-wait",
-        "lock",
-        "file-io",
-        "net-io",
-        "child-wait",
-        "dataloader",
-        "import-lock",
-        "sleep",
-        "teardown",
-        "worker-idle",
-    }
+    """
+    comm-wait store-wait gpu-wait lock file-io net-io child-wait dataloader import-lock sleep
+    teardown worker-idle
+    """.split()
 )
 FOR_PEERS = frozenset({"comm-wait", "store-wait", "gpu-wait"})
 # of 10 ms, between two looks half a second apart: a tenth of one CPU, which several ranks may share
@@ -42,9 +32,7 @@ BUSY_TICKS = 5
 
 @dataclass
 class ThreadHistory:
-    """What the looks showed of one process's main thread: one stack and one count of CPU ticks
-    per look.
-    """
+    """The looks at a process's main thread: a stack and a count of CPU ticks each."""
 
     member: Member
     stacks: List[Sequence[Frame]] = field(default_factory=list)
@@ -57,16 +45,12 @@ class ThreadHistory:
 
     @property
     def leaf(self) -> str:
-        """The class of the place where it stood last, by its Python frames alone; "" where no
-        stack was seen.
-        """
+        """The class of its last place, by Python frames alone; "" without a stack."""
         return classify(self.stacks[-1], state=self.state).leaf if self.stacks else ""
 
     @property
     def sleeps_in(self) -> str:
-        """The same with what the kernel says of the main thread, which tells of C functions that
-        show no frame.
-        """
+        """The same with the kernel's word, which covers C functions without a frame."""
         return (
             classify(self.stacks[-1], wchan=self.wchan, syscall=self.syscall, state=self.state).leaf
             if self.stacks
@@ -112,11 +96,11 @@ class CellLooks:
         """What can be said of all ranks: one that goes on is enough, since the others may be
         waiting for just that one.
         """
-        seen = [
+        places = [
             each.moving() for each in (*self.by_rank.values(), *self.workers)
         ]  # a rank may wait for its own busy worker
         order: Tuple[Moving, ...] = ("moving", "busy", "frozen")
-        return next((word for word in order if word in seen), "unseen")
+        return next((word for word in order if word in places), "unseen")
 
 
 def looked_at(watched: Sequence[ThreadHistory], number: int) -> CellLooks:
@@ -134,9 +118,7 @@ def looked_at(watched: Sequence[ThreadHistory], number: int) -> CellLooks:
 def look_once(
     case: Case, cell: str, watched: Sequence[ThreadHistory], number: int
 ) -> List[Evidence]:
-    """Take /proc and the Python stacks of all of them as look `number`, note what they show, and
-    return the stacks.
-    """
+    """Make look `number` at /proc and stacks, note the results, and return the stacks."""
     members = [each.member for each in watched]
     processes = look_at_processes(case, cell, members, number)
     stacks = look_at_stacks(case, cell, members, number)

@@ -19,10 +19,11 @@ from trainprobe.collect import procfs
 from trainprobe.collect.deep_refusals import environment
 from trainprobe.collect.dump_files import READ_S, read_dump_files
 from trainprobe.collect.flight_paths import dumps_of_job
-from trainprobe.collect.flight_recorder import look_at_dump
+from trainprobe.collect.flight_recorder import look_into_dump
 from trainprobe.collect.look_results import LookResult, record, refused
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.subjects import JOB
 
 PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 SETTLED_S, AGAIN_S = 0.3, 0.1
@@ -53,36 +54,27 @@ def trigger_dump(
     read = read_dump_files(list(found.values()), time.monotonic() + READ_S)
     records = []
     for member in ranks:
-        seen = asked[member.pid]
-        if seen.outcome == "ok" and member.rank not in found:
+        result = asked[member.pid]
+        if result.outcome == "ok" and member.rank not in found:
             late = (
                 f"rank {member.rank} wrote no dump within {deadline_s:g} s after it was asked; its"
                 " heartbeat thread may be off or stuck"
             )
-            seen = refused("timed_out", late, **seen.data)
+            result = refused("timed_out", late, **result.data)
         took_s = time.time() - began
-        seen = LookResult(seen.data, seen.outcome, seen.reason, began, took_s)
+        result = LookResult(result.data, result.outcome, result.reason, began, took_s)
         records.append(
-            record(case, "trigger_dump", seen, subject=member.subject, cell=cell, source=PIPE)
+            record(case, "trigger_dump", result, subject=member.subject, cell=cell, source=PIPE)
         )
         if member.rank in found:
-            records.append(
-                look_at_dump(
-                    case,
-                    cell,
-                    found[member.rank],
-                    member.rank,
-                    members,
-                    read=read[found[member.rank]],
-                )
-            )
+            path = found[member.rank]
+            dump = look_into_dump(case.folder, cell, path, member.rank, members, read=read[path])
+            records.append(record(case, "flight_recorder", dump, subject=JOB, cell=cell))
     return records
 
 
 def ask(member: Member, variables: Mapping[str, str]) -> LookResult:
-    """Write one byte into the rank's pipe, if it is a FIFO of the rank's own user that somebody
-    reads.
-    """
+    """Write one byte into the rank's pipe, if it is a FIFO of the rank's user with a reader."""
     pid = member.pid
     data: Dict[str, Any] = {"pid": pid, "rank": member.rank, "path": ""}
     gone = procfs.gone(pid, member.started_ticks)
@@ -158,7 +150,7 @@ def _wait(
 
 
 def _uid(pid: int) -> Optional[int]:
-    words = (
+    columns = (
         procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "").get("Uid", "").split()
     )
-    return int(words[1]) if len(words) > 1 and words[1].isdigit() else None
+    return int(columns[1]) if len(columns) > 1 and columns[1].isdigit() else None

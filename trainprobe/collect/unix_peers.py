@@ -1,6 +1,4 @@
-"""Which unix socket is connected to which, asked of the kernel over netlink (sock_diag(7)):
-/proc/net/unix does not tell.
-"""
+"""Which unix sockets are connected, by netlink (sock_diag(7)); /proc does not tell."""
 
 from __future__ import annotations
 
@@ -21,9 +19,7 @@ ALL = 0xFFFFFFFF
 
 @dataclass(frozen=True)
 class UnixSocket:
-    """The inode of the other end (0: none), and the bytes that wait to be read here and at the
-    other end.
-    """
+    """The other end's inode (0: none), and the bytes to be read here and there."""
 
     peer: int = 0
     rx_queue: int = 0
@@ -31,9 +27,7 @@ class UnixSocket:
 
 
 def ask(timeout_s: float = 0.5) -> Dict[int, UnixSocket]:
-    """Inode to socket, for all unix sockets of our own network namespace; empty where the kernel
-    does not answer.
-    """
+    """Inode to socket for the unix sockets of our network namespace; empty without an answer."""
     found: Dict[int, UnixSocket] = {}
     ends = time.monotonic() + timeout_s
     try:

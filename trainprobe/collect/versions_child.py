@@ -11,67 +11,21 @@ import platform
 import sys
 from typing import Dict, Optional, Sequence
 
-PACKAGES = (
-    "torch",
-    "torchvision",
-    "torchaudio",
-    "torchdata",
-    "torchtitan",
-    "transformers",
-    "datasets",
-    "accelerate",
-    "deepspeed",
-    "lightning",
-    "pytorch-lightning",
-    "numpy",
-    "scipy",
-    "pandas",
-    "pyarrow",
-    "triton",
-    "xformers",
-    "flash-attn",
-    "peft",
-    "trl",
-    "bitsandbytes",
-    "safetensors",
-    "tokenizers",
-    "huggingface-hub",
-    "megatron-core",
-    "apex",
-    "transformer-engine",
-    "fairseq",
-    "fairscale",
-    "timm",
-    "mmcv",
-    "mmengine",
-    "detectron2",
-    "vllm",
-    "ray",
-    "wandb",
-    "mlflow",
-    "tensorboard",
-    "fsspec",
-    "filelock",
-    "protobuf",
-    "setuptools",
-    "ninja",
-    "composer",
-    "webdataset",
-    "nvidia-nccl-cu11",
-    "nvidia-nccl-cu12",
-    "nvidia-nccl-cu13",
-    "nvidia-cudnn-cu12",
-    "nvidia-cudnn-cu13",
-    "nvidia-cublas-cu12",
-    "nvidia-cuda-runtime-cu12",
-    "nvidia-nvshmem-cu12",
+PACKAGES = tuple(
+    """
+    torch torchvision torchaudio torchdata torchtitan transformers datasets accelerate deepspeed
+    lightning pytorch-lightning numpy scipy pandas pyarrow triton xformers flash-attn peft trl
+    bitsandbytes safetensors tokenizers huggingface-hub megatron-core apex transformer-engine
+    fairseq fairscale timm mmcv mmengine detectron2 vllm ray wandb mlflow tensorboard fsspec
+    filelock protobuf setuptools ninja composer webdataset nvidia-nccl-cu11 nvidia-nccl-cu12
+    nvidia-nccl-cu13 nvidia-cudnn-cu12 nvidia-cudnn-cu13 nvidia-cublas-cu12
+    nvidia-cuda-runtime-cu12 nvidia-nvshmem-cu12
+    """.split()
 )
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> Dict[str, str]:
-    """{python, torch, cuda, nccl, …}: what is installed, as far as its metadata tells without an
-    import.
-    """
+    """{python, torch, cuda, nccl, …} as far as metadata tells without an import."""
     from importlib import metadata
 
     found = {"python": platform.python_version()}

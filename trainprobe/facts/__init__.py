@@ -4,17 +4,20 @@ machine.
 
 from __future__ import annotations
 
+from trainprobe.collect.collectors.cgroup import MemoryLimit
 from trainprobe.collect.collectors.deadlines import Checkpoint, Deadline
 from trainprobe.collect.collectors.files import OpenFile, PipeEnd
 from trainprobe.collect.collectors.gpus import Gpu, GpuProcess
+from trainprobe.collect.collectors.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
+from trainprobe.collect.collectors.lint import LintFinding, LintRead
 from trainprobe.collect.collectors.locks import HeldLock, LockWait
 from trainprobe.collect.collectors.mounts import Mount
 from trainprobe.collect.collectors.ports import PortCounters
 from trainprobe.collect.collectors.pressure import Pressure
 from trainprobe.collect.collectors.ras import RasCommunicator, RasRank
 from trainprobe.collect.collectors.sockets import Connection
+from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.collect.collectors.worker_server import WorkerServer
-from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.data_parallel import DataParallelMade
 from trainprobe.facts.differences import Difference
@@ -27,8 +30,6 @@ from trainprobe.facts.imports import ImportTried
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.knobs import KnobTried
-from trainprobe.facts.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
-from trainprobe.facts.lint_findings import LintFinding, LintRead
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
@@ -52,9 +53,9 @@ from trainprobe.facts.rungs import Rung
 from trainprobe.facts.sbatch_plan import SbatchPlan
 from trainprobe.facts.settings import Given
 from trainprobe.facts.several_hosts import Reach, SilentNode
-from trainprobe.facts.sources import Block, Skip, SourceSite
 from trainprobe.facts.table import ANY, Facts, Look, Refusal
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.source import Block, Skip
 
 __all__ = [
     "ANY",

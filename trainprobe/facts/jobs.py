@@ -7,11 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainprobe.model import fields
-from trainprobe.model.evidence import Evidence
+from trainprobe.model.evidence import LIVE_CELL, Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.model.unnumbered import number_of
 
-LIVE_CELL = "job"
 # no job has more ranks; a number beyond is nonsense, and the judgement counts up to it
 WORLD_CAP = 1_000_000
 

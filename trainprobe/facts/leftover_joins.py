@@ -4,17 +4,13 @@ saw of it.
 
 from __future__ import annotations
 
+from trainprobe.collect.collectors.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
 from trainprobe.facts.host_checks import HostCheck
 from trainprobe.facts.leftover_names import commands, look_command, name_of, restarted_by, sum_of
-from trainprobe.facts.leftovers import (
-    CHECK,
-    OTHER_CHECK,
-    Leftover,
-    LeftoverLook,
-    OtherRun,
-    Restarter,
-)
 from trainprobe.model.facts import Fact
+
+CHECK = "host.leftovers"
+OTHER_CHECK = "host.other-run"
 
 
 def join_leftovers(facts: list[Fact]) -> list[Fact]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from trainprobe.facts.leftovers import Leftover, LeftoverLook, Restarter
+from trainprobe.collect.collectors.leftovers import Leftover, LeftoverLook, Restarter
 
 MIB = 2**20
 

@@ -9,7 +9,6 @@ from trainprobe.collect.collector import every_collector
 from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
-from trainprobe.facts.cgroups import join_limits, parse_cgroup
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
@@ -29,8 +28,6 @@ from trainprobe.facts.jobs import join_unnumbered, parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.leftover_joins import join_leftovers
-from trainprobe.facts.leftovers import parse_leftovers
-from trainprobe.facts.lint_findings import parse_lint
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
@@ -64,7 +61,6 @@ from trainprobe.facts.several_hosts import (
     silent_nodes,
     told_apart,
 )
-from trainprobe.facts.sources import parse_source
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.facts.timed_out_calls import join_timed_out_calls
@@ -85,7 +81,6 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "job": (parse_job,),
     "reach": (parse_reach,),
     "script": (parse_script,),
-    "lint": (parse_lint,),
     "interrupted": (parse_interrupted,),
     "rung": (parse_rung, parse_knob),
     "cell.measures": (parse_cell_measures,),
@@ -105,10 +100,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "stacks.python": (parse_stacks,),
     "stacks.native": (parse_stacks,),
     "process": (parse_process,),
-    "leftovers": (parse_leftovers,),
-    "cgroup": (parse_cgroup,),
     "kernel_log": (parse_kernel_log,),
-    "source": (parse_source,),
     "flight_recorder": (parse_flight_dump,),
     "collectives": (_parse_collectives,),
     "log.extract": (
@@ -140,7 +132,6 @@ TELLS_ALL_THE_SAME = frozenset({"checks"})
 JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_hosts,
     join_unnumbered,
-    join_limits,
     join_processes,
     join_log_stacks,
     join_threads,

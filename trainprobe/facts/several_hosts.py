@@ -10,10 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from trainprobe.collect.collectors.cgroup import MemoryLimit
 from trainprobe.collect.collectors.ports import PortCounters
 from trainprobe.collect.collectors.pressure import Pressure
 from trainprobe.collect.collectors.sockets import Connection
-from trainprobe.facts.cgroups import MemoryLimit
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.remote_locks import with_remote_locks

@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import replace
 
+from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.plan import Plan
 from trainprobe.facts.processes import ProcessState
-from trainprobe.facts.sources import SourceSite
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.progress import moved

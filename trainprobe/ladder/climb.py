@@ -9,7 +9,7 @@ import tempfile
 from dataclasses import replace
 
 from trainprobe.case import Case
-from trainprobe.collect.leftovers import LeftoverSearch, look_at_leftovers
+from trainprobe.collect.collectors.leftovers import LeftoverSearch, look_at_leftovers
 from trainprobe.config import Settings
 from trainprobe.errors import CannotLook
 from trainprobe.ladder import cell_measures, resource_use

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from trainprobe.case import Case
-from trainprobe.collect.lint_findings import DEADLINE_S, LintRequest, look_with_lint
+from trainprobe.collect.collectors.lint import DEADLINE_S, LintRequest, look_with_lint
 from trainprobe.ladder.cells import RANKS
 from trainprobe.ladder.plan import Plan
 from trainprobe.ladder.probes import USER_SCRIPT

@@ -14,11 +14,11 @@ from trainprobe.case import Case
 from trainprobe.collect.collectives import read_journals
 from trainprobe.collect.collector import JobView, collect
 from trainprobe.collect.collectors import kernel_log
-from trainprobe.collect.error_files import look_at_error_file
+from trainprobe.collect.collectors.error_file import look_at_error_file
+from trainprobe.collect.collectors.output import Stream, look_at_common_output, look_at_output
+from trainprobe.collect.collectors.source import Site, look_at_source, sites_in_text
 from trainprobe.collect.flight_recorder import look_at_flight_recorder
 from trainprobe.collect.members import Member, host_name
-from trainprobe.collect.output import look_at_common_output, look_at_output
-from trainprobe.collect.source import Site, look_at_source, sites_in_text
 from trainprobe.ladder import events
 from trainprobe.ladder.outcome import failed
 from trainprobe.ladder.team import Mate
@@ -236,70 +236,28 @@ def _keep_outputs(watch: Watch, team: Sequence[Mate]) -> list[tuple[int | None, 
     members = {mate.member.rank: mate.member for mate in team if mate.is_rank}
     records: list[Evidence] = []
     for spec in watch.launch.specs:
-        cut_bytes = watch.keeper.children[spec.key].cut_bytes
+        child = watch.keeper.children[spec.key]
         member = next(
-            (
-                mate.member
-                for mate in team
-                if mate.member.pid == (watch.keeper.children[spec.key].pid or 0)
-            ),
+            (mate.member for mate in team if mate.member.pid == (child.pid or 0)),
             Member(spec.rank, 0),
         )
         first, last = signs.first_output_at or None, signs.output_at.get(spec.rank) or None
-        if spec.stdout == spec.stderr:
-            if watch.launch.command and member.role == "launcher":
-                own_files = bool(watch.find_logs())
-                ranks = [] if own_files else list(members.values())
-                records += look_at_common_output(
-                    case,
-                    cell,
-                    member,
-                    spec.stdout,
-                    ranks,
-                    first_at=first,
-                    last_at=last,
-                    cut_bytes=cut_bytes,
-                )
+        common = spec.stdout == spec.stderr
+        for name, path in (
+            [("both", spec.stdout)]
+            if common
+            else [("stdout", spec.stdout), ("stderr", spec.stderr)]
+        ):
+            stream = Stream(path, name, first, last, child.cut_bytes)
+            if common and watch.launch.command and member.role == "launcher":
+                ranks = [] if watch.find_logs() else list(members.values())
+                records += look_at_common_output(case, cell, member, stream, ranks)
             else:
-                records.append(
-                    look_at_output(
-                        case,
-                        cell,
-                        member,
-                        spec.stdout,
-                        stream="both",
-                        first_at=first,
-                        last_at=last,
-                        cut_bytes=cut_bytes,
-                    )
-                )
-            continue
-        for stream, path in (("stdout", spec.stdout), ("stderr", spec.stderr)):
-            records.append(
-                look_at_output(
-                    case,
-                    cell,
-                    member,
-                    path,
-                    stream=stream,
-                    first_at=first,
-                    last_at=last,
-                    cut_bytes=cut_bytes,
-                )
-            )
-    for rank, stream, path in watch.find_logs():
+                records.append(look_at_output(case, cell, member, stream))
+    for rank, name, path in watch.find_logs():
+        first, last = signs.first_output_at or None, signs.output_at.get(rank) or None
         member = members.get(rank) or Member(rank, 0)
-        records.append(
-            look_at_output(
-                case,
-                cell,
-                member,
-                path,
-                stream=stream,
-                first_at=signs.first_output_at or None,
-                last_at=signs.output_at.get(rank) or None,
-            )
-        )
+        records.append(look_at_output(case, cell, member, Stream(path, name, first, last)))
     return [
         (each.subject.rank, f"{each.data.get('head', '')}\n{each.data.get('tail', '')}")
         for each in records

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 
 from trainprobe.case import Case
 from trainprobe.collect import procfs
-from trainprobe.collect.cgroup_watch import CgroupWatch
 from trainprobe.collect.collector import JobView, collect
 from trainprobe.collect.collectors import locks
+from trainprobe.collect.collectors.cgroup import CgroupWatch
+from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
 from trainprobe.collect.members import Member
-from trainprobe.collect.source import look_at_source, sites_in_stacks
 from trainprobe.collect.thread_history import CellLooks, ThreadHistory, look_once, looked_at
 from trainprobe.ladder import events
 from trainprobe.ladder.launch import LAUNCHER, Launch

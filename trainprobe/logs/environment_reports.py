@@ -17,7 +17,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
 from trainprobe.redact import looks_secret
 from trainprobe.regular_files import read_regular_file
-from trainprobe.targets.environment import SCHEMA, may_be_told
+from trainprobe.targets.environment import SCHEMA, is_recordable
 
 VALUE_CAP = 400
 VALUES_CAP = 3000
@@ -248,13 +248,13 @@ def _from_json(text: str) -> Values | None:
         {
             f"env.{name}": str(value)[:VALUE_CAP]
             for name, value in data.items()
-            if isinstance(value, (str, int, float)) and may_be_told(str(name))
+            if isinstance(value, (str, int, float)) and is_recordable(str(name))
         }
     )
 
 
 def _may_stand(name: str) -> bool:
-    return may_be_told(name[4:]) if name.startswith("env.") else not looks_secret(name)
+    return is_recordable(name[4:]) if name.startswith("env.") else not looks_secret(name)
 
 
 def _environment(line: str) -> Values:
@@ -262,7 +262,7 @@ def _environment(line: str) -> Values:
     if match is None or "==" in line[: match.end(1) + 3]:
         return {}
     name = match.group(1)
-    return {f"env.{name}": match.group(2)} if may_be_told(name) else {}
+    return {f"env.{name}": match.group(2)} if is_recordable(name) else {}
 
 
 def _limit(line: str) -> Values:

@@ -15,6 +15,7 @@ EndedHow = Literal[
 
 # Seconds, the year 5138: a damaged case may hold any number as a time, also infinity.
 LAST_MOMENT = 1e11
+LIVE_CELL = "job"  # of a job that was started elsewhere and is looked at while it runs
 
 
 @dataclass(frozen=True)

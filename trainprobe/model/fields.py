@@ -1,14 +1,19 @@
-"""Reading fields of untrusted data: a missing field gives the default, one of a wrong type makes
-its record unreadable.
-"""
+"""Fields of untrusted data: a missing one is the default, a wrong type makes it unreadable."""
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
+import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+
 T = TypeVar("T")
+F = TypeVar("F", bound=Fact)
 TEXT_CAP = 200_000
 NUMBER_CAP = 2**63
 
@@ -91,9 +96,7 @@ def part(data: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def each(rows: Iterable[Any], build: Callable[[Mapping[str, Any]], T]) -> list[T]:
-    """Build one `T` per row. Single bad rows are left out; when all are bad the whole is
-    unreadable.
-    """
+    """Build one `T` per row, without single bad rows. Raises UnreadableError if all are bad."""
     built: list[T] = []
     bad = 0
     for row in rows:
@@ -107,6 +110,43 @@ def each(rows: Iterable[Any], build: Callable[[Mapping[str, Any]], T]) -> list[T
     if bad and not built:
         raise UnreadableError("no row can be read")
     return built
+
+
+def build(kind: Callable[..., T], data: Mapping[str, Any], /, **known: Any) -> T:
+    """Build a dataclass from the fields of the same names in `data`, each read by its type, and
+    from `known`. Fields of other types than those above are only taken from `known`.
+    """
+    for name, read in _readers(kind):
+        if name not in known and data.get(name) is not None:
+            known[name] = read(data, name)
+    return kind(**known)
+
+
+def fact(
+    kind: type[F], record: Evidence, data: Mapping[str, Any] | None = None, /, **known: Any
+) -> F:
+    """Build a fact from `data`, by default the whole of `record`, whose evidence and cell it
+    gets. Its rank is `known` or None.
+    """
+    known = {"evidence": (record.id,), "cell": record.cell, "rank": None, **known}
+    return build(kind, record.data if data is None else data, **known)
+
+
+@functools.cache
+def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], Any]], ...]:
+    readers: dict[Any, Callable[[Mapping[str, Any], str], Any]] = {
+        str: text,
+        int: whole,
+        float: number,
+        bool: flag,
+        tuple[str, ...]: texts,
+        tuple[int, ...]: wholes,
+    }
+    readers |= {typing.Tuple[str, ...]: texts, typing.Tuple[int, ...]: wholes}
+    readers |= {typing.Optional[plain]: read for plain, read in readers.items()}
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    return tuple((name, readers[hints[name]]) for name in names if hints[name] in readers)
 
 
 def plain(value: Any, depth: int = 0) -> Any:

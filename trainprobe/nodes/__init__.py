@@ -1,3 +1,1 @@
-"""The way to other nodes and back: commands that run there by srun, OpenSSH or kubectl, and the
-lines that they send home.
-"""
+"""The way to other nodes (srun, OpenSSH, kubectl) and back: commands, and lines of answers."""

@@ -97,9 +97,7 @@ def bundled() -> Bundle:
 
 
 def write_bundle(path: str) -> Bundle:
-    """Make the bundle and write it to `path`, whole or not at all. Raises UsageError where that
-    cannot be.
-    """
+    """Write the bundle to `path`, whole or not at all. Raises UsageError."""
     found = bundled()
     unfinished = f"{path}.unfinished"
     try:
@@ -116,9 +114,7 @@ def write_bundle(path: str) -> Bundle:
 
 
 def carrying(way: Way, bundle: Bundle, python: str = "python3") -> Way:
-    """The same way, on which the tool goes along: nothing of it has to be on the nodes but a
-    Python from 3.9 on, called `python` there.
-    """
+    """The same way, with the tool sent along: the nodes need only a `python` from 3.9 on."""
     return replace(
         way,
         start=lambda words: (python, "-c", LOADER, *words),

@@ -57,9 +57,7 @@ def _end(number: int, _frame: object) -> NoReturn:
 
 
 def _new_folder() -> str:
-    """A private folder, from which a program can be run where there is such a place: a pod may
-    have nothing but /dev/shm.
-    """
+    """A private folder from which a program can run; a pod may have only /dev/shm."""
     second = ""
     for place in (
         os.environ.get("TMPDIR", ""),

@@ -43,9 +43,7 @@ _AFTERWARDS = re.compile(
 
 @dataclass(frozen=True)
 class Call:
-    """The command of one node: `ran` is None where it was not started in time. `began` and `ended`
-    are Unix times in seconds.
-    """
+    """One node's command; `ran` is None where it did not start in time. Unix times, in seconds."""
 
     ran: Ran | None
     began: float
@@ -256,9 +254,7 @@ def _skew_s(call: Call, answer: Answer) -> float:
 
 
 def _clock(call: Call, answer: Answer) -> dict[str, float]:
-    """The offset of the node's clock, and its bound: the first line came after we had called, and
-    the last one before the call was over.
-    """
+    """The offset of the node's clock, and its bound by the first and last line's times."""
     if answer.began is None or answer.now is None:
         return {}
     most, least = answer.began - call.began, answer.now - call.ended
@@ -269,9 +265,7 @@ def _clock(call: Call, answer: Answer) -> dict[str, float]:
 
 
 def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[LookOutcome, str]:
-    """The outcome of a call, and a sentence about its flaw. A node that froze after its first line
-    has not answered.
-    """
+    """The outcome of a call, and its flaw. A node that froze after its first line is late."""
     ran = call.ran
     if ran is None:
         why = "the look was interrupted" if call.interrupted else "the time was over"

@@ -1,6 +1,4 @@
-"""Runs one built-in probe on this host for a caller on another node: its events go home as they
-come, and it is ended when the caller is gone.
-"""
+"""Run a built-in probe for a caller on another node, and end it when the caller is gone."""
 
 from __future__ import annotations
 
@@ -34,9 +32,7 @@ _NAME = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
 def probe_here() -> int:
-    """Run the probe that stdin names, `{"program", "env", "timeout_s", "python"}`, and print its
-    events. Return the exit code.
-    """
+    """Run the probe that stdin names, print its events, and return the exit code."""
     task = Task()
     with RecordSender() as telling:
         program, env, timeout_s, python = _parse_task(task.read())

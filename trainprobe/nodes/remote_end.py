@@ -1,6 +1,4 @@
-"""The remote end of a command on a node: it gets its task on stdin, and sends each result home as a
-line of JSON as soon as it is known.
-"""
+"""The remote end of a command: a task on stdin, results on stdout as lines of JSON."""
 
 from __future__ import annotations
 
@@ -21,9 +19,9 @@ from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import SCHEMA
 from trainprobe.redact import Redactor
 
-MOST_SAID_BYTES = 2**20
+TASK_CAP_BYTES = 2**20
 LOST = 141  # as of a program that SIGPIPE ended
-SAID_S = 10.0  # the task comes with the connection
+TASK_S = 10.0  # the task comes with the connection
 
 
 class RecordSender:
@@ -60,9 +58,7 @@ class RecordSender:
         self._line(to_json(record))
 
     def tell(self, kind: str, data: Mapping[str, Any], **more: Any) -> None:
-        """Send a redacted record of this host. `more` are fields of Evidence: cell, source, began,
-        took_s, outcome, reason.
-        """
+        """Send a redacted record of this host. `more` are fields of Evidence."""
         with self._lock:
             self._number += 1
             number = self._number
@@ -89,21 +85,19 @@ class RecordSender:
 
 
 class Task:
-    """The task: one JSON object in a line on stdin. Afterwards stdin stays open as long as somebody
-    waits for us.
-    """
+    """A JSON object in a line on stdin, which then stays open while somebody waits for us."""
 
     def __init__(self) -> None:
         self._fd = sys.stdin.fileno()
 
     def read(self) -> dict[str, Any]:
         """Raises UsageError where no valid task comes."""
-        line, until = b"", time.monotonic() + SAID_S
+        line, until = b"", time.monotonic() + TASK_S
         waiting = select.poll()
         waiting.register(self._fd, select.POLLIN | select.POLLHUP)
         while (
             not line.endswith(b"\n")
-            and len(line) < MOST_SAID_BYTES
+            and len(line) < TASK_CAP_BYTES
             and waiting.poll(max(0.0, until - time.monotonic()) * 1000)
         ):
             more = os.read(self._fd, 65536)  # nothing is sent behind the line

@@ -1,6 +1,4 @@
-"""Runs one probe on several nodes at once, each with its own environment, and collects its events
-and how it ended on each.
-"""
+"""Run one probe on several nodes at once; collect its events and endings."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The ways to reach nodes that a site already has: a step by srun, OpenSSH, kubectl, or this host.
-Each makes the command for one node.
-"""
+"""Commands for one node, by the site's ways: srun, OpenSSH, kubectl, or this host."""
 
 from __future__ import annotations
 
@@ -109,9 +107,7 @@ def here_way(name: str = "") -> Way:
 
 
 def srun_way(job: str, names: Sequence[str]) -> Way:
-    """A separate step on each node of a running job, so that a silent node delays no other. Needs
-    SLURM 20.11 or newer.
-    """
+    """A step for each node of a running job, so that a silent one delays no other (20.11)."""
 
     def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
         step = ("srun", "--overlap", f"--jobid={job}", "--nodes=1", "--ntasks=1")
@@ -140,7 +136,7 @@ def ssh_way(names: Sequence[str]) -> Way:
     options = ("-o", "BatchMode=yes", "-o", f"ConnectTimeout={CONNECT_S}", "-T")
 
     def command(name: str, argv: Sequence[str], _talks: bool) -> tuple[str, ...]:
-        return tuple(argv) if is_here(name) else (*ssh, *options, "--", name, shlex.join(argv))
+        return tuple(argv) if is_local(name) else (*ssh, *options, "--", name, shlex.join(argv))
 
     return Way("ssh", tuple(names), command)
 
@@ -180,7 +176,7 @@ def way_in_allocation(environ: Mapping[str, str] = os.environ) -> Way:
     return srun_way(job, names)
 
 
-def is_here(name: str) -> bool:
+def is_local(name: str) -> bool:
     """Is this the name of this host, with or without its domain?"""
     own = os.uname().nodename
     return name in (own, "localhost") or (

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from trainprobe.model.evidence import Ended
 from trainprobe.model.node_names import folded
-from trainprobe.nodes.transports import Node, is_here
+from trainprobe.nodes.transports import Node, is_local
 from trainprobe.system.run import Ran, run
 
 MANY = 32  # more than these are worth a tree
@@ -44,13 +44,15 @@ def asked_by_tree(
     """
     topology = _topology()
     below = [
-        node for node in nodes if node.far and _NAME.fullmatch(node.name) and not is_here(node.name)
+        node
+        for node in nodes
+        if node.far and _NAME.fullmatch(node.name) and not is_local(node.name)
     ]
     ssh = shlex.split(os.environ.get("TRAINPROBE_SSH") or "ssh")
-    one_task = len({(node.far, node.said) for node in below}) == 1
+    same_task = len({(node.far, node.said) for node in below}) == 1
     if (
         len(below) <= MANY
-        or not one_task
+        or not same_task
         or topology is None
         or shutil.which("clush") is None
         or os.path.basename(ssh[0]) != "ssh"

@@ -28,7 +28,7 @@ _one_at_a_time = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Enclosing:
+class Block:
     """A block around a line. `kind` is if, for, while, with, try, match, case, class or def;
     `branch` is body, orelse, handler or finally.
 
@@ -36,9 +36,9 @@ class Enclosing:
     (`if rank == 0:` also for its else).
     """
 
-    kind: str
-    line: int
-    text: str
+    kind: str = ""
+    line: int = 0
+    text: str = ""
     branch: str = "body"
 
 
@@ -53,10 +53,10 @@ class Skip:
     not searched.
     """
 
-    line: int
-    text: str
-    how: str
-    loop: int
+    line: int = 0
+    text: str = ""
+    how: str = ""
+    loop: int = 0
     branch: str = "body"
 
 
@@ -72,7 +72,7 @@ class Place:
     line: int
     function: str
     text: str
-    blocks: tuple[Enclosing, ...] = ()
+    blocks: tuple[Block, ...] = ()
     skips: tuple[Skip, ...] = ()
 
 
@@ -137,7 +137,7 @@ def _has_long_chain(text: str) -> bool:
 
 
 def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
-    blocks: list[Enclosing] = []
+    blocks: list[Block] = []
     function = "<module>"
     loops: list[Any] = []
     statements: Sequence[Any] = tree.body
@@ -212,7 +212,7 @@ def _branches(node: Any) -> list[tuple[Any, str, Sequence[Any]]]:
 
 def _step_into(
     node: Any, rows: Sequence[str], line: int
-) -> tuple[list[Enclosing], Sequence[Any]] | None:
+) -> tuple[list[Block], Sequence[Any]] | None:
     """The blocks that this statement opens around the line, and the statements to look at next;
     None when the line is its own.
     """
@@ -227,12 +227,12 @@ def _step_into(
             )
             return [
                 _block(node, rows, kind, "body"),
-                Enclosing("case", case.pattern.lineno, head),
+                Block("case", case.pattern.lineno, head),
             ], case.body
     for handler in getattr(node, "handlers", ()):
         if _covers(handler.body, line):
             head = _header_text(rows, handler.lineno, handler.col_offset, [handler.type])
-            return [Enclosing(kind, handler.lineno, head, "handler")], handler.body
+            return [Block(kind, handler.lineno, head, "handler")], handler.body
     for name, branch in (("body", "body"), ("orelse", "orelse"), ("finalbody", "finally")):
         statements = getattr(node, name, ())
         if _covers(statements, line):
@@ -240,8 +240,8 @@ def _step_into(
     return None
 
 
-def _block(node: Any, rows: Sequence[str], kind: str, branch: str) -> Enclosing:
-    return Enclosing(
+def _block(node: Any, rows: Sequence[str], kind: str, branch: str) -> Block:
+    return Block(
         kind,
         node.lineno,
         _header_text(rows, node.lineno, node.col_offset, _header_parts(node)),

@@ -1,6 +1,4 @@
-"""Files without a name, in memory where the kernel has that: they need no folder that can be
-written, and no disk sees what is in them.
-"""
+"""Files without a name, in memory where the kernel has that, so that no disk is needed."""
 
 from __future__ import annotations
 
@@ -12,9 +10,7 @@ from typing import IO, Optional
 
 
 def anonymous_file(name: str, folder: Optional[str] = None) -> IO[bytes]:
-    """Open one for writing at its end and reading anywhere. Without memory files it lies in
-    `folder`; OSError where that cannot be.
-    """
+    """Open a file to append and to read, in memory or in `folder`. Raises OSError."""
     if hasattr(os, "memfd_create"):
         with contextlib.suppress(OSError):
             fd = os.memfd_create(f"trainprobe-{name}", os.MFD_CLOEXEC)

@@ -3,11 +3,10 @@ our own death cannot spoil.
 
 The thread is stopped for about a millisecond; no other thread is. Its registers are set in one
 system call to code of ours, which saves them, calls `pthread_create`, puts them back and goes on
-with the system call in which the thread was. No breakpoint is set and
-nobody has to be there when it is done: whoever is killed, at whatever moment, the process goes on.
-(A debugger's way to call a function ends in a breakpoint, and a process that reaches it after the
-debugger's death dies of SIGTRAP.) x86-64 only. ptrace(2), signal(7) on system calls that are begun
-again.
+with the system call in which the thread was. No breakpoint is set and nobody has to be there when
+it is done: whoever is killed, at whatever moment, the process goes on. (A debugger's way to call a
+function ends in a breakpoint, and a process that reaches it after the debugger's death dies of
+SIGTRAP.) x86-64 only. ptrace(2), signal(7) on system calls that are begun again.
 """
 
 from __future__ import annotations
@@ -66,9 +65,7 @@ CODE_BYTES = 8 * (len(FUNCTIONS) + 2) + len(_BORROWED) + len(_STARTED) + len(THR
 
 
 class Borrowed(NamedTuple):
-    """What happened: `refused` says why nothing was changed, empty when the thread was started.
-    `stopped_s`: how long the thread stood still.
-    """
+    """`refused` says why nothing was changed; `stopped_s` is how long the thread stood."""
 
     refused: str
     stopped_s: float = 0.0
@@ -83,9 +80,9 @@ def unsupported() -> str:
         )
     with (
         contextlib.suppress(OSError),
-        open("/proc/cpuinfo", encoding="utf-8", errors="replace") as told,
+        open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file,
     ):
-        if " xsave " not in told.read(16384):
+        if " xsave " not in file.read(16384):
             return "this processor has no xsave"
     return ""
 
@@ -126,16 +123,16 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
     began = time.monotonic()
     try:
         _ptrace(PTRACE_INTERRUPT, tid)
-        seen = 0, 0
-        while seen[0] != tid:
+        status = 0, 0
+        while status[0] != tid:
             if time.monotonic() > began + deadline_s:
                 return Borrowed(f"thread {tid} did not stop within {deadline_s:g} s")
             time.sleep(0.0001)
-            seen = os.waitpid(tid, WALL | os.WNOHANG)
-        if not os.WIFSTOPPED(seen[1]):
+            status = os.waitpid(tid, WALL | os.WNOHANG)
+        if not os.WIFSTOPPED(status[1]):
             return Borrowed(f"thread {tid} ended")
         stopped_by_us = (
-            seen[1] >> 16 == PTRACE_EVENT_STOP and os.WSTOPSIG(seen[1]) == signal.SIGTRAP
+            status[1] >> 16 == PTRACE_EVENT_STOP and os.WSTOPSIG(status[1]) == signal.SIGTRAP
         )
         refused = (
             _redirect(tid, at, functions, text)
@@ -144,7 +141,10 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
         )
         # A signal that it was about to take is its own, and it gets it.
         _ptrace(
-            PTRACE_DETACH, tid, 0, 0 if seen[1] >> 16 == PTRACE_EVENT_STOP else os.WSTOPSIG(seen[1])
+            PTRACE_DETACH,
+            tid,
+            0,
+            0 if status[1] >> 16 == PTRACE_EVENT_STOP else os.WSTOPSIG(status[1]),
         )
         return Borrowed(refused, time.monotonic() - began)
     except OSError as error:
@@ -152,9 +152,7 @@ def _start(tid: int, at: int, functions: List[int], text: bytes, deadline_s: flo
 
 
 def _redirect(tid: int, at: int, functions: List[int], text: bytes) -> str:
-    """Write the code, then set the registers, which is what sets it going: until then nothing
-    has changed for the process.
-    """
+    """Write the code, then set the registers; until then nothing has changed."""
     registers = (ctypes.c_uint64 * REGISTERS)()
     _ptrace(PTRACE_GETREGS, tid, 0, ctypes.addressof(registers))
     was = list(registers)

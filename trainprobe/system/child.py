@@ -15,10 +15,9 @@ class ChildSpec:
     environment, nothing is added.
 
     `stdout` and `stderr` are paths of files to append to, the same path for both if wanted. When
-    such a file grows beyond
-    `output_cap_bytes` only its first quarter and its newest output stay. While anybody below the
-    keeper lives, the middle is a hole that takes no room, and reads as zeros; after that it is one
-    line that says how much is gone.
+    such a file grows beyond `output_cap_bytes` only its first quarter and its newest output stay.
+    While anybody below the keeper lives, the middle is a hole that takes no room, and reads as
+    zeros; after that it is one line that says how much is gone.
     """
 
     key: str
@@ -33,9 +32,7 @@ class ChildSpec:
 
 @dataclass
 class Child:
-    """A program that we started. `started_at` is Unix time in seconds; `cut_bytes` is what its
-    output files lost.
-    """
+    """A program of ours. `started_at` is Unix time; `cut_bytes` is what its output lost."""
 
     spec: ChildSpec
     pid: Optional[int] = None

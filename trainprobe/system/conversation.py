@@ -90,9 +90,7 @@ class Conversation:
             self._unsent.clear()  # it reads no more; what it said until then is still to be read
 
     def lines(self) -> List[bytes]:
-        """Return the lines that have come since the last call. An overlong one ends the
-        conversation.
-        """
+        """Return the lines since the last call. An overlong one ends the conversation."""
         found: List[bytes] = []
         while not self.over:
             try:
@@ -129,9 +127,7 @@ class Conversation:
             self._to = -1
 
     def close(self, wait_s: float) -> None:
-        """Hang up and return when it has ended; after `wait_s` it is killed, with everything
-        below it.
-        """
+        """Hang up and wait until it has ended; after `wait_s` kill it with all below it."""
         if self._process is None:
             self._errors.close()
             return
@@ -155,7 +151,7 @@ class Conversation:
         if self._process is not None and self._process.poll() is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.2)
-        last = self._last_words()
+        last = self._reason()
         code = self._process.returncode if self._process is not None else None
         ended = (
             ""
@@ -164,7 +160,7 @@ class Conversation:
         )
         self.trouble = self.trouble or why or last or ended or "it says no more"
 
-    def _last_words(self) -> str:
+    def _reason(self) -> str:
         """The last line that it wrote to stderr."""
         size = os.fstat(self._errors.fileno()).st_size
         tail = (
@@ -180,10 +176,10 @@ class Conversation:
 def wait_for(some: Iterable[Conversation], timeout_s: float) -> None:
     """Sleep until one of them has said something, at most `timeout_s`."""
     waiting = select.poll()
-    for one in some:
-        if not one.over:
-            one.push()
-            waiting.register(one.fileno(), select.POLLIN)
+    for item in some:
+        if not item.over:
+            item.push()
+            waiting.register(item.fileno(), select.POLLIN)
     waiting.poll(max(0, int(timeout_s * 1000)))
 
 

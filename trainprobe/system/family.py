@@ -1,6 +1,4 @@
-"""Everything below this process: found by scanning, followed by descriptor. Standard library
-only: the keeper's memory.
-"""
+"""Everything below this process, by scans and descriptors. Standard library only."""
 
 from __future__ import annotations
 
@@ -30,9 +28,7 @@ MOST_DESCRIBED = 4000  # beyond that a fork bomb is at work, and what matters is
 
 
 class Process:
-    """A process below us; `key` is set for those that we started. `sent` holds the signals that
-    it got from us while it lived.
-    """
+    """A process below us; `key` is set for our own children, `sent` holds our signals."""
 
     def __init__(self, pid: int, stats: Optional[Stat], key: str = "") -> None:
         self.pid, self.key = pid, key
@@ -66,9 +62,7 @@ class Process:
 
 
 class Family:
-    """Who is alive below us. `tell(event, **fields)` hears of each who comes (seen, changed) and
-    ends (ended, gone).
-    """
+    """Who is alive below us. `tell` hears who comes (seen, changed) and ends (ended, gone)."""
 
     def __init__(self, tell: Callable[..., None], epoll: select.epoll) -> None:
         self.me, self.tell, self.epoll = os.getpid(), tell, epoll
@@ -94,9 +88,7 @@ class Family:
         return process
 
     def scan_if_due(self) -> None:
-        """Scan at most every 50 ms, and on a machine with very many processes for no more than a
-        twentieth of the time.
-        """
+        """Scan at most every 50 ms, and for no more than a twentieth of the time."""
         began = time.monotonic()
         if began < self.next_scan:
             return
@@ -108,9 +100,7 @@ class Family:
         self.next_scan = began + min(max(SCAN_S, 20 * (time.monotonic() - began)), SLOWEST_SCAN_S)
 
     def scan(self, *, force: bool = False) -> None:
-        """Find new processes below us. Each pid of the machine is judged once, for as long as it
-        is listed.
-        """
+        """Find new processes below us, judging each pid of the machine once."""
         last_pid = os.pread(self.loadavg, 256, 0).rpartition(b" ")[2]
         if last_pid == self.last_pid and not self.unjudged and not force:
             return  # the kernel has given no new pid since
@@ -127,9 +117,7 @@ class Family:
             self._judge(pid, judged)
 
     def _judge(self, pid: int, judged: Dict[int, Optional[Stat]]) -> None:
-        """Count `pid` among ours or the foreign ones; first its parents, where they are new as
-        well.
-        """
+        """Count `pid`, after its parents, among ours or the foreign ones."""
         line: List[Tuple[int, Stat]] = []
         while (
             pid > 1
@@ -225,9 +213,7 @@ class Family:
         self._kill_groups(self.alive.keys() - known)
 
     def _kill_groups(self, pids: Set[int]) -> None:
-        """Kill by group as well as one by one: the kernel ends a group in one step, also one
-        that forks as fast as it can.
-        """
+        """Kill whole groups too: the kernel ends a group in one step, forks included."""
         groups = set()
         living = []
         for pid in pids:
@@ -245,9 +231,7 @@ class Family:
             process.send(signal.SIGKILL)
 
     def _kill_orphans(self) -> None:
-        """Kill whoever became our own child. One that forks, lets its parent end and calls
-        setsid, over and over, is outrun only so.
-        """
+        """Kill new children of ours; this outruns one that forks and calls setsid forever."""
         killed: Set[int] = set()
         for _ in range(ORPHAN_ROUNDS):
             orphans = {

@@ -1,6 +1,4 @@
-"""Ctrl-C and SIGTERM: the first asks the gathering to end in order, the second ends the tool at
-once.
-"""
+"""Ctrl-C and SIGTERM: the first ends the gathering in order, the second ends the tool."""
 
 from __future__ import annotations
 

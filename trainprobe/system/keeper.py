@@ -1,6 +1,4 @@
-"""The tool's side of the keeper: starts it, tells it what to start and to stop, and reads what
-it saw.
-"""
+"""The tool's side of the keeper: start it, give it orders, read its reports."""
 
 from __future__ import annotations
 
@@ -86,9 +84,7 @@ class Keeper:
         self.close()
 
     def start(self, specs: Sequence[ChildSpec]) -> None:
-        """Start all of `specs` and return when each has started, or is known not to (`ended.how`
-        is not_started).
-        """
+        """Start `specs` and return when each has started or failed (`how` is not_started)."""
         for spec in specs:
             if spec.key in self.children:
                 raise Fault(f"Two children are called {spec.key!r}.", "Give each its own key.")
@@ -153,12 +149,12 @@ class Keeper:
 
     def alive_pids(self) -> List[int]:
         """Return the pids of children and descendants that are alive as far as we know."""
-        ours = [
+        own = [
             child.pid
             for child in self.children.values()
             if child.pid is not None and child.ended is None
         ]
-        return ours + [each.pid for each in self.descendants.values() if each.ended is None]
+        return own + [each.pid for each in self.descendants.values() if each.ended is None]
 
     def stop(self, grace_s: float = 2.0, kill_s: float = 3.0) -> None:
         """Send SIGTERM to everything below, after `grace_s` SIGKILL; return when all are gone or
@@ -219,65 +215,63 @@ class Keeper:
                 self.poll()
                 return
 
-    def _hear(self, said: Dict[str, Any]) -> None:
-        event = said["event"]
+    def _hear(self, report: Dict[str, Any]) -> None:
+        event = report["event"]
         if event == "started":
-            child = self.children[said["key"]]
+            child = self.children[report["key"]]
             child.pid, child.started_ticks, child.started_at = (
-                said["pid"],
-                said["ticks"],
-                said["at"],
+                report["pid"],
+                report["ticks"],
+                report["at"],
             )
         elif event == "not_started":
-            self.children[said["key"]].ended = Ended(
-                "not_started", reason=said["reason"], at=said["at"]
+            self.children[report["key"]].ended = Ended(
+                "not_started", reason=report["reason"], at=report["at"]
             )
         elif event == "ended":
-            self.children[said["key"]].ended = _ended(said)
+            self.children[report["key"]].ended = _ended(report)
         elif event == "seen":
-            self.descendants[said["pid"]] = Descendant(
-                said["pid"],
-                said["ppid"],
-                said["ticks"],
-                said["cmdline"],
-                said["rank"],
-                seen_at=said["at"],
+            self.descendants[report["pid"]] = Descendant(
+                report["pid"],
+                report["ppid"],
+                report["ticks"],
+                report["cmdline"],
+                report["rank"],
+                seen_at=report["at"],
             )
         elif event == "changed":
-            self._change(said["pid"], cmdline=said["cmdline"], rank=said["rank"])
+            self._change(report["pid"], cmdline=report["cmdline"], rank=report["rank"])
         elif event == "gone":
-            self._change(said["pid"], ended=_ended(said))
+            self._change(report["pid"], ended=_ended(report))
         elif event == "cut":
-            self.children[said["key"]].cut_bytes += said["cut_bytes"]
+            self.children[report["key"]].cut_bytes += report["cut_bytes"]
         elif event == "left":
-            self._leave(said)
+            self._leave(report)
         elif event == "stopped":
             self._stops += 1
         elif event == "fault":
-            self.trouble = f"The keeper broke: {said['reason']} (line {said['line']})."
+            self.trouble = f"The keeper broke: {report['reason']} (line {report['line']})."
 
     def _change(self, pid: int, **fields: Any) -> None:
         if pid in self.descendants:
             self.descendants[pid] = dataclasses.replace(self.descendants[pid], **fields)
 
-    def _leave(self, said: Dict[str, Any]) -> None:
-        where = f" in {said['wchan']}" if said["wchan"] not in ("", "0") else ""
+    def _leave(self, report: Dict[str, Any]) -> None:
+        where = f" in {report['wchan']}" if report["wchan"] not in ("", "0") else ""
         ended = Ended(
             "unkillable",
-            reason=f"SIGKILL did not end it; it is in state {said['state']}{where}",
-            at=said["at"],
+            reason=f"SIGKILL did not end it; it is in state {report['state']}{where}",
+            at=report["at"],
             seen_by="proc",
         )
-        self.unkillable[said["pid"]] = ended.reason
-        if said["key"]:
-            self.children[said["key"]].ended = ended
+        self.unkillable[report["pid"]] = ended.reason
+        if report["key"]:
+            self.children[report["key"]].ended = ended
         else:
-            self._change(said["pid"], ended=ended)
+            self._change(report["pid"], ended=ended)
 
     def _lose_keeper(self) -> None:
-        """Kill what we know of ourselves: our children died with the keeper, but not those below
-        them.
-        """
+        """Kill all that we know: our children died with the keeper, their children may not."""
         self._lost = True
         text = (
             os.pread(self._errors.fileno(), 4000, 0)
@@ -320,18 +314,18 @@ class Keeper:
                 self._change(pid, ended=unseen)
 
 
-def _ended(said: Dict[str, Any]) -> Ended:
+def _ended(report: Dict[str, Any]) -> Ended:
     known = {
-        "by_us": said["by_us"],
-        "at": said["at"],
-        "took_s": said["took_s"],
-        "seen_by": said["seen_by"],
+        "by_us": report["by_us"],
+        "at": report["at"],
+        "took_s": report["took_s"],
+        "seen_by": report["seen_by"],
     }
-    if said["status"] is None:
+    if report["status"] is None:
         return Ended(
             "exited", reason="its parent collected its exit status before we could", **known
         )
-    return ended_from_status(said["status"], **known)
+    return ended_from_status(report["status"], **known)
 
 
 def _not_sendable(spec: ChildSpec) -> str:

@@ -6,10 +6,9 @@ double-forks, calls setsid or loses its parent stays below it. When the command 
 the tool went, it kills everything below it and goes.
 
 Commands, one JSON object a line: `start` (key, argv, env, cwd, stdout, stderr, cap_bytes) and
-`stop` (grace_s, kill_s).
-Status, one JSON object a line and one write a line, to STATUS_FD: ready, started, not_started,
-ended, seen, changed, gone, cut, left, stopped, fault. With each a byte goes to BELL_FD, so that the
-tool can sleep until there is news.
+`stop` (grace_s, kill_s). Status, one JSON object a line and one write a line, to STATUS_FD: ready,
+started, not_started, ended, seen, changed, gone, cut, left, stopped, fault. With each a byte goes
+to BELL_FD, so that the tool can sleep until there is news.
 """
 
 from __future__ import annotations
@@ -66,14 +65,12 @@ class Keeper:
         self.kill_until: Optional[float] = None  # None while nobody has asked to stop
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
 
-    def tell(self, event: str, **said: Any) -> None:
-        """Append one status line with one write, and ring. The bell is full when the tool is
-        busy, and gone when the tool is.
-        """
+    def tell(self, event: str, **fields: Any) -> None:
+        """Append one status line with one write, and ring; the bell may be full, or gone."""
         with contextlib.suppress(OSError):
             os.write(
                 self.status_fd,
-                json.dumps({"event": event, "at": time.time(), **said}).encode() + b"\n",
+                json.dumps({"event": event, "at": time.time(), **fields}).encode() + b"\n",
             )
             os.write(self.bell_fd, b".")
 
@@ -97,9 +94,7 @@ class Keeper:
         self.tell("ready", pid=os.getpid())
 
     def serve(self) -> None:
-        """Return when the tool is gone and nothing is left below, or what is left cannot be
-        killed.
-        """
+        """Return when the tool is gone and nothing is left below, or only the unkillable."""
         while self.lifeline or self.kill_until is not None:
             soon = self.look_at_outputs() or self.killing()
             pause_s = SOON_S if soon else SCAN_S if self.family.alive else IDLE_S
@@ -216,9 +211,7 @@ class Keeper:
                 self.family.end(pid, status, "wait")
 
     def look_at_outputs(self, *, settle: bool = False) -> bool:
-        """Cut what is too long. Return True when something should be looked at again soon.
-        `settle` once nobody writes any more.
-        """
+        """Cut what is too long. Return True when the next look should be soon."""
         soon = False
         for output in self.outputs.values():
             with contextlib.suppress(OSError):
@@ -271,9 +264,7 @@ class Keeper:
 def become(
     spec: Dict[str, Any], files: List[int], told: int, parent: int, open_files: Tuple[int, int]
 ) -> None:
-    """Turn this fork into the wanted program. Never returns; what goes wrong is written to
-    `told`.
-    """
+    """Turn this fork into the program. Never returns; errors are written to `told`."""
     says = "it could not be prepared"
     try:
         libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)

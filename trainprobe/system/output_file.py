@@ -1,6 +1,4 @@
-"""A file that children write to and that never fills the disk. Standard library only: the keeper
-uses it.
-"""
+"""An output file of children that never fills the disk. Standard library only."""
 
 from __future__ import annotations
 
@@ -41,9 +39,7 @@ class OutputFile:
         self.cut_bytes = self.said_bytes = 0  # in all; and the length of our own line
 
     def look(self) -> Tuple[int, bool]:
-        """Return the bytes cut just now, and whether it grows so fast that the next look should
-        be soon.
-        """
+        """Return the bytes cut now, and whether it grows so fast that the next look is due soon."""
         size = os.fstat(self.fd).st_size if self.regular else 0
         grown, self.size = size - self.size, size
         if self.head_bytes + size - self.hole_end <= self.cap_bytes:
@@ -75,9 +71,7 @@ class OutputFile:
         )
 
     def _cut_back(self, keep: int, there: int) -> int:
-        """Leave the head, a line that says how much is gone in all, and the last `keep` bytes of
-        the `there` that came after the head.
-        """
+        """Leave the head, a line that counts what is gone, and the last `keep` bytes."""
         size = os.fstat(self.fd).st_size
         tail = os.pread(self.fd, keep, size - keep)
         newest = os.fstat(self.fd).st_size
@@ -91,9 +85,9 @@ class OutputFile:
         )  # those who write go on at the new end, because of O_APPEND
         cut = there - len(tail)
         self.cut_bytes += cut
-        said = b"\n[trainprobe: %d bytes cut here]\n" % self.cut_bytes
-        self.said_bytes = len(said)
+        notice = b"\n[trainprobe: %d bytes cut here]\n" % self.cut_bytes
+        self.said_bytes = len(notice)
         with contextlib.suppress(OSError):  # on a full disk the head must do
-            os.write(self.fd, said + tail)
+            os.write(self.fd, notice + tail)
         self.size = os.fstat(self.fd).st_size
         return cut

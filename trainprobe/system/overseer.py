@@ -24,7 +24,7 @@ MOST_ROWS = 2000
 LAST_WORD_S = 4.0
 LOOK_AGAIN_S = 0.1
 GONE_S = 0.3  # for a killed process that can go
-GIVEN_UP = 3
+ABANDONED = 3
 _FORWARDED = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _pipe: List[int] = []  # of the process that works, where one is over it
@@ -41,14 +41,14 @@ class Known:
     after_s: float = 0.0
 
 
-def tell(**words: Any) -> None:
+def tell(**fields: Any) -> None:
     """Tell the process over us: `within_s` is how long we may take, counted from the start;
     `row` is kept beside earlier ones. Nothing without one, and never a wait.
     """
     if not _pipe:
         return
     with contextlib.suppress(OSError, ValueError, TypeError):
-        line = json.dumps(words).encode() + b"\n"
+        line = json.dumps(fields).encode() + b"\n"
         if len(line) <= LINE_BYTES:
             os.write(_pipe[0], line)
 
@@ -62,17 +62,17 @@ def oversee(within_s: float, last_word: Callable[[Known], int]) -> None:
     either, as into a pipe that nobody reads, is given up after some seconds.
     """
     began, own = time.monotonic(), os.getpid()
-    theirs, ours = os.pipe()
+    theirs, own_end = os.pipe()
     child = os.fork()
     if child == 0:
         os.close(theirs)
-        os.set_blocking(ours, False)
-        _pipe[:] = [ours]
+        os.set_blocking(own_end, False)
+        _pipe[:] = [own_end]
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != own:  # it ended in between
-            os._exit(GIVEN_UP)
+            os._exit(ABANDONED)
         return
-    os.close(ours)
+    os.close(own_end)
     for number in _FORWARDED:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda heard, _frame: _pass_on(child, heard))
@@ -109,18 +109,18 @@ def _watched(child: int, pipe: int, began: float, within_s: float, known: Known)
         if not open_:
             time.sleep(0.01)
         elif select.select([pipe], [], [], min(LOOK_AGAIN_S, left_s))[0]:
-            said = os.read(pipe, 2**16)
-            open_ = bool(said)
-            *lines, rest = (rest + said).split(b"\n")
+            part = os.read(pipe, 2**16)
+            open_ = bool(part)
+            *lines, rest = (rest + part).split(b"\n")
             for line in lines:
                 _note(known, line)
 
 
 def _note(known: Known, line: bytes) -> None:
     with contextlib.suppress(ValueError):
-        words = json.loads(line)
-        row = words.pop("row", None)
-        known.words.update(words)
+        fields = json.loads(line)
+        row = fields.pop("row", None)
+        known.words.update(fields)
         if isinstance(row, dict) and len(known.rows) < MOST_ROWS:
             known.rows.append(row)
 
@@ -143,11 +143,11 @@ def _speak(known: Known, last_word: Callable[[Known], int]) -> NoReturn:
         os.write(
             2, b"trainprobe: Nothing was decided in time, and the report could not be written.\n"
         )
-        os._exit(GIVEN_UP)
+        os._exit(ABANDONED)
 
     signal.signal(signal.SIGALRM, too_long)
     signal.setitimer(signal.ITIMER_REAL, LAST_WORD_S)
-    code = GIVEN_UP
+    code = ABANDONED
     try:
         code = last_word(known)
         sys.stdout.flush()

@@ -1,6 +1,4 @@
-"""What the kernel says of processes, read without raising. Standard library only: the keeper
-reads with it too.
-"""
+"""Processes by /proc, read without raising. Standard library only: the keeper uses it."""
 
 from __future__ import annotations
 
@@ -18,9 +16,7 @@ CMDLINE_BYTES, ENVIRON_BYTES = 4096, 2**21
 
 
 class Stat(NamedTuple):
-    """Fields 3, 4, 5, 6, 20, 22 and 52 of /proc/PID/stat; `status` is a wait status, None where
-    it may not be read.
-    """
+    """Fields 3-6, 20, 22 and 52 of /proc/PID/stat; `status` is a wait status or None."""
 
     state: str
     ppid: int
@@ -51,9 +47,7 @@ def read_file(path: str, limit: int) -> bytes:
 
 
 def read_stat(pid: int) -> Optional[Stat]:
-    """Return None when there is no such process. The name may hold blanks and brackets, so the
-    fields count from its end.
-    """
+    """Return None when there is no such process. Count fields from the name's last bracket."""
     fields = read_file(f"/proc/{pid}/stat", 4096).rpartition(b")")[2].split()
     if len(fields) < 20:
         return None

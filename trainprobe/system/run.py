@@ -1,6 +1,4 @@
-"""Run one short look-up, such as py-spy, and bring back what it said: bounded in time and size,
-and never through a shell.
-"""
+"""Run one short program, such as py-spy: bounded in time and size, and without a shell."""
 
 from __future__ import annotations
 
@@ -33,9 +31,7 @@ _left_behind: List[
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of it. `stdout` and `stderr` hold at most the cap each; `cut` is true when there
-    was more.
-    """
+    """The result; `stdout` and `stderr` hold at most the cap each, `cut` if there was more."""
 
     argv: Tuple[str, ...]
     ended: Ended
@@ -63,11 +59,10 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
     At the deadline its group and everything below it is killed (`ended.how` is timed_out). What it
     leaves in its group after a good end is killed as well. Nothing is raised for a program that is
     missing or fails. One that is still there `kill_s` after it was killed is `unkillable`; what it
-    had written until then is returned all the same.
-    `enough` is asked with the end of its output, some kilobytes, whenever there is more: a program
-    that has said all and does not end is waited for no longer. With `hold_input` its stdin stays
-    open behind `input` as long as we wait: a program that is far away sees by its end that nobody
-    does any more.
+    had written until then is returned all the same. `enough` is asked with the end of its output,
+    some kilobytes, whenever there is more: a program that has said all and does not end is waited
+    for no longer. With `hold_input` its stdin stays open behind `input` as long as we wait: a
+    program that is far away sees by its end that nobody does any more.
     """
     argv = tuple(argv)
     _left_behind[:] = [process for process in _left_behind if process.poll() is None]
@@ -96,11 +91,11 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
             )
         stdin.started()
 
-        said = _Said(stdout, enough)
+        output = _Output(stdout, enough)
 
         def nobody_waits() -> bool:
             stdin.push()
-            return given_up() or said.all()
+            return given_up() or output.all()
 
         cut, in_time = [False], False
         try:
@@ -152,7 +147,7 @@ def run(  # noqa: PLR0913 - one parameter per way to bound it
         )
 
 
-class _Said:
+class _Output:
     """Whether a program has said all, for a moment already."""
 
     def __init__(self, output: IO[bytes], enough: Callable[[bytes], bool]) -> None:
@@ -169,9 +164,7 @@ class _Said:
 
 
 class _Input:
-    """What a program reads: a file, or a pipe that stays open. `end` is the program's side of
-    it.
-    """
+    """A program's input: a file, or a pipe that stays open. `end` is the program's side."""
 
     def __init__(self, content: bytes, *, hold: bool) -> None:
         self._left, self._pipe = memoryview(content), -1
@@ -225,9 +218,7 @@ def _wait(
     cut: List[bool],
     given_up: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Wait without reaping, so that the pid stays this process's own. Return False when the time
-    is up.
-    """
+    """Wait without reaping, which keeps the pid. Return False when the time is up."""
     waiting = select.poll()
     pidfd = -1
     with contextlib.suppress(OSError, AttributeError):  # Linux before 5.3: look every now and then

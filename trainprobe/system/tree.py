@@ -1,6 +1,4 @@
-"""Kill a process with all that it started, without a keeper: by parent and by session, as far as
-/proc still shows them.
-"""
+"""Kill a process with all that it started, by parent and session, without a keeper."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ ROUNDS = 50
 
 
 def below(roots: Iterable[int]) -> Set[int]:
-    """Return the living processes in the sessions that `roots` lead, and all that they started;
-    `roots` are not among them.
-    """
+    """Return the living processes in sessions that `roots` lead and below them, without `roots`."""
     started = set(roots)
     seen: Dict[int, Stat] = {}
     for pid in listed_pids() - {os.getpid()}:

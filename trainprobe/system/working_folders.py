@@ -27,7 +27,7 @@ MARK = ".trainprobe-owner"
 NAME = re.compile(r"trainprobe-[a-z0-9_]{8}")  # as tempfile.mkdtemp makes them
 SWEEP_S = 1.0
 LOOK_AT = 200
-TOLD = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
+MARK_LINE = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
 
 
 def make_working_folder(root: str = "") -> str:
@@ -54,21 +54,19 @@ def working_folder() -> Iterator[str]:
 
 def mark(folder: str) -> None:
     """Write into a new folder whose it is, where that can be told."""
-    now, here = read_stat(os.getpid()), _here()
-    if now is not None and here:
+    now, own_place = read_stat(os.getpid()), _own_place()
+    if now is not None and own_place:
         with (
             contextlib.suppress(OSError),
             open(os.path.join(folder, MARK), "x", encoding="ascii") as file,
         ):
-            file.write(f"{os.getpid()} {now.started_ticks} {here}\n")
+            file.write(f"{os.getpid()} {now.started_ticks} {own_place}\n")
 
 
 def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
-    """Remove the folders of runs that are gone, and return their paths. What cannot be removed
-    stays, silently.
-    """
+    """Remove the folders of runs that are gone, as far as possible, and return their paths."""
     ends, removed = time.monotonic() + within_s, []
-    here = _here()
+    own_place = _own_place()
     try:
         names = sorted(
             name for name in os.listdir(root or tempfile.gettempdir()) if NAME.fullmatch(name)
@@ -79,36 +77,36 @@ def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
         path = os.path.join(root or tempfile.gettempdir(), name)
         if time.monotonic() > ends:
             break
-        if here and _abandoned(path, here):
+        if own_place and _abandoned(path, own_place):
             shutil.rmtree(path, ignore_errors=True)  # does not follow links
             removed.append(path)
     return removed
 
 
-def _abandoned(path: str, here: str) -> bool:
+def _abandoned(path: str, own_place: str) -> bool:
     try:
         folder = os.lstat(path)
         mark = os.lstat(os.path.join(path, MARK))
     except OSError:
         return False
-    ours = (
+    own = (
         folder.st_uid == mark.st_uid == os.getuid()
         and stat.S_ISDIR(folder.st_mode)
         and stat.S_ISREG(mark.st_mode)
         and mark.st_nlink == 1
     )
-    told = (
-        TOLD.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace"))
-        if ours
+    answer = (
+        MARK_LINE.fullmatch(read_file(os.path.join(path, MARK), 200).decode("ascii", "replace"))
+        if own
         else None
     )
-    if told is None or told.group(3) != here:
+    if answer is None or answer.group(3) != own_place:
         return False
-    now = read_stat(int(told.group(1)))
-    return now is None or now.started_ticks != int(told.group(2))
+    now = read_stat(int(answer.group(1)))
+    return now is None or now.started_ticks != int(answer.group(2))
 
 
-def _here() -> Optional[str]:
+def _own_place() -> Optional[str]:
     """This boot and pid namespace; None where they cannot be told."""
     text = read_file("/proc/sys/kernel/random/boot_id", 64).decode("ascii", "replace").strip()
     try:

@@ -1,3 +1,1 @@
-"""Who the ranks are and how they are reached: the target's interpreter, the user's script, the
-environment of a launch.
-"""
+"""Who the ranks are and how to reach them: interpreter, script, environment of a launch."""

@@ -10,20 +10,18 @@ from trainprobe.targets.process_table import ProcessRow, in_order
 
 
 def runs_of(found: Sequence[ProcessRow]) -> list[list[ProcessRow]]:
-    """Part bare ranks of one address into runs: one number stands once in a run, and what is
-    left over of an earlier run stays by itself.
-    """
+    """Part bare ranks of one address into runs, in each of which a number stands once."""
     found = sorted(found, key=in_order)
-    told = [own_number(one).rank for one in found]
-    if len(set(told)) == len(told):
+    ranks = [own_number(process).rank for process in found]
+    if len(set(ranks)) == len(ranks):
         return [found]
     runs: list[list[ProcessRow]] = []
     numbers: list[set[int | None]] = []
     marks: list[set[tuple[int, int, int, int]]] = []
     holding: Counter[tuple[bool, int | None]] = Counter()  # runs, orphaned or not, with that number
     total: Counter[bool] = Counter()
-    for one in found:
-        orphaned, rank, mine = one.ppid == 1, own_number(one).rank, _marks(one)
+    for process in found:
+        orphaned, rank, mine = process.ppid == 1, own_number(process).rank, _marks(process)
         place = len(runs)
         if holding[orphaned, rank] < total[orphaned]:
             free = (
@@ -39,19 +37,19 @@ def runs_of(found: Sequence[ProcessRow]) -> list[list[ProcessRow]]:
             numbers.append(set())
             marks.append(set())
             total[orphaned] += 1
-        runs[place].append(one)
+        runs[place].append(process)
         numbers[place].add(rank)
         marks[place].update(mine)
         holding[orphaned, rank] += 1
     return runs
 
 
-def _marks(one: ProcessRow) -> list[tuple[int, int, int, int]]:
+def _marks(process: ProcessRow) -> list[tuple[int, int, int, int]]:
     """What it may share with others of its run, the strongest sign first.
 
     That is group, parent and session, then any two of them, then one.
     """
-    group, parent, session = one.group, one.ppid, one.session
+    group, parent, session = process.group, process.ppid, process.session
     return [
         (
             weight,

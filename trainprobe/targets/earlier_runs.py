@@ -13,16 +13,16 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.targets.job_neighbours import ADOPTERS
 from trainprobe.targets.process_table import ProcessRow, Table, in_order
 from trainprobe.targets.programs import (
-    COMPILE_WORKER,
-    FORKED_BY_SERVER,
     SHELLS,
-    SPAWNED,
+    is_compile_worker,
+    is_forked_by_server,
     is_helper,
+    is_spawned,
     is_tool,
     launcher_kind,
     option,
@@ -59,9 +59,8 @@ class Earlier:
     main, worker, child or tracker.
 
     A tracker is multiprocessing's own: it takes no SIGTERM and ends with the last process that it
-    keeps books for.
-    `sure` is false for a worker that names no script and is joined to the run by its folder alone,
-    and for all below it.
+    keeps books for. `sure` is false for a worker that names no script and is joined to the run by
+    its folder alone, and for all below it.
     """
 
     seen: ProcessRow
@@ -89,7 +88,7 @@ def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
     """Return what the command `argv` runs; None where it names no script, module or code."""
     if script:
         return Wanted("script", os.path.realpath(os.path.join(cwd, script)), cwd)
-    argv = as_seen(argv)
+    argv = command_in_proc(argv)
     program = program_of(argv)
     if launcher_kind(argv):
         module = option(program.rest, "m", "module")
@@ -101,10 +100,8 @@ def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
     )
 
 
-def as_seen(argv: Sequence[str]) -> Sequence[str]:
-    """Return a command as its process will show it: `torchrun` is a Python script, started by
-    way of its first line.
-    """
+def command_in_proc(argv: Sequence[str]) -> Sequence[str]:
+    """Return a command as /proc will show it: `torchrun` becomes `python … torchrun`."""
     return (
         ("python", *argv)
         if program_of(argv).kind == "" and launcher_kind(("python", *argv))
@@ -112,111 +109,130 @@ def as_seen(argv: Sequence[str]) -> Sequence[str]:
     )
 
 
-def runs_it(one: ProcessRow, wanted: Wanted) -> bool:
-    """Whether a process runs the wanted program itself or launches it; an editor, a search or a
-    debugger that only names it does not.
-    """
-    if one.ended or not one.argv or (is_tool(one.argv) and not launcher_kind(one.argv)):
+def runs_it(process: ProcessRow, wanted: Wanted) -> bool:
+    """Whether a process runs or launches the program; an editor that names it does not."""
+    if (
+        process.ended
+        or not process.argv
+        or (is_tool(process.argv) and not launcher_kind(process.argv))
+    ):
         return False
-    program = program_of(one.argv)
-    if launcher_kind(one.argv):
+    program = program_of(process.argv)
+    if launcher_kind(process.argv):
         named = [
             word
             for word in program.rest
             if wanted.kind == "script" and os.path.basename(word) == os.path.basename(wanted.name)
         ]
-        return any(_same(one, word, wanted) for word in named) or (
+        return any(_same(process, word, wanted) for word in named) or (
             wanted.kind == "module" and option(program.rest, "m", "module") == wanted.name
         )
     if program.kind != wanted.kind:
         return False
     if wanted.kind == "script":
         return os.path.basename(program.name) == os.path.basename(wanted.name) and _same(
-            one, program.name, wanted
+            process, program.name, wanted
         )
     # A module or a line of code means something else in another folder.
     return program.name == wanted.name and (
-        not wanted.cwd or os.path.realpath(one.cwd or "/") == os.path.realpath(wanted.cwd)
+        not wanted.cwd or os.path.realpath(process.cwd or "/") == os.path.realpath(wanted.cwd)
     )
 
 
-def _same(one: ProcessRow, word: str, wanted: Wanted) -> bool:
-    return os.path.realpath(os.path.join(one.cwd or "/", word)) == wanted.name
+def _same(process: ProcessRow, word: str, wanted: Wanted) -> bool:
+    return os.path.realpath(os.path.join(process.cwd or "/", word)) == wanted.name
 
 
 def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
-    """Sort all processes of user `uid` that run the wanted program and are neither above nor
-    below `own`, nor younger.
-    """
+    """Sort `uid`'s older processes that run the program, neither above nor below `own`."""
     me = table.by_pid.get(own)
     if me is None:
         return Found()
-    ours = {
+    family = {
         me.pid,
-        *(one.pid for one in table.ancestors(me)),
-        *(one.pid for one in table.descendants(me)),
+        *(process.pid for process in table.ancestors(me)),
+        *(process.pid for process in table.descendants(me)),
     }
     older = [
-        one
-        for one in table.by_pid.values()
-        if one.pid not in ours and one.started_ticks <= me.started_ticks and not one.ended
+        process
+        for process in table.by_pid.values()
+        if process.pid not in family
+        and process.started_ticks <= me.started_ticks
+        and not process.ended
     ]
     direct = {
-        one.pid: one
-        for one in sorted(older, key=in_order)
-        if runs_it(one, wanted) and one.uid == uid
+        process.pid: process
+        for process in sorted(older, key=in_order)
+        if runs_it(process, wanted) and process.uid == uid
     }
     tops = [
-        one
-        for one in direct.values()
-        if not any(above.pid in direct for above in table.ancestors(one))
+        process
+        for process in direct.values()
+        if not any(above.pid in direct for above in table.ancestors(process))
     ]
     restarters: dict[tuple[str, str, int], Restarter] = {}
     left: list[ProcessRow] = []
     others: list[Other] = []
     for top in tops:
-        why, keeper = _answered_for(table, top, me, ours)
+        why, keeper = _answered_for(table, top, me, family)
         if why:
             others += [
-                Other(one, why)
-                for one in (top, *(each for each in table.descendants(top) if each.pid in direct))
+                Other(process, why)
+                for process in (
+                    top,
+                    *(each for each in table.descendants(top) if each.pid in direct),
+                )
             ]
             continue
         left.append(top)
         if keeper is not None:
             restarters.setdefault((keeper.kind, keeper.name, keeper.pid), keeper)
-    known = {*direct, *(one.pid for one in restarters.values())}
+    known = {*direct, *(process.pid for process in restarters.values())}
     shells = [
-        one
-        for one in older
+        process
+        for process in older
         if wanted.kind == "script"
-        and one.pid not in known
-        and os.path.basename(one.argv[0] if one.argv else "") in SHELLS
+        and process.pid not in known
+        and process.argv
+        and process.program in SHELLS
     ]
     for shell in shells:  # between two runs nothing but the loop lives
         loop = restarter_of(shell, wanted.name) if shell.uid == uid else None
-        if loop is not None and not _answered_for(table, shell, me, ours)[0]:
+        if loop is not None and not _answered_for(table, shell, me, family)[0]:
             restarters.setdefault((loop.kind, loop.name, loop.pid), loop)
-    rows = _rows(table, left, ours)
+    rows = _rows(table, left, family)
     placed = {row.seen.pid for row in rows}
     answered_for = {other.seen.pid for other in others}
-    rest = [one for one in older if one.pid not in placed and one.pid not in answered_for]
+    rest = [
+        process
+        for process in older
+        if process.pid not in placed and process.pid not in answered_for
+    ]
     lost = [
-        one
-        for one in rest
-        if (is_machinery(one) or is_helper(one.argv)) and one.uid == uid and adopted(table, one)
+        process
+        for process in rest
+        if (is_machinery(process) or is_helper(process.argv))
+        and process.uid == uid
+        and adopted(table, process)
     ]
     # Where another program still lives in the same group, they may be that one's.
     lived_in = {
-        one.group
-        for one in table.by_pid.values()
-        if one.pid not in placed and one.pid not in ours and not one.ended and _own_program(one)
+        process.group
+        for process in table.by_pid.values()
+        if process.pid not in placed
+        and process.pid not in family
+        and not process.ended
+        and _own_program(process)
     }
     return Found(
         (
             *rows,
             *_lost_workers(
-                table, [one for one in lost if one.group not in lived_in], rows, wanted, ours
+                table,
+                [process for process in lost if process.group not in lived_in],
+                rows,
+                wanted,
+                family,
             ),
         ),
         tuple(others),
@@ -224,7 +240,35 @@ def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
     )
 
 
-def _rows(table: Table, tops: Iterable[ProcessRow], ours: set[int]) -> list[Earlier]:
+def runs_again(
+    before: Table, after: Table, found: Found, wanted: Wanted, own: int, uid: int
+) -> tuple[Restarter, ...]:
+    """Return the restarters; marked if they started the command again between the tables."""
+    me = after.by_pid.get(own)
+    family = {process.pid for process in after.descendants(me)} if me is not None else set()
+    parents = {row.seen.pid for row in found.earlier} | {row.seen.ppid for row in found.earlier}
+    parents |= {restarter.pid for restarter in found.restarters}
+    again = {
+        process.ppid
+        for process in after.by_pid.values()
+        if process.pid not in before.by_pid
+        and process.pid not in family
+        and process.ppid in parents
+        and process.uid == uid
+        and runs_it(process, wanted)
+    }
+    known = {restarter.pid for restarter in found.restarters}
+    return (
+        *(replace(restarter, seen_again=restarter.pid in again) for restarter in found.restarters),
+        *(
+            Restarter("parent", before.by_pid[pid].cmdline[:200], pid, seen_again=True)
+            for pid in sorted(again - known - {0, 1})
+            if pid in before.by_pid
+        ),
+    )
+
+
+def _rows(table: Table, tops: Iterable[ProcessRow], family: set[int]) -> list[Earlier]:
     rows: list[Earlier] = []
     run, last = -1, None
     for top in sorted(tops, key=in_order):
@@ -232,24 +276,28 @@ def _rows(table: Table, tops: Iterable[ProcessRow], ours: set[int]) -> list[Earl
         run += last is None or last - age > APART_S
         last = age
         rows.append(Earlier(top, run, "launcher" if launcher_kind(top.argv) else "main"))
-        below = [one for one in table.descendants(top) if one.pid not in ours and not one.ended]
-        rows += [Earlier(one, run, _role(table, one)) for one in below]
+        below = [
+            process
+            for process in table.descendants(top)
+            if process.pid not in family and not process.ended
+        ]
+        rows += [Earlier(process, run, _role(table, process)) for process in below]
     return rows
 
 
-def _role(table: Table, one: ProcessRow) -> str:
+def _role(table: Table, process: ProcessRow) -> str:
     return (
         "tracker"
-        if is_helper(one.argv)
+        if is_helper(process.argv)
         else "worker"
-        if is_machinery(one) or _forked(table, one)
+        if is_machinery(process) or _forked(table, process)
         else "child"
     )
 
 
-def _forked(table: Table, one: ProcessRow) -> bool:
-    above = table.parent(one)
-    return above is not None and above.argv == one.argv
+def _forked(table: Table, process: ProcessRow) -> bool:
+    above = table.parent(process)
+    return above is not None and above.argv == process.argv
 
 
 def _lost_workers(
@@ -257,7 +305,7 @@ def _lost_workers(
     lost: Sequence[ProcessRow],
     rows: Sequence[Earlier],
     wanted: Wanted,
-    ours: set[int],
+    family: set[int],
 ) -> list[Earlier]:
     """Workers whose run is gone name no script: they are known by a group or session that they
     share with it, or else by the folder.
@@ -279,106 +327,102 @@ def _lost_workers(
     following = max((row.run for row in rows), default=-1) + 1
     gone: dict[int, int] = {}  # group of which no process names the script, and its run
     found: list[Earlier] = []
-    for one in sorted(lost, key=in_order):
-        places = (("g", one.group), ("s", one.session))
+    for process in sorted(lost, key=in_order):
+        places = (("g", process.group), ("s", process.session))
         known = [
             run
             for kind, number in places
-            for run in (leads.get(number), shared.get(((kind, number), _folder(one))))
+            for run in (leads.get(number), shared.get(((kind, number), _folder(process))))
             if run is not None
         ]
         if known:
-            found.append(Earlier(one, known[0], _role(table, one)))
-        elif _folder(one) in folders:
+            found.append(Earlier(process, known[0], _role(table, process)))
+        elif _folder(process) in folders:
             found.append(
                 Earlier(
-                    one,
-                    gone.setdefault(one.group, following + len(gone)),
-                    _role(table, one),
+                    process,
+                    gone.setdefault(process.group, following + len(gone)),
+                    _role(table, process),
                     sure=False,
                 )
             )
     tops = {row.seen.pid for row in found}
     for row in tuple(found):
         below = [
-            one
-            for one in table.descendants(row.seen)
-            if one.pid not in ours and one.pid not in tops and not one.ended
+            process
+            for process in table.descendants(row.seen)
+            if process.pid not in family and process.pid not in tops and not process.ended
         ]
-        found += [Earlier(one, row.run, _role(table, one), row.sure) for one in below]
+        found += [Earlier(process, row.run, _role(table, process), row.sure) for process in below]
     return found
 
 
-def _folder(one: ProcessRow) -> str:
-    return os.path.realpath(one.cwd) if one.cwd else f"unknown, of {one.pid}"
+def _folder(process: ProcessRow) -> str:
+    return os.path.realpath(process.cwd) if process.cwd else f"unknown, of {process.pid}"
 
 
-def _own_program(one: ProcessRow) -> bool:
-    """A Python program of somebody's own, and nothing that multiprocessing or a compiler has
-    started.
-    """
+def _own_program(process: ProcessRow) -> bool:
+    """A Python program of the user's, not started by multiprocessing or a compiler."""
     return (
-        program_of(one.argv).kind in ("script", "module", "code")
-        and not is_machinery(one)
-        and not is_helper(one.argv)
+        program_of(process.argv).kind in ("script", "module", "code")
+        and not is_machinery(process)
+        and not is_helper(process.argv)
     )
 
 
-def is_machinery(one: ProcessRow) -> bool:
-    """A process that multiprocessing or torch's compiler starts on behalf of a script, and whose
-    command line does not name it.
-    """
-    return any(
-        SPAWNED.search(word) or FORKED_BY_SERVER.search(word) or COMPILE_WORKER.search(word)
-        for word in one.argv[:8]
-    )
+def is_machinery(process: ProcessRow) -> bool:
+    """A process of multiprocessing or torch's compiler, which names no script."""
+    argv = process.argv
+    return is_spawned(argv) or is_forked_by_server(argv) or is_compile_worker(argv)
 
 
-def adopted(table: Table, one: ProcessRow) -> bool:
+def adopted(table: Table, process: ProcessRow) -> bool:
     """Whether its present parent did not start it: that one is gone."""
-    if one.ppid == 0:
+    if process.ppid == 0:
         return False  # started from outside of this pid namespace
-    above = table.by_pid.get(one.ppid)
+    above = table.by_pid.get(process.ppid)
     if above is None:
-        return one.ppid == 1
-    if above.started_ticks > one.started_ticks:
+        return process.ppid == 1
+    if above.started_ticks > process.started_ticks:
         return True
-    if one.session not in (above.session, one.pid):
+    if process.session not in (above.session, process.pid):
         return True
-    inits = (
-        above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
-    )
-    if one.session == one.pid and one.session != above.session:
+    inits = above.pid == 1 or above.program in ADOPTERS
+    if process.session == process.pid and process.session != above.session:
         return inits
-    leader = table.by_pid.get(one.group)
-    if one.group not in (one.pid, above.group) and (leader is None or leader.ended):
+    leader = table.by_pid.get(process.group)
+    if process.group not in (process.pid, above.group) and (leader is None or leader.ended):
         return True  # a shell makes a group for each job; its leader was the parent
     python = program_of(above.argv).kind != ""
-    return inits and not python and (is_machinery(one) or is_helper(one.argv))
+    return inits and not python and (is_machinery(process) or is_helper(process.argv))
 
 
 def _answered_for(
-    table: Table, top: ProcessRow, me: ProcessRow, ours: set[int]
+    table: Table, top: ProcessRow, me: ProcessRow, family: set[int]
 ) -> tuple[str, Restarter | None]:
     """Say who answers for a run ("" for nobody), and who would start it again: the nearest that
     would, up to where the chain was cut.
     """
     keeper = restarter_of(top, "") if launcher_kind(top.argv) else None
-    one = top
+    process = top
     for _ in range(64):
-        above = None if adopted(table, one) else table.parent(one)
-        service = restarter_of(one, "", ours=me.cgroup) if above is None or above.pid == 1 else None
+        above = None if adopted(table, process) else table.parent(process)
+        service = (
+            restarter_of(process, "", ours=me.cgroup) if above is None or above.pid == 1 else None
+        )
         if service is not None and service.kind in ("unit", "user-unit", "container"):
             return "", service
         if above is None:
-            if one.ppid == 0 and one.pid != 1:
+            if process.ppid == 0 and process.pid != 1:
                 return "it was started from outside of this container", None
             # Whoever waits for it has something to do when it ends: another try, or the next
             # command.
             return "", keeper or (
-                Restarter("parent", one.cmdline[:200], one.pid) if one is not top else None
+                Restarter("parent", process.cmdline[:200], process.pid)
+                if process is not top
+                else None
             )
-        name = os.path.basename(above.argv[0] if above.argv else above.name)
+        name = above.program
         lead = table.by_pid.get(above.session)
         if (
             above.terminal
@@ -388,7 +432,7 @@ def _answered_for(
             return f"the terminal of pid {lead.pid} ({lead.name}) is open", None
         if HOSTS.fullmatch(name) or HOSTS.fullmatch(above.name):
             return f"pid {above.pid} ({above.name}) has it", None
-        if above.pid != 1 and above.pid in ours:
+        if above.pid != 1 and above.pid in family:
             return f"pid {above.pid} ({above.name}) has it, and has us too", None
         held = restarter_of(above, "")
         if held is not None and held.kind in ("cron", "supervisor"):
@@ -396,5 +440,5 @@ def _answered_for(
         if above.pid == 1:
             return f"pid 1 ({above.name}) has started it", None
         keeper = held or keeper
-        one = above
+        process = above
     return "", keeper

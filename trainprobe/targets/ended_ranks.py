@@ -1,6 +1,4 @@
-"""Ranks that have ended while nobody has waited for them: zombies. They have no environment and
-no arguments any more, only a name and siblings.
-"""
+"""Zombies of ranks, which have no environment or arguments, only a name and siblings."""
 
 from __future__ import annotations
 
@@ -11,36 +9,34 @@ from dataclasses import replace
 from trainprobe.targets.numbers import Number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
 
-BESIDE_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
+SIBLING_TICKS = 200  # of 10 ms: a program starts its ranks one right after the other
 NAMES = ("python", "pt_main", "pt_elastic")
 
 
 def ended_siblings(table: Table, ranks: Sequence[ProcessRow]) -> list[ProcessRow]:
-    """Return the zombies that the parents of `ranks` started at the time of these, and that are
-    called like a rank.
-    """
+    """Return zombies with a rank's name, which parents of `ranks` started with them."""
     found = {}
     started: dict[int, list[ProcessRow]] = {}
-    for one in ranks:
-        above = table.parent(one)
+    for rank in ranks:
+        above = table.parent(rank)
         if above is not None and above.pid != 1:
-            started.setdefault(above.pid, []).append(one)
-    for above_pid, beside in started.items():
+            started.setdefault(above.pid, []).append(rank)
+    for above_pid, siblings in started.items():
         first, last = (
-            min(each.started_ticks for each in beside),
-            max(each.started_ticks for each in beside),
+            min(each.started_ticks for each in siblings),
+            max(each.started_ticks for each in siblings),
         )
-        names, uids = {each.name for each in beside}, {each.uid for each in beside}
+        names, uids = {each.name for each in siblings}, {each.uid for each in siblings}
         for kid in _ended_children(table, table.by_pid[above_pid]):
             called = kid.name in names or kid.name.startswith(NAMES)
             if (
                 called
                 and kid.uid in uids
-                and first - BESIDE_TICKS <= kid.started_ticks <= last + BESIDE_TICKS
+                and first - SIBLING_TICKS <= kid.started_ticks <= last + SIBLING_TICKS
             ):
                 found[kid.pid] = kid
-    mine = {one.pid for one in ranks}
-    return sorted((one for one in found.values() if one.pid not in mine), key=in_order)
+    mine = {rank.pid for rank in ranks}
+    return sorted((process for process in found.values() if process.pid not in mine), key=in_order)
 
 
 @once
@@ -59,18 +55,18 @@ def numbered_between(
     """
     found = list(numbers)
     if world is None or not any(
-        one.ended and number.rank is None for one, number in zip(ranks, numbers)
+        rank.ended and number.rank is None for rank, number in zip(ranks, numbers)
     ):
         return found
     taken = {number.rank for number in numbers}
     free = [rank for rank in range(world) if rank not in taken]
-    for parent in {one.ppid for one in ranks}:
+    for parent in {rank.ppid for rank in ranks}:
         order = sorted(
-            (place for place, one in enumerate(ranks) if one.ppid == parent),
+            (place for place, rank in enumerate(ranks) if rank.ppid == parent),
             key=lambda place: in_order(ranks[place]),
         )
-        told = [rank for place in order if (rank := found[place].rank) is not None]
-        if not told or told != sorted(told):
+        known = [rank for place in order if (rank := found[place].rank) is not None]
+        if not known or known != sorted(known):
             continue
         gap: list[int] = []
         low = -1

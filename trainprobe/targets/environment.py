@@ -1,6 +1,4 @@
-"""Which variables of a job's environment may be written down: an allow-list, since the rest
-holds tokens and passwords.
-"""
+"""Which variables may be written down: an allow-list, since others hold secrets."""
 
 from __future__ import annotations
 
@@ -28,7 +26,7 @@ ALLOWED = re.compile(
 
 # Beyond that, what a user hands over on purpose (`explain --env`, `collect-env`): settings of
 # libraries and networks, and search paths.
-TOLD = re.compile(
+RECORDABLE = re.compile(
     r"(?:NCCL|TORCH|TORCHELASTIC|GLOO|OMP|KMP|MKL|OPENBLAS|CUDA|CUDNN|CUBLAS|NVIDIA|NVTE|PYTORCH"
     r"|SLURM|SLURMD|FI|UCX|UCC|OFI|RDMAV|IBV|HCOLL|SHARP|MASTER|HF|TRANSFORMERS|TOKENIZERS"
     r"|ACCELERATE|FSDP|"
@@ -46,12 +44,10 @@ TOLD = re.compile(
 SCHEMA = "trainprobe.environment/1"
 
 
-def may_be_told(name: str) -> bool:
-    """Whether a variable that the user hands over may be written down: one of either list, and
-    none whose name speaks of a secret.
-    """
+def is_recordable(name: str) -> bool:
+    """Whether a variable may be written down: a listed one whose name is no secret's."""
     return (
-        ALLOWED.fullmatch(name) is not None or TOLD.fullmatch(name) is not None
+        ALLOWED.fullmatch(name) is not None or RECORDABLE.fullmatch(name) is not None
     ) and not looks_secret(name)
 
 
@@ -65,16 +61,14 @@ def allowed(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def environ_of(pid: int, proc: str = "/proc") -> dict[str, str]:
-    """The variables that a process was started with, for whoever hides secrets: nothing of this
-    may be written down. Empty where it may not be read.
-    """
+    """The variables at its start, for redaction only; empty where they may not be read."""
     try:
         with open(f"{proc}/{pid}/environ", "rb") as file:
-            words = file.read(WHOLE_CAP_BYTES).decode("utf-8", "replace").split("\0")
+            entries = file.read(WHOLE_CAP_BYTES).decode("utf-8", "replace").split("\0")
     except OSError:
         return {}
     return {
         name: value
-        for name, equals, value in (word.partition("=") for word in words)
+        for name, equals, value in (word.partition("=") for word in entries)
         if equals and name
     }

@@ -1,6 +1,4 @@
-"""Names of hosts as somebody types them: `node1,node2`, and ranges as SLURM writes them:
-`node[1-3,07]`.
-"""
+"""Names of hosts as users type them: `node1,node2`, and SLURM's ranges `node[1-3,07]`."""
 
 from __future__ import annotations
 
@@ -20,17 +18,15 @@ _WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
 
 
-def host_names(option: str, given: str) -> tuple[str, ...]:
-    """Return the hosts that `given` lists, each once, in order; raises UsageError where it names
-    none or what no host can be called.
-    """
+def host_names(option: str, text: str) -> tuple[str, ...]:
+    """Return the hosts that `given` lists, in order. Raises UsageError."""
     found: dict[str, None] = {}
-    if ",".join(_WORD.findall(given)) != re.sub(r",+", ",", given).strip(","):
+    if ",".join(_WORD.findall(text)) != re.sub(r",+", ",", text).strip(","):
         raise UsageError(
-            f"{option} has a bracket without its other one: {given[:60]!r}.",
+            f"{option} has a bracket without its other one: {text[:60]!r}.",
             "Write ranges as node[1-3,7].",
         )
-    for word in _WORD.findall(given):
+    for word in _WORD.findall(text):
         for name in _expanded(option, word.strip()):
             if not NAME.fullmatch(name):
                 raise UsageError(

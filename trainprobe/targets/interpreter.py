@@ -1,6 +1,4 @@
-"""The target's Python: the one that runs the probes and the script. It is asked, with a
-deadline, and never imported from.
-"""
+"""The target's Python, which runs probes and script: asked in a child, never imported from."""
 
 from __future__ import annotations
 
@@ -18,19 +16,13 @@ from trainprobe.targets.script import parse_answer
 
 ASK_S = 20.0
 OLDEST = (3, 9)
+REMEDY = "Give the path of a Python with --python."
 ON_PATH, OF_THE_TOOL = "PATH", "the Python of this tool"
-USUAL_STACK = (
-    "numpy",
-    "torch",
-    "transformers",
-    "datasets",
-    "accelerate",
-    "lightning",
-    "pytorch_lightning",
-    "deepspeed",
-    "peft",
-    "flash_attn",
-    "wandb",
+USUAL_STACK = tuple(
+    """
+    numpy torch transformers datasets accelerate lightning pytorch_lightning deepspeed peft
+    flash_attn wandb
+    """.split()
 )
 
 # Plain enough for Python 2 to run it, so that an old interpreter is named as old and not as broken.
@@ -83,9 +75,8 @@ class Interpreter:
     """What one Python says of itself.
 
     `torch` and `cuda` are version texts (`cuda` None for a CPU build). `gloo` and `nccl` are
-    guesses from its files.
-    `reason` says in one sentence why nothing that needs torch can run in it, empty when it can.
-    `note` says why it was chosen, where another could have been expected.
+    guesses from its files. `reason` says in one sentence why nothing that needs torch can run in
+    it, empty when it can. `note` says why it was chosen, where another could have been expected.
     """
 
     path: str
@@ -117,12 +108,12 @@ def find(
     if chosen_by != ON_PATH:
         return ask(path, chosen_by, modules)
     try:
-        one = ask(path, chosen_by, modules)
-        why = one.reason and "has no torch"
+        interpreter = ask(path, chosen_by, modules)
+        why = interpreter.reason and "has no torch"
     except UsageError as error:
-        one, why = None, f"cannot be used ({error})"
-    if one is not None and not why:
-        return replace(one, note=_inactive(one, environ))
+        interpreter, why = None, f"cannot be used ({error})"
+    if interpreter is not None and not why:
+        return replace(interpreter, note=_inactive(interpreter, environ))
     try:
         own = ask(sys.executable, OF_THE_TOOL, modules)
     except UsageError:
@@ -133,31 +124,27 @@ def find(
             f" {why}."
         )
         return replace(own, note=says)
-    return one if one is not None else ask(path, chosen_by, modules)
+    return interpreter if interpreter is not None else ask(path, chosen_by, modules)
 
 
 def choose(
     asked: str | None, command: Sequence[str] = (), environ: Mapping[str, str] = os.environ
 ) -> tuple[str, str]:
-    """Return the path of the Python that was asked for or that the shell would take, and who
-    says so. It is not started.
-    """
+    """Return the Python that was asked for or that the shell would take, and why."""
     if asked:
         return _resolve(asked), "--python"
     of_command = _of_command(command, environ)
     if of_command:
         return of_command, "the command"
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
-    names = (
-        os.path.join(folder, name) for folder in folders if folder for name in ("python", "python3")
-    )
-    first = next(
-        (path for path in names if os.path.isfile(path) and os.access(path, os.X_OK)), None
-    )
-    return (first, ON_PATH) if first else (sys.executable, OF_THE_TOOL)
+    for folder in filter(None, folders):
+        for path in (os.path.join(folder, name) for name in ("python", "python3")):
+            if os.path.isfile(path) and os.access(path, os.X_OK):
+                return path, ON_PATH
+    return sys.executable, OF_THE_TOOL
 
 
-def _inactive(one: Interpreter, environ: Mapping[str, str]) -> str:
+def _inactive(interpreter: Interpreter, environ: Mapping[str, str]) -> str:
     """Say so where an environment is named that the first Python on PATH does not belong to."""
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = environ.get(variable, "")
@@ -166,11 +153,11 @@ def _inactive(one: Interpreter, environ: Mapping[str, str]) -> str:
         if variable == "CONDA_PREFIX" and environ.get("VIRTUAL_ENV"):
             continue  # a virtual environment made inside of a conda environment
         if os.path.realpath(folder) not in (
-            os.path.realpath(one.prefix),
-            os.path.dirname(os.path.dirname(one.path)),
+            os.path.realpath(interpreter.prefix),
+            os.path.dirname(os.path.dirname(interpreter.path)),
         ):
             return (
-                f"{one.path} is the first Python on PATH, and is not the one of"
+                f"{interpreter.path} is the first Python on PATH, and is not the one of"
                 f" {variable}={folder}."
             )
     return ""
@@ -182,13 +169,9 @@ def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) ->
     Raises UsageError when it cannot be executed, does not answer as a Python, or is older than 3.9.
     """
     if not os.path.isfile(path):
-        raise UsageError(
-            f"The interpreter {path} does not exist.", "Give the path of a Python with --python."
-        )
+        raise UsageError(f"The interpreter {path} does not exist.", REMEDY)
     if not os.access(path, os.X_OK):
-        raise UsageError(
-            f"The interpreter {path} is not executable.", "Give the path of a Python with --python."
-        )
+        raise UsageError(f"The interpreter {path} is not executable.", REMEDY)
     ran = run([path, "-c", _QUESTION, *dict.fromkeys(("torch", *modules))], timeout_s=ASK_S)
     if ran.ended.how == "timed_out":
         raise UsageError(
@@ -196,15 +179,10 @@ def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) ->
             f"Try `{path} -c 'print(1)'` by hand, or give another with --python.",
         )
     if ran.ended.how == "not_started":
-        raise UsageError(
-            f"The interpreter {path} cannot be started: {ran.ended.reason}.",
-            "Give the path of a Python with --python.",
-        )
+        raise UsageError(f"The interpreter {path} cannot be started: {ran.ended.reason}.", REMEDY)
     answer = parse_answer(ran.stdout)
     if answer is None or not re.match(r"\d+\.\d+", str(answer.get("version", ""))):
-        raise UsageError(
-            f"{path} does not answer as a Python.", "Give the path of a Python with --python."
-        )
+        raise UsageError(f"{path} does not answer as a Python.", REMEDY)
     return from_answer(path, answer, chosen_by)
 
 
@@ -226,22 +204,17 @@ def from_answer(path: str, answer: Mapping[str, Any], chosen_by: str = "") -> In
     torch = answer.get("torch_version") or answer.get("torch_metadata")
     reason = ""
     if not answer.get("torch_at"):
-        torch, reason = (
-            None,
-            (
-                f"{path} has no torch; install it there (`{path} -m pip install torch`) or name"
-                " another Python with --python"
-            ),
+        reason = (
+            f"{path} has no torch; install it there (`{path} -m pip install torch`) or name"
+            " another Python with --python"
         )
     elif not answer.get("torch_is_package") or not torch:
-        torch, reason = (
-            None,
-            (
-                f"the torch that {path} finds at {answer['torch_at']} is not PyTorch; move it away"
-                " or name another Python with --python"
-            ),
+        reason = (
+            f"the torch that {path} finds at {answer['torch_at']} is not PyTorch; move it away"
+            " or name another Python with --python"
         )
-    found = answer.get("found")
+    torch = None if reason else torch
+    found = answer["found"] if isinstance(answer.get("found"), dict) else {}
     return Interpreter(
         path=path,
         version=version,
@@ -250,9 +223,7 @@ def from_answer(path: str, answer: Mapping[str, Any], chosen_by: str = "") -> In
         cuda=str(answer["torch_cuda"]) if torch and answer.get("torch_cuda") else None,
         gloo=bool(torch),
         nccl=bool(torch and answer.get("nccl")),
-        installed=(
-            tuple(name for name, there in found.items() if there) if isinstance(found, dict) else ()
-        ),
+        installed=tuple(name for name, there in found.items() if there),
         chosen_by=chosen_by,
         reason=reason,
     )
@@ -299,9 +270,7 @@ def _python_of(program: str, environ: Mapping[str, str]) -> str | None:
     if by_env:
         return shutil.which(by_env[1], path=environ.get("PATH"))
     # Where the path is long or has a space in it, pip writes a shell script of two lines.
-    match = re.match(r"#!\s*(/\S*/python[\d.]*)(?:\s|$)", first) or (
-        re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second)
-        if first == "#!/bin/sh"
-        else None
-    )
+    match = re.match(r"#!\s*(/\S*/python[\d.]*)(?:\s|$)", first)
+    if first == "#!/bin/sh":
+        match = re.match(r"'''exec' \"?(/.*?/python[\d.]*)\"?(?:\s|$)", second)
     return match[1] if match and os.access(match[1], os.X_OK) else None

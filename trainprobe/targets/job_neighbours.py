@@ -1,6 +1,4 @@
-"""What stands around the ranks of a job: workers and compilers, former attempts, leftovers of
-other runs, the container.
-"""
+"""The processes around the ranks: workers, former attempts, leftovers, the container."""
 
 from __future__ import annotations
 
@@ -27,97 +25,68 @@ CONTAINER = re.compile(
     r"|buildkit)[^\s]*?[-/:]([0-9a-f]{12})[0-9a-f]{20,52}\b"
 )
 ADOPTERS = frozenset(
-    {
-        "systemd",
-        "init",
-        "tini",
-        "dumb-init",
-        "docker-init",
-        "catatonit",
-        "containerd-shim",
-        "conmon",
-        "s6-svscan",
-        "launchd",
-    }
+    """
+    systemd init tini dumb-init docker-init catatonit containerd-shim conmon s6-svscan launchd
+    """.split()
 )
 
 
 def companions(
     table: Table, team: Team, ranks: Mapping[int, int | None], skip: Sequence[int] = ()
 ) -> tuple[Companion, ...]:
-    """Return all others of the job. `ranks` gives the number of each rank's pid; a worker has
-    that of the rank above it.
-    """
+    """Return all other processes of the job; a worker has the rank above it."""
     roots = ([team.root] if team.root is not None and team.kind != "ray" else []) + list(team.ranks)
     below: dict[int, list[int | None]] = {}
-    for mine in (one for one in team.ranks if one.pid in ranks):
+    for mine in (rank for rank in team.ranks if rank.pid in ranks):
         for above in table.ancestors(mine):
             below.setdefault(above.pid, []).append(ranks[mine.pid])
     found = []
-    for one in walk(table, roots):
-        if one.pid in ranks or one.pid in skip or one.pid == os.getpid():
+    for process in walk(table, roots):
+        if process.pid in ranks or process.pid in skip or process.pid == os.getpid():
             continue
-        served = next((above for above in table.ancestors(one) if above.pid in ranks), None)
-        served_by = below.get(one.pid, []) if served is None else []
-        role = (
-            "launcher"
-            if served is None and (served_by or one is team.root or launcher_kind(one.argv))
-            else role_of(table, one)
+        served = next((above for above in table.ancestors(process) if above.pid in ranks), None)
+        served_by = below.get(process.pid, []) if served is None else []
+        is_top = process is team.root
+        if served is not None:
+            role, rank = role_of(table, process), ranks[served.pid]
+        else:
+            launches = served_by or is_top or launcher_kind(process.argv)
+            role = "launcher" if launches else role_of(table, process)
+            rank = served_by[0] if len(served_by) == 1 and not is_top else None
+        companion = Companion(
+            process.pid,
+            process.started_ticks,
+            role,
+            rank,
+            process.cmdline[:CMDLINE_CAP],
+            process.ppid,
+            served.pid if served is not None else None,
+            role != "loader-worker" or process.name == LOADER_THREAD,
         )
-        rank = (
-            ranks[served.pid]
-            if served is not None
-            else (served_by[0] if len(served_by) == 1 and one is not team.root else None)
-        )
-        sure = role != "loader-worker" or one.name == LOADER_THREAD
-        found.append(
-            Companion(
-                one.pid,
-                one.started_ticks,
-                role,
-                rank,
-                one.cmdline[:CMDLINE_CAP],
-                one.ppid,
-                served.pid if served is not None else None,
-                sure,
-            )
-        )
-    place = {"launcher": 0, "loader-worker": 1}
-    return tuple(
-        sorted(
-            found,
-            key=lambda one: (
-                place.get(one.role, 2),
-                one.rank if one.rank is not None else -1,
-                one.started_ticks,
-                one.pid,
-            ),
-        )
-    )
+        place = {"launcher": 0, "loader-worker": 1}.get(role, 2)
+        order = (place, -1 if rank is None else rank, process.started_ticks, process.pid)
+        found.append((order, companion))
+    return tuple(companion for _, companion in sorted(found, key=lambda pair: pair[0]))
 
 
-def role_of(table: Table, one: ProcessRow) -> str:
+def role_of(table: Table, process: ProcessRow) -> str:
     """Return what a process below a rank is: loader-worker, compiler or child."""
-    if is_compiler(one.argv, one.name):
+    if is_compiler(process.argv, process.name):
         return "compiler"
-    if one.name == LOADER_THREAD:
+    if process.name == LOADER_THREAD:
         return "loader-worker"
-    above = table.parent(one)
-    if (
-        above is None
-        or one.ended
-        or is_helper(one.argv)
-        or is_fork_server(one, above)
-        or not multiprocessed(one, above)
-    ):
-        return "child"
-    return (
-        "child"
-        if _names_its_workers(table, above)
-        or is_compiler(above.argv, above.name)
-        or above.name == LOADER_THREAD
-        else "loader-worker"
+    above = table.parent(process)
+    is_worker = (
+        above is not None
+        and not process.ended
+        and not is_helper(process.argv)
+        and not is_fork_server(process, above)
+        and multiprocessed(process, above)
+        and not _names_its_workers(table, above)
+        and not is_compiler(above.argv, above.name)
+        and above.name != LOADER_THREAD
     )
+    return "loader-worker" if is_worker else "child"
 
 
 @once
@@ -126,63 +95,59 @@ def _names_its_workers(table: Table, above: ProcessRow) -> bool:
     return any(child.name == LOADER_THREAD for child in table.children(above))
 
 
-def attempt_of(one: ProcessRow) -> int | None:
+def attempt_of(process: ProcessRow) -> int | None:
     """Return the elastic restart count that it was started with."""
-    return whole(one.environ.get("TORCHELASTIC_RESTART_COUNT", ""))
+    return whole(process.environ.get("TORCHELASTIC_RESTART_COUNT", ""))
 
 
-def former(table: Table, one: ProcessRow, attempt: int | None = None) -> Former:
-    return Former(one.pid, one.started_ticks, one.cmdline[:CMDLINE_CAP], attempt, table.age_s(one))
+def former(table: Table, process: ProcessRow, attempt: int | None = None) -> Former:
+    cmdline, age_s = process.cmdline[:CMDLINE_CAP], table.age_s(process)
+    return Former(process.pid, process.started_ticks, cmdline, attempt, age_s)
 
 
 def earlier(
     table: Table, team: Team, current: int | None, members: frozenset[int]
 ) -> tuple[ProcessRow, ...]:
-    """Return surviving processes of former attempts: below the launcher, or orphaned with the
-    same run id or address and script.
-    """
+    """Return survivors of former attempts: below the launcher, or orphaned with the same key."""
     if current is None or not team.ranks:
         return ()
-    newest = [one for one in team.ranks if attempt_of(one) == current]
-    runs = {_run(one) for one in newest}
+    runs = {_run(rank) for rank in team.ranks if attempt_of(rank) == current}
     found = []
-    for one in table.by_pid.values():
-        attempt = None if one.ended or not one.is_python or one.pid in members else attempt_of(one)
-        if (
-            attempt is not None
-            and attempt < current
-            and (_run(one) in runs or (team.root is not None and team.root in table.ancestors(one)))
-        ):
-            found.append(one)
+    for process in table.by_pid.values():
+        if process.ended or not process.is_python or process.pid in members:
+            continue
+        attempt = attempt_of(process)
+        if attempt is not None and attempt < current:
+            launched = team.root is not None and team.root in table.ancestors(process)
+            if launched or _run(process) in runs:
+                found.append(process)
     return tuple(sorted(found, key=in_order))
 
 
-def _run(one: ProcessRow) -> tuple[str, ...]:
-    run = one.environ.get("TORCHELASTIC_RUN_ID", "")
+def _run(process: ProcessRow) -> tuple[str, ...]:
+    run = process.environ.get("TORCHELASTIC_RUN_ID", "")
     if run not in ("", "none"):
         return (run,)
-    return one.environ.get("MASTER_ADDR", ""), one.environ.get("MASTER_PORT", ""), one.cwd
+    environ = process.environ
+    return environ.get("MASTER_ADDR", ""), environ.get("MASTER_PORT", ""), process.cwd
+
+
+def script_of(team: Team) -> str:
+    """Return the path or module of the first rank that has one, else of the launcher."""
+    paths = (script_path(each) for each in (*team.ranks, team.root) if each is not None)
+    return next(filter(None, paths), "")
 
 
 def leftovers(table: Table, team: Team, members: frozenset[int]) -> tuple[ProcessRow, ...]:
-    """Return processes of the same user and script outside the job whose parent is gone, one for
-    each process group.
-    """
-    script = next(
-        (
-            script_path(one)
-            for one in (*team.ranks, *([team.root] if team.root else []))
-            if script_path(one)
-        ),
-        "",
-    )
-    uids = {one.uid for one in team.ranks}
+    """Return orphans of the same user and script outside the job, one a process group."""
+    script = script_of(team)
+    uids = {rank.uid for rank in team.ranks}
     if not script or not uids:
         return ()
     found: dict[int, ProcessRow] = {}
-    for one in _orphans(table).get(script, ()):
-        if one.pid not in members and one.uid in uids:
-            found.setdefault(one.group, one)
+    for orphan in _orphans(table).get(script, ()):
+        if orphan.pid not in members and orphan.uid in uids:
+            found.setdefault(orphan.group, orphan)
     return tuple(found.values())
 
 
@@ -190,80 +155,72 @@ def leftovers(table: Table, team: Team, members: frozenset[int]) -> tuple[Proces
 def _orphans(table: Table) -> Mapping[str, Sequence[ProcessRow]]:
     """The programs of anybody whose parent is gone, by their script, in order of their start."""
     found: dict[str, list[ProcessRow]] = {}
-    for one in sorted(table.by_pid.values(), key=in_order):
+    for process in sorted(table.by_pid.values(), key=in_order):
         if (
-            not one.ended
-            and is_trainer(one)
-            and not is_tool(one.argv)
-            and not launcher_kind(one.argv)
-            and _orphaned(table, one)
+            not process.ended
+            and is_trainer(process)
+            and not is_tool(process.argv)
+            and not launcher_kind(process.argv)
+            and _orphaned(table, process)
         ):
-            found.setdefault(script_path(one), []).append(one)
+            found.setdefault(script_path(process), []).append(process)
     return found
 
 
-def _orphaned(table: Table, one: ProcessRow) -> bool:
-    """Whether its parent is gone: process 1 or another adopter has it, and did not start it as
-    its own program.
-    """
-    if one.ppid == 0:
+def _orphaned(table: Table, process: ProcessRow) -> bool:
+    """Whether its parent is gone: init or another adopter has it."""
+    if process.ppid == 0:
         return False  # started from outside of this pid namespace
-    above = table.by_pid.get(one.ppid)
+    above = table.by_pid.get(process.ppid)
     if above is None:
-        return one.ppid == 1
-    if above.started_ticks > one.started_ticks:
+        return process.ppid == 1
+    if above.started_ticks > process.started_ticks:
         return False
-    adopts = (
-        above.pid == 1 or os.path.basename(above.argv[0] if above.argv else above.name) in ADOPTERS
-    )
-    return (
-        adopts and not launcher_kind(above.argv) and one.session not in (above.session, one.pid)
-    ) or (adopts and from_environment(one.environ).rank is not None)
+    if above.pid != 1 and above.program not in ADOPTERS:
+        return False
+    if from_environment(process.environ).rank is not None:
+        return True
+    return not launcher_kind(above.argv) and process.session not in (above.session, process.pid)
 
 
-def container_of(table: Table, one: ProcessRow) -> str:
-    """Name the container that it lives in, where that is not our own: `docker 3f2a9c…`,
-    `apptainer`, or `namespace` for an unknown kind.
-    """
-    match = CONTAINER.search(one.cgroup)
-    ours = os.path.join(table.proc, "self")
-    apart = len(one.nspid) > 1 or _other(one, "mnt", ours)
+def container_of(table: Table, process: ProcessRow) -> str:
+    """Name its container if it is not ours: `docker 3f2a9c…`, `apptainer`, `namespace`."""
+    match = CONTAINER.search(process.cgroup)
+    own_folder = os.path.join(table.proc, "self")
+    apart = len(process.nspid) > 1 or _other(process, "mnt", own_folder)
     if not apart:
         return ""
     if match:
         return f"{match.group(1)} {match.group(2)}"
-    name = one.environ.get("APPTAINER_NAME") or one.environ.get("SINGULARITY_NAME")
+    name = process.environ.get("APPTAINER_NAME") or process.environ.get("SINGULARITY_NAME")
     return f"apptainer {name}" if name else "namespace"
 
 
-def _other(one: ProcessRow, kind: str, ours: str) -> bool:
-    theirs = one.namespace(kind)
+def _other(process: ProcessRow, kind: str, own_folder: str) -> bool:
+    theirs = process.namespace(kind)
     try:
-        return bool(theirs) and theirs != os.readlink(f"{ours}/ns/{kind}")
+        return bool(theirs) and theirs != os.readlink(f"{own_folder}/ns/{kind}")
     except OSError:
         return False
 
 
 def backend_and_device(table: Table, ranks: Sequence[ProcessRow]) -> tuple[str, str]:
-    """Return ("gloo" or "nccl", "cpu" or "cuda") by the threads and open devices of a rank;
-    empty where they cannot be seen.
-    """
-    for one in ranks:
-        names = one.thread_names
+    """Return (gloo or nccl, cpu or cuda) by a rank's threads and devices, or ""."""
+    for rank in ranks:
+        names = rank.thread_names
         if not names:
             continue
         nccl = any(name.startswith("pt_nccl") for name in names)
         gloo = any(name.startswith("pt_gloo") for name in names)
-        gpu = opens_gpu(table, one)
-        return ("nccl" if nccl else "gloo" if gloo else ""), (
-            "" if gpu is None else "cuda" if gpu else "cpu"
-        )
+        gpu = opens_gpu(table, rank)
+        device = "" if gpu is None else "cuda" if gpu else "cpu"
+        return "nccl" if nccl else "gloo" if gloo else "", device
     return "", ""
 
 
-def opens_gpu(table: Table, one: ProcessRow) -> bool | None:
+def opens_gpu(table: Table, process: ProcessRow) -> bool | None:
     """Whether it holds an NVIDIA or AMD device open; None where that may not be seen."""
-    folder = f"{table.proc}/{one.pid}/fd"
+    folder = f"{table.proc}/{process.pid}/fd"
     try:
         names = os.listdir(folder)
     except OSError:

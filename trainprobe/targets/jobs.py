@@ -1,6 +1,4 @@
-"""Which training jobs run here, and the whole of the one that a process belongs to. Reads /proc
-alone; nothing is touched.
-"""
+"""The training jobs that run here, and the one that a process belongs to, by /proc alone."""
 
 from __future__ import annotations
 
@@ -23,19 +21,19 @@ from trainprobe.targets.job_neighbours import (
     earlier,
     former,
     leftovers,
+    script_of,
 )
 from trainprobe.targets.live_job import CMDLINE_CAP, Companion, LaunchedBy, LiveJob, LiveRank
 from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, within
 from trainprobe.targets.numbers import STRENGTH, Number, Shape, own_number, settle
-from trainprobe.targets.process_table import ProcessRow, Table, snapshot
+from trainprobe.targets.process_table import ProcessRow, Table, in_order, snapshot
 from trainprobe.targets.programs import is_tool, launcher_kind, whole
 from trainprobe.targets.rank_search import (
     Team,
     is_trainer,
     key_of,
-    script_path,
+    rank_environment,
     team_of,
-    told_environment,
     walk,
 )
 
@@ -47,9 +45,7 @@ __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
 
 @dataclass(frozen=True)
 class RankHint:
-    """What a look inside a process told of its number. `source` is environment, frame-locals,
-    sockets or gpu-order.
-    """
+    """A rank's number by a look inside; from environment, frame-locals, sockets, gpu-order."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -65,34 +61,31 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
     program.
     """
     table = _of_this_node(snapshot(proc), pid)
-    one = table.by_pid.get(pid) or table.by_pid.get(_process_of_thread(pid, proc))
-    if one is None and proc == "/proc" and _hidden(pid):
+    process = table.by_pid.get(pid) or table.by_pid.get(_process_of_thread(pid, proc))
+    if process is None and proc == "/proc" and _hidden(pid):
         raise UsageError(
             f"Process {pid} is hidden from us: /proc is mounted with hidepid.",
             "Attach as its owner or as root.",
         )
-    if one is None:
+    if process is None:
         raise UsageError(
             f"There is no process {pid} on this host.",
             "List the training jobs with `trainprobe attach`, without a pid.",
         )
-    team = team_of(table, one)
+    team = team_of(table, process)
     if team is None:
-        below = _jobs(table, [each for each in table.descendants(one) if each.is_python])
-        name = os.path.basename(one.argv[0]) if one.argv else one.name
-        says = f"Process {pid} ({name}) is no training job and belongs to none."
-        if len(below) == 1:
-            raise UsageError(says, f"Below it runs one: `trainprobe attach {below[0].pid}`.")
-        if below:
-            raise UsageError(
-                says,
-                "Below it run several: attach to one of"
-                f" {', '.join(str(job.pid) for job in below)}.",
-            )
-        raise UsageError(
-            says,
+        below = _jobs(table, [each for each in table.descendants(process) if each.is_python])
+        hint = (
             "Give the pid of a Python process; `trainprobe attach` without a pid lists the training"
-            " jobs.",
+            " jobs."
+        )
+        if below:
+            pids = ", ".join(str(job.pid) for job in below)
+            hint = f"Below it run several: attach to one of {pids}."
+        if len(below) == 1:
+            hint = f"Below it runs one: `trainprobe attach {below[0].pid}`."
+        raise UsageError(
+            f"Process {pid} ({process.program}) is no training job and belongs to none.", hint
         )
     return _job(table, team)
 
@@ -112,21 +105,16 @@ def find_jobs(
     table = _of_this_node(snapshot(proc))
     uid = os.geteuid() if uid is None else uid
     candidates = [
-        one
-        for one in table.by_pid.values()
-        if one.argv
-        and not one.ended
-        and one.pid != os.getpid()
-        and (is_trainer(one) or launcher_kind(one.argv))
-        and uid in (0, one.uid)
+        process
+        for process in sorted(table.by_pid.values(), key=in_order)
+        if process.argv
+        and not process.ended
+        and process.pid != os.getpid()
+        and (is_trainer(process) or launcher_kind(process.argv))
+        and uid in (0, process.uid)
     ]
-    return _jobs(
-        table,
-        sorted(
-            candidates, key=lambda one: (not launcher_kind(one.argv), one.started_ticks, one.pid)
-        ),
-        until,
-    )
+    candidates.sort(key=lambda process: not launcher_kind(process.argv))
+    return _jobs(table, candidates, until)
 
 
 def _of_this_node(table: Table, pid: int = 0) -> Table:
@@ -136,15 +124,22 @@ def _of_this_node(table: Table, pid: int = 0) -> Table:
     if not os.environ.get(NODE):
         return table
 
-    def node(one: ProcessRow) -> str:
+    def node(process: ProcessRow) -> str:
         """A title may have been written over its environment: then it is where its parent is."""
         return next(
-            (name for each in (one, *table.ancestors(one)) if (name := each.environ.get(NODE))), ""
+            (
+                name
+                for each in (process, *table.ancestors(process))
+                if (name := each.environ.get(NODE))
+            ),
+            "",
         )
 
-    ours = (node(table.by_pid[pid]) if pid in table.by_pid else "") or os.environ[NODE]
+    own_node = (node(table.by_pid[pid]) if pid in table.by_pid else "") or os.environ[NODE]
     others = {
-        one.pid for one in table.by_pid.values() if one.is_python and node(one) not in ("", ours)
+        process.pid
+        for process in table.by_pid.values()
+        if process.is_python and node(process) not in ("", own_node)
     }
     return table.without(others) if others else table
 
@@ -165,18 +160,10 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
         hint = hints.get(rank.pid)
         if hint is not None and number.source == "only-process" and (hint.world_size or 0) < 2:
             hint = None  # a local called rank proves little in a process that stands alone
-        if (
-            hint is not None
-            and hint.rank is not None
-            and STRENGTH.get(hint.source, 0)
-            > STRENGTH.get(number.source if number.rank is not None else "", 0)
-        ):
-            number = Number(
-                hint.rank,
-                hint.local_rank if hint.local_rank is not None else number.local_rank,
-                None,
-                hint.source,
-            )
+        known = STRENGTH.get(number.source, 0) if number.rank is not None else 0
+        if hint is not None and hint.rank is not None and STRENGTH.get(hint.source, 0) > known:
+            local = hint.local_rank if hint.local_rank is not None else number.local_rank
+            number = Number(hint.rank, local, None, hint.source)
         numbers.append(number)
     worlds = Counter(
         hint.world_size
@@ -187,19 +174,12 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
     if worlds and (world is None or STRENGTH.get(source, 0) < STRENGTH["frame-locals"]):
         world, source = worlds.most_common(1)[0][0], "frame-locals"
     if len(ranks) > 1 and (world is None or source == "start-order"):
-        world, source = (
-            max(
-                len(ranks),
-                world or 0,
-                *(one.rank + 1 for one in numbers if one.rank is not None),
-                0,
-            ),
-            "start-order",
-        )
+        least = [number.rank + 1 for number in numbers if number.rank is not None]
+        world, source = max(len(ranks), world or 0, *least), "start-order"
     numbers = list(settle(numbers, world, source))
     numbered = [
-        replace(rank, rank=one.rank, rank_source=one.source, local_rank=one.local_rank)
-        for rank, one in zip(ranks, numbers)
+        replace(rank, rank=number.rank, rank_source=number.source, local_rank=number.local_rank)
+        for rank, number in zip(ranks, numbers)
     ]
     return _finished(
         replace(job, ranks=tuple(numbered), world_size=world, world_size_source=source)
@@ -207,25 +187,28 @@ def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
 
 
 def _of_hinted_children(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:
-    """Return the job of a process that looked like the only rank where children of it have
-    numbers: it is their launcher.
-    """
-    told = {
-        one.pid
-        for one in job.others
-        if one.pid in hints
-        and hints[one.pid].rank is not None
-        and (one.role == "child" or not one.sure)
+    """Return the job in which a seemingly only rank is the launcher of others."""
+    numbered_pids = {
+        other.pid
+        for other in job.others
+        if other.pid in hints
+        and hints[other.pid].rank is not None
+        and (other.role == "child" or not other.sure)
     }
-    if not told or len({hints[pid].rank for pid in told}) < len(told):
+    if not numbered_pids or len({hints[pid].rank for pid in numbered_pids}) < len(numbered_pids):
         return job
     top = job.ranks[0]
-    mine = [one for one in job.others if one.pid in told or (one.ppid == top.pid and not one.sure)]
+    mine = [
+        other
+        for other in job.others
+        if other.pid in numbered_pids or (other.ppid == top.pid and not other.sure)
+    ]
     ranks = tuple(
-        LiveRank(one.pid, one.started_ticks, cmdline=one.cmdline, uid=top.uid) for one in mine
+        LiveRank(process.pid, process.started_ticks, cmdline=process.cmdline, uid=top.uid)
+        for process in mine
     )
     launcher = Companion(top.pid, top.started_ticks, "launcher", None, top.cmdline, 0)
-    others = (launcher, *(replace(one, rank=None) for one in job.others if one not in mine))
+    others = (launcher, *(replace(other, rank=None) for other in job.others if other not in mine))
     by = LaunchedBy("spawn", top.pid, top.started_ticks, top.cmdline)
     return replace(
         job, launcher=by, ranks=ranks, others=others, world_size=None, world_size_source=""
@@ -238,29 +221,23 @@ def _jobs(
     taken: set[int] = set()
     weighed: dict[int, Team] = {}  # by identity: processes of one family share their team
     found = []
-    for one in candidates:
+    for process in candidates:
         if time.monotonic() > until:  # a part of them could hide that there are two jobs
             says = f"The jobs among {len(table.by_pid)} processes were not found in time."
             raise UsageError(says, "Name one: trainprobe attach PID.")
-        if one.pid in taken or is_tool(one.argv):
+        if process.pid in taken or is_tool(process.argv):
             continue
-        team = team_of(table, one)
+        team = team_of(table, process)
         if team is None or id(team) in weighed:
             continue
         weighed[id(team)] = team
         if not _is_training(team):
             continue
         ranks = tuple(each for each in team.ranks if not _looks(each))
-        if len(ranks) < len(team.ranks):
-            if not ranks:
-                continue
-            team = replace(team, ranks=ranks)
-        job = _job(table, team)
-        pids = (
-            {each.pid for each in job.ranks}
-            | {each.pid for each in job.others}
-            | {each.pid for each in job.earlier_attempts}
-        )
+        if team.ranks and not ranks:
+            continue
+        job = _job(table, replace(team, ranks=ranks))
+        pids = {each.pid for each in job.members()} | {each.pid for each in job.earlier_attempts}
         if not pids & taken:
             found.append(job)
         taken |= pids
@@ -269,22 +246,18 @@ def _jobs(
     )
 
 
-def _looks(one: ProcessRow) -> bool:
-    """Is it this very look, or that of another? SLURM starts one as it starts ranks, and tells
-    it a rank of its own.
-    """
-    return one.pid == os.getpid() or (
-        "look-here" in one.argv and any("trainprobe" in word for word in one.argv)
+def _looks(process: ProcessRow) -> bool:
+    """Whether it is a look of ours, which SLURM starts as it starts ranks."""
+    return process.pid == os.getpid() or (
+        "look-here" in process.argv and any("trainprobe" in word for word in process.argv)
     )
 
 
 def _is_training(team: Team) -> bool:
-    """Whether a guess is good enough to be listed: a launcher of trainings, a number, or
-    libtorch in memory.
-    """
+    """Whether a guess is good enough to be listed: launcher, number, or libtorch."""
     if team.kind in ELASTIC or team.kind in ("bare", "ray"):
         return True
-    return any(key_of(one) is not None or one.maps_torch for one in team.ranks)
+    return any(key_of(rank) is not None or rank.maps_torch for rank in team.ranks)
 
 
 def _hidden(pid: int) -> bool:
@@ -306,36 +279,36 @@ def _process_of_thread(tid: int, proc: str) -> int:
 
 def _job(table: Table, team: Team) -> LiveJob:
     team, current = _latest_attempt(team)
-    by_pid = {one.pid: one for one in team.ranks}
-    environs = {one.pid: told_environment(table, one, by_pid) for one in team.ranks}
+    by_pid = {rank.pid: rank for rank in team.ranks}
+    environs = {rank.pid: rank_environment(table, rank, by_pid) for rank in team.ranks}
     shape = launched_shape(team)
-    numbers, world, source = numbered(team, [environs[one.pid] for one in team.ranks], shape)
-    known = [not one.ended or number.rank is not None for one, number in zip(team.ranks, numbers)]
+    numbers, world, source = numbered(team, [environs[rank.pid] for rank in team.ranks], shape)
+    known = [not rank.ended or number.rank is not None for rank, number in zip(team.ranks, numbers)]
     if any(known) and not all(known):  # a zombie that nobody can number hides which rank is absent
         team = replace(team, ranks=tuple(compress(team.ranks, known)))
         numbers = list(compress(numbers, known))
     ranks = tuple(
         LiveRank(
             *(
-                one.pid,
-                one.started_ticks,
+                rank.pid,
+                rank.started_ticks,
                 number.rank,
                 number.source,
                 number.local_rank,
-                one.nspid,
-                one.uid,
-                attempt_of(one),
+                rank.nspid,
+                rank.uid,
+                attempt_of(rank),
             ),
-            cmdline=one.cmdline[:CMDLINE_CAP],
-            wait_status=one.wait_status,
+            cmdline=rank.cmdline[:CMDLINE_CAP],
+            wait_status=rank.wait_status,
         )
-        for one, number in zip(team.ranks, numbers)
+        for rank, number in zip(team.ranks, numbers)
     )
-    pids = {one.pid: one.rank for one in ranks}
+    pids = {rank.pid: rank.rank for rank in ranks}
     old = earlier(table, team, current, frozenset(pids))
-    others = companions(table, team, pids, [one.pid for one in old])
-    members = frozenset(pids) | {one.pid for one in others} | {one.pid for one in old}
-    first = min(team.ranks, key=lambda one: one.started_ticks, default=team.root)
+    others = companions(table, team, pids, [process.pid for process in old])
+    members = frozenset(pids) | {other.pid for other in others} | {process.pid for process in old}
+    first = min(team.ranks, key=lambda rank: rank.started_ticks, default=team.root)
     backend, device = backend_and_device(table, team.ranks)
     top = team.root
     job = LiveJob(
@@ -350,22 +323,15 @@ def _job(table: Table, team: Team) -> LiveJob:
         world_size=world,
         world_size_source=source,
         host=os.uname().nodename,
-        script=next(
-            (
-                path
-                for path in (script_path(one) for one in (*team.ranks, *([top] if top else [])))
-                if path
-            ),
-            "",
-        ),
+        script=script_of(team),
         cwd=first.cwd if first else "",
         python=first.exe if first else "",
         began=table.began(first) if first else None,
         age_s=table.age_s(first) if first else None,
         attempt=current,
         nnodes=_nnodes(shape, list(environs.values())),
-        earlier_attempts=tuple(former(table, one, attempt_of(one)) for one in old),
-        leftovers=tuple(former(table, one) for one in leftovers(table, team, members)),
+        earlier_attempts=tuple(former(table, process, attempt_of(process)) for process in old),
+        leftovers=tuple(former(table, process) for process in leftovers(table, team, members)),
         container=container_of(table, first) if first else "",
         backend=backend,
         device=device,
@@ -376,41 +342,27 @@ def _job(table: Table, team: Team) -> LiveJob:
 
 
 def _has_torch(table: Table, team: Team) -> bool | None:
-    """Whether what seems to be a single process is one that trains: torch is in its memory, or
-    in that of a process below it.
-    """
-    if team.kind != "single" or any(own_number(one).rank is not None for one in team.ranks):
+    """Whether a seemingly single process, or one below it, has torch in memory."""
+    if team.kind != "single" or any(own_number(rank).rank is not None for rank in team.ranks):
         return None
-    found = [one.loads_torch for one in walk(table, team.ranks)]
+    found = [process.loads_torch for process in walk(table, team.ranks)]
     return True if True in found else None if None in found else False
 
 
 def _finished(job: LiveJob) -> LiveJob:
-    """Put the ranks in order and name the absent ones. While a rank has no number, nobody can
-    say which one is absent.
-    """
-    ranks = tuple(
-        sorted(
-            job.ranks, key=lambda one: (one.rank is None, one.rank or 0, one.started_ticks, one.pid)
-        )
-    )
-    pids = {one.pid: one.rank for one in ranks}
+    """Order the ranks and name the absent ones, if every rank has a number."""
+    ranks = sorted(job.ranks, key=lambda rank: (rank.started_ticks, rank.pid))
+    ranks.sort(key=lambda rank: (rank.rank is None, rank.rank or 0))
+    pids = {rank.pid: rank.rank for rank in ranks}
     others = tuple(
-        replace(one, rank=pids[one.rank_pid]) if one.rank_pid in pids else one for one in job.others
+        replace(other, rank=pids[other.rank_pid]) if other.rank_pid in pids else other
+        for other in job.others
     )
-    known = {one.rank for one in ranks}
-    absent = (
-        tuple(rank for rank in range(job.world_size or 0) if rank not in known)
-        if None not in known
-        else ()
-    )
-    return replace(
-        job,
-        ranks=ranks,
-        others=others,
-        absent=absent,
-        elsewhere=bool(absent) and _may_be_elsewhere(job),
-    )
+    known = {rank.rank for rank in ranks}
+    world = range(job.world_size or 0) if None not in known else ()
+    absent = tuple(rank for rank in world if rank not in known)
+    elsewhere = bool(absent) and _may_be_elsewhere(job)
+    return replace(job, ranks=tuple(ranks), others=others, absent=absent, elsewhere=elsewhere)
 
 
 def _may_be_elsewhere(job: LiveJob) -> bool:
@@ -424,17 +376,13 @@ def _may_be_elsewhere(job: LiveJob) -> bool:
 
 def _latest_attempt(team: Team) -> tuple[Team, int | None]:
     """Leave out ranks of former attempts, which still end or cannot."""
-    attempts = {one.pid: attempt_of(one) for one in team.ranks}
+    attempts = {rank.pid: attempt_of(rank) for rank in team.ranks}
     known = [attempt for attempt in attempts.values() if attempt is not None]
     if not known:
         return team, None
     current = max(known)
-    return (
-        replace(
-            team, ranks=tuple(one for one in team.ranks if attempts[one.pid] in (current, None))
-        ),
-        current,
-    )
+    ranks = tuple(rank for rank in team.ranks if attempts[rank.pid] in (current, None))
+    return replace(team, ranks=ranks), current
 
 
 def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
@@ -442,15 +390,13 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
     if shape.nnodes is not None:
         return shape.nnodes
     for environ in environs:
-        groups = whole(environ.get("GROUP_WORLD_SIZE", ""))
-        world, here = (
-            whole(environ.get("WORLD_SIZE", "")),
-            whole(environ.get("LOCAL_WORLD_SIZE", "")),
+        groups, world, local_world = (
+            whole(environ.get(f"{name}WORLD_SIZE", "")) for name in ("GROUP_", "", "LOCAL_")
         )
         if groups:
             return groups
-        if world and here and world % here == 0:
-            return world // here
+        if world and local_world and world % local_world == 0:
+            return world // local_world
         if "SLURM_STEP_ID" in environ and whole(environ.get("SLURM_NNODES", "")):
             return whole(environ["SLURM_NNODES"])
     return None
@@ -459,11 +405,10 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
 def _environment(
     team: Team, ranks: Sequence[LiveRank], environs: Mapping[int, Mapping[str, str]]
 ) -> dict[str, dict[str, str]]:
-    told = {}
+    found = {}
     if team.root is not None and team.kind != "ray":
-        told["job"] = allowed(team.root.environ)
-    for one in ranks:
-        told[str(one.rank) if one.rank is not None else f"pid {one.pid}"] = allowed(
-            environs[one.pid]
-        )
-    return {name: values for name, values in told.items() if values}
+        found["job"] = allowed(team.root.environ)
+    for rank in ranks:
+        name = str(rank.rank) if rank.rank is not None else f"pid {rank.pid}"
+        found[name] = allowed(environs[rank.pid])
+    return {name: values for name, values in found.items() if values}

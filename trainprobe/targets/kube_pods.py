@@ -48,9 +48,9 @@ def kube_pods(selector: str, namespace: str = "", container: str = "") -> tuple[
             f"--kubectl takes a selector of labels, not {selector[:60]!r}.",
             "Such as: --kubectl job-name=train",
         )
-    for option, given in (("--namespace", namespace), ("--container", container)):
-        if given and not NAME.fullmatch(given):
-            raise UsageError(f"{option} {given[:60]!r} is no name in Kubernetes.")
+    for option, value in (("--namespace", namespace), ("--container", container)):
+        if value and not NAME.fullmatch(value):
+            raise UsageError(f"{option} {value[:60]!r} is no name in Kubernetes.")
     where = ("--namespace", namespace) if namespace else ()
     argv = (
         "kubectl",
@@ -85,13 +85,11 @@ def kube_pods(selector: str, namespace: str = "", container: str = "") -> tuple[
     return tuple(sorted(live or pods, key=lambda pod: _place(pod.name)))[:MOST_PODS]
 
 
-def pods_of(said: bytes, container: str = "") -> list[Pod]:
-    """The pods of a list as `kubectl get pods --output json` prints it. Raises UsageError where
-    it is none.
-    """
+def pods_of(answer: bytes, container: str = "") -> list[Pod]:
+    """The pods in `kubectl get pods --output json`. Raises UsageError where it is none."""
     try:
-        told = json.loads(said)
-        rows = told["items"]
+        document = json.loads(answer)
+        rows = document["items"]
         assert isinstance(rows, list)
     except (ValueError, KeyError, TypeError, AssertionError, RecursionError) as error:
         raise UsageError("kubectl get pods printed no list of pods.") from error
@@ -109,9 +107,9 @@ def _pod(row: object, container: str) -> Pod | None:
     ):
         return None
     there = [
-        one
-        for one in (_part(each, "").get("name") for each in _rows(spec.get("containers")))
-        if isinstance(one, str) and NAME.fullmatch(one)
+        row
+        for row in (_part(each, "").get("name") for each in _rows(spec.get("containers")))
+        if isinstance(row, str) and NAME.fullmatch(row)
     ]
     default = _part(meta, "annotations").get(DEFAULT_CONTAINER)
     chosen = container or (default if default in there else "") or next(iter(there), "")
@@ -125,15 +123,13 @@ def _pod(row: object, container: str) -> Pod | None:
 
 
 def _why_not(meta: Mapping[str, Any], status: Mapping[str, Any], container: str) -> str:
-    """Only a container that runs can be entered; what is said of it otherwise is the cluster's
-    own word for the reason.
-    """
+    """Why a container cannot be entered, in the cluster's words; "" where it runs."""
     phase = str(status.get("phase", "Unknown"))[:40]
     state = next(
         (
-            _part(one, "state")
-            for one in _rows(status.get("containerStatuses"))
-            if _part(one, "").get("name") == container
+            _part(statu, "state")
+            for statu in _rows(status.get("containerStatuses"))
+            if _part(statu, "").get("name") == container
         ),
         {},
     )
@@ -148,9 +144,9 @@ def _why_not(meta: Mapping[str, Any], status: Mapping[str, Any], container: str)
     if phase != "Running" or waits:
         unmet = next(
             (
-                _part(one, "")
-                for one in _rows(status.get("conditions"))
-                if _part(one, "").get("status") == "False"
+                _part(statu, "")
+                for statu in _rows(status.get("conditions"))
+                if _part(statu, "").get("status") == "False"
             ),
             {},
         )

@@ -17,40 +17,22 @@ from dataclasses import dataclass, field
 # What a launcher sets for its ranks: left over in the caller's shell, it would make a fresh job
 # believe that it is rank 3 of 8.
 OF_A_LAUNCHER = frozenset(
-    {
-        "RANK",
-        "WORLD_SIZE",
-        "LOCAL_RANK",
-        "LOCAL_WORLD_SIZE",
-        "GROUP_RANK",
-        "GROUP_WORLD_SIZE",
-        "ROLE_RANK",
-        "ROLE_NAME",
-        "ROLE_WORLD_SIZE",
-        "NODE_RANK",
-        "MASTER_ADDR",
-        "MASTER_PORT",
-    }
+    """
+    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_RANK ROLE_NAME
+    ROLE_WORLD_SIZE NODE_RANK MASTER_ADDR MASTER_PORT
+    """.split()
 )
 # Ours, from a climb around this one. What a user sets for the probes, such as
 # TRAINPROBE_IMPORT_TIMEOUT_S, stays.
 OF_THE_LADDER = frozenset(
     f"TRAINPROBE_{name}"
-    for name in (
-        "EVENTS",
-        "WITNESS_DIR",
-        "WITNESS_OF",
-        "NPROC",
-        "RANKS",
-        "IMPORTS",
-        "SCRIPT",
-        "DEVICE",
-        "DEADLINE_S",
-        "KNOB",
-        "ABLATE",
+    for name in tuple(
+        """
+        EVENTS WITNESS_DIR WITNESS_OF NPROC RANKS IMPORTS SCRIPT DEVICE DEADLINE_S KNOB ABLATE
+        """.split()
     )
 )
-KEPT_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})
+ALLOWED_OF_TORCHELASTIC = frozenset({"TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE"})
 RECORDER_ENTRIES = "2000"
 
 
@@ -63,15 +45,13 @@ class SwitchedOn:
 
 
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the caller's environment without what an earlier launcher or trainprobe itself left
-    in it.
-    """
+    """Return the caller's environment without the traces of an earlier launcher or trainprobe."""
     left_over = OF_A_LAUNCHER | OF_THE_LADDER
     return {
         name: value
         for name, value in environ.items()
         if name not in left_over
-        and (name in KEPT_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))
+        and (name in ALLOWED_OF_TORCHELASTIC or not name.startswith("TORCHELASTIC_"))
     }
 
 
@@ -97,9 +77,7 @@ def whole(nproc: int) -> Part:
 
 
 def one_rank(rank: int, part: Part, run_id: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the variables that torchrun would give to rank `rank` (of the whole world) on the
-    host of `part`.
-    """
+    """Return torchrun's variables for rank `rank` of the world, on the host of `part`."""
     variables = {
         "RANK": str(rank),
         "WORLD_SIZE": str(part.world),
@@ -127,10 +105,9 @@ def easier_to_read(
     """Return what is switched on for every process of the user's job.
 
     `dumps` is the folder for flight-recorder dumps, `witness` the folder that holds
-    sitecustomize.py ("" for none),
-    `witness_dir` the folder that it writes to. Both names of each recorder setting are set, since
-    torch renamed them from TORCH_NCCL_* to TORCH_FR_*; when the user has set one of a pair, both
-    are left alone.
+    sitecustomize.py ("" for none), `witness_dir` the folder that it writes to. Both names of each
+    recorder setting are set, since torch renamed them from TORCH_NCCL_* to TORCH_FR_*; when the
+    user has set one of a pair, both are left alone.
     """
     added: dict[str, str] = {}
     left: list[str] = []

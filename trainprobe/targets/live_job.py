@@ -27,9 +27,8 @@ class LiveRank:
     source of the number.
 
     `uid` is the effective user, `nspid` its pid in each nested namespace, `attempt` the elastic
-    restart that it belongs to.
-    `wait_status` says how it ended where it is a zombie, as wait(2) does; None while it lives or
-    where that is hidden.
+    restart that it belongs to. `wait_status` says how it ended where it is a zombie, as wait(2)
+    does; None while it lives or where that is hidden.
     """
 
     pid: int
@@ -46,9 +45,7 @@ class LiveRank:
 
 @dataclass(frozen=True)
 class Companion:
-    """A process of the job beside its ranks. `role` is launcher, loader-worker, compiler or
-    child; `rank` the rank that it serves.
-    """
+    """A process beside the ranks: launcher, loader-worker, compiler or child of `rank`."""
 
     pid: int
     started_ticks: int
@@ -63,9 +60,7 @@ class Companion:
 
 @dataclass(frozen=True)
 class Former:
-    """A surviving process of an earlier elastic attempt, or one left over from another run.
-    `age_s` in seconds since its start.
-    """
+    """A survivor of an earlier attempt or another run; `age_s` is seconds since its start."""
 
     pid: int
     started_ticks: int
@@ -120,9 +115,7 @@ class LiveJob:
 
     @property
     def pid(self) -> int:
-        """The pid to name the job by: its launcher, else its first rank. Ray's launcher serves
-        many jobs and names none.
-        """
+        """The pid that names the job: its launcher (not Ray's, which has many) or first rank."""
         if self.launcher.pid is not None and (self.launcher.kind != "ray" or not self.ranks):
             return self.launcher.pid
         return self.ranks[0].pid if self.ranks else 0
@@ -130,28 +123,28 @@ class LiveJob:
     def members(self) -> list[JobProcess]:
         """Return everybody to look at: ranks in order, then the launcher, workers and the rest."""
         ranks = [
-            JobProcess(one.rank, one.pid, "rank", one.started_ticks, one.attempt)
-            for one in self.ranks
+            JobProcess(rank.rank, rank.pid, "rank", rank.started_ticks, rank.attempt)
+            for rank in self.ranks
         ]
         return ranks + [
-            JobProcess(one.rank, one.pid, one.role, one.started_ticks, self.attempt)
-            for one in self.others
+            JobProcess(other.rank, other.pid, other.role, other.started_ticks, self.attempt)
+            for other in self.others
         ]
 
     def as_data(self) -> dict[str, Any]:
         """Return the data of the evidence record `job`."""
         ranks = [
-            {**asdict(one), "nspid": list(one.nspid), "cmdline": one.cmdline[:CMDLINE_CAP]}
-            for one in self.ranks
+            {**asdict(rank), "nspid": list(rank.nspid), "cmdline": rank.cmdline[:CMDLINE_CAP]}
+            for rank in self.ranks
         ]
         for rank in ranks:
             del rank["wait_status"]  # the record `rank.ended` tells
         others = [
             {
-                name: getattr(one, name)
+                name: getattr(other, name)
                 for name in ("pid", "started_ticks", "role", "rank", "cmdline", "ppid")
             }
-            for one in self.others
+            for other in self.others
         ]
         return {
             "cell": "job",
@@ -169,8 +162,8 @@ class LiveJob:
             "absent": list(self.absent),
             "elsewhere": self.elsewhere,
             "others": others,
-            "earlier_attempts": [asdict(one) for one in self.earlier_attempts],
-            "leftovers": [asdict(one) for one in self.leftovers],
+            "earlier_attempts": [asdict(former) for former in self.earlier_attempts],
+            "leftovers": [asdict(leftover) for leftover in self.leftovers],
             "container": self.container,
             "backend": self.backend,
             "device": self.device,

@@ -1,6 +1,4 @@
-"""The numbers of a job's ranks, put together: what each was told, the size of the world, and the
-order of start where nobody was told.
-"""
+"""The numbers of a job's ranks: by what each has, the world's size, and the order of start."""
 
 from __future__ import annotations
 
@@ -31,10 +29,8 @@ WORLD_CAP = 200_000  # no job has more ranks; the absent ones are listed one by 
 def numbered(
     team: Team, environs: Sequence[Mapping[str, str]], shape: Shape
 ) -> tuple[list[Number], int | None, str]:
-    """Return one number for each rank of the team, the size of the world, and the source of
-    that. `environs` are those of the ranks.
-    """
-    numbers = [_number(team, one, environ, shape) for one, environ in zip(team.ranks, environs)]
+    """Return a number for each rank, the world's size, and that one's source."""
+    numbers = [_number(team, rank, environ, shape) for rank, environ in zip(team.ranks, environs)]
     world, source = _world(team, numbers, shape)
     if not within(world):
         world, source = None, ""
@@ -53,24 +49,20 @@ def within(world: int | None) -> bool:
 
 
 def launched_shape(team: Team) -> Shape:
-    """What the launcher's command line says; for several launchers of one job on this host,
-    nothing that is true of each.
-    """
+    """What the launcher's command says; of several launchers only what all say."""
     if team.root is None or team.kind in ("spawn", "ray", "slurm"):
         return Shape()
     return shape_of(launcher_kind(team.root.argv) or team.kind, team.root.argv, team.root.environ)
 
 
-def _number(team: Team, one: ProcessRow, environ: Mapping[str, str], shape: Shape) -> Number:
-    """The best that environment and arguments say. What a spawned rank has inherited from its
-    parent is not its own.
-    """
+def _number(team: Team, process: ProcessRow, environ: Mapping[str, str], shape: Shape) -> Number:
+    """The best of environment and arguments, without what a spawned rank inherited."""
     number = from_environment(environ)
-    arguments = from_arguments(program_of(one.argv).rest, shape)
+    arguments = from_arguments(program_of(process.argv).rest, shape)
     inherited = (
         team.kind == "spawn"
         and team.root is not None
-        and one is not team.root
+        and process is not team.root
         and _same_number(number, from_environment(team.root.environ))
     )
     if inherited:
@@ -86,25 +78,23 @@ def _number(team: Team, one: ProcessRow, environ: Mapping[str, str], shape: Shap
     )
 
 
-def _same_number(one: Number, other: Number) -> bool:
-    return (one.rank, one.local_rank) == (other.rank, other.local_rank) and (
-        one.rank is not None or one.local_rank is not None
+def _same_number(number: Number, other: Number) -> bool:
+    return (number.rank, number.local_rank) == (other.rank, other.local_rank) and (
+        number.rank is not None or number.local_rank is not None
     )
 
 
 def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | None, str]:
-    """The world size that most ranks were told, then the launcher's, then the count of a job
-    that is all here.
-    """
-    told = Counter(
+    """The size that most ranks have, else the launcher's, else the count of a local job."""
+    sizes = Counter(
         (number.world_size, number.world_source)
         for number in numbers
         if number.world_size is not None
     )
     if _started_plainly(team):
         return 1, "only-process"
-    if told and team.kind != "single":
-        (size, source), _ = told.most_common(1)[0]
+    if sizes and team.kind != "single":
+        (size, source), _ = sizes.most_common(1)[0]
         assert size is not None
         if not (team.kind == "spawn" and size < len(team.ranks)):
             return size, source
@@ -113,21 +103,19 @@ def _world(team: Team, numbers: Sequence[Number], shape: Shape) -> tuple[int | N
     if team.kind == "single":
         return 1, "only-process"
     if team.kind in ("spawn", "ray") and team.root is not None:
-        words = program_of(team.root.argv).rest
-        asked = from_arguments(words, Shape()).world_size or _asked_for(words)
+        arguments = program_of(team.root.argv).rest
+        asked = from_arguments(arguments, Shape()).world_size or _asked_for(arguments)
         if asked is not None and asked >= len(team.ranks) and team.kind == "spawn":
             return asked, "arguments"
         if team.kind == "ray" or any(number.rank is not None for number in numbers):
             return len(team.ranks), "start-order"
-        at = places([one.cmdline for one in team.ranks])
+        at = places([rank.cmdline for rank in team.ranks])
         return (at[-1] + 1, "start-order") if at else (None, "")
     return None, ""
 
 
 def _started_plainly(team: Team) -> bool:
-    """`accelerate launch` starts one process without torchrun where the machine or the options
-    want no more, whatever --num_processes says.
-    """
+    """Whether `accelerate launch` starts one process without torchrun."""
     return (
         team.kind == "accelerate"
         and len(team.ranks) == 1
@@ -136,74 +124,42 @@ def _started_plainly(team: Team) -> bool:
     )
 
 
-def _asked_for(words: Sequence[str]) -> int | None:
-    """How many ranks a script that spawns them was asked for, by the names that such scripts
-    use.
-    """
-    return whole(
-        option(
-            words,
-            "nproc",
-            "nprocs",
-            "num-procs",
-            "nproc-per-node",
-            "ngpus",
-            "gpus",
-            "num-gpus",
-            "num-processes",
-        )
-    )
+def _asked_for(arguments: Sequence[str]) -> int | None:
+    """How many ranks a spawning script was asked for, by the usual option names."""
+    names = "nproc nprocs num-procs nproc-per-node ngpus gpus num-gpus num-processes"
+    return whole(option(arguments, *names.split()))
 
 
 def _in_order_of_start(
     team: Team, numbers: Sequence[Number], shape: Shape, world: int | None
 ) -> list[Number]:
-    """Number those that have none by the order in which they started, where that order is known
-    to be that of the ranks.
-    """
+    """Number the rest by their start, where ranks are known to start in order."""
     found = list(numbers)
     if team.kind == "single" or _started_plainly(team):
         return [replace(each, rank=0, source="only-process") for each in found]
     if all(each.rank is not None for each in found) or not found:
         return found
     if team.kind == "spawn" and team.root is not None and team.root not in team.ranks:
-        at = (
-            tuple(range(len(found)))
-            if world == len(found)
-            else places([one.cmdline for one in team.ranks])
-        )
+        at: Sequence[int] | None = range(len(found))
+        if world != len(found):
+            at = places([rank.cmdline for rank in team.ranks])
         if at is not None and (world is None or at[-1] < world):
             return [
-                (
-                    each
-                    if each.rank is not None
-                    else replace(each, rank=place, local_rank=place, source="start-order")
-                )
+                each if each.rank is not None else _started_as(each, place, place)
                 for each, place in zip(found, at)
             ]
-    if (
-        team.kind == "spawn"
-        and team.root is not None
-        and team.ranks[0] is team.root
-        and found[0].rank is None
-    ):
-        found[0] = replace(found[0], rank=0, local_rank=0, source="start-order")
-        return found
-    if (
-        team.kind in ELASTIC
-        and all(each.rank is None for each in found)
-        and shape.nproc == len(found)
-    ):
-        return [
-            replace(
-                each,
-                rank=shape.rank_of(place),
-                local_rank=place,
-                source="start-order" if shape.rank_of(place) is not None else "",
-            )
-            for place, each in enumerate(found)
-        ]
+    top_is_first = team.root is not None and team.ranks[0] is team.root
+    if team.kind == "spawn" and top_is_first and found[0].rank is None:
+        return [_started_as(found[0], 0, 0), *found[1:]]
+    unnumbered = all(each.rank is None for each in found)
+    if team.kind in ELASTIC and unnumbered and shape.nproc == len(found):
+        return [_started_as(each, shape.rank_of(at), at) for at, each in enumerate(found)]
     return found
+
+
+def _started_as(number: Number, rank: int | None, local_rank: int) -> Number:
+    source = "start-order" if rank is not None else ""
+    return replace(number, rank=rank, local_rank=local_rank, source=source)
 
 
 def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
@@ -215,8 +171,8 @@ def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
     """
     keepers = [
         place
-        for place, one in enumerate(team.ranks)
-        if STRENGTH.get(numbers[place].source, 0) < STRENGTH["sockets"] and _keeps_store(one)
+        for place, rank in enumerate(team.ranks)
+        if STRENGTH.get(numbers[place].source, 0) < STRENGTH["sockets"] and _keeps_store(rank)
     ]
     if (
         team.kind in ("single", "accelerate")
@@ -226,11 +182,9 @@ def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
         return list(numbers)
     wrong = numbers[keepers[0]].rank not in (0, None)
     found = [
-        (
-            replace(each, rank=None, local_rank=None, source="")
-            if wrong and each.source == "start-order"
-            else each
-        )
+        Number(None, None, each.world_size, "", each.world_source)
+        if wrong and each.source == "start-order"
+        else each
         for each in numbers
     ]
     if found[keepers[0]].rank is None:
@@ -238,5 +192,5 @@ def _by_store(team: Team, numbers: Sequence[Number]) -> list[Number]:
     return found
 
 
-def _keeps_store(one: ProcessRow) -> bool:
-    return any(name.startswith("pt_tcpstore") for name in one.thread_names)
+def _keeps_store(process: ProcessRow) -> bool:
+    return any(name.startswith("pt_tcpstore") for name in process.thread_names)

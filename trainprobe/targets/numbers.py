@@ -1,6 +1,4 @@
-"""Which number a rank has, and who says so: environment, scheduler, arguments, order of start.
-Better sources win, clashes are dropped.
-"""
+"""A rank's number by environment, scheduler, arguments or start; better sources win."""
 
 from __future__ import annotations
 
@@ -44,9 +42,7 @@ OF_SLURM = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "scheduler")
 
 @dataclass(frozen=True)
 class Number:
-    """What one source says of one rank. Each is None where it says nothing; `source` tells of
-    `rank`.
-    """
+    """One source's word on a rank; None where it has none. `source` is that of `rank`."""
 
     rank: int | None = None
     local_rank: int | None = None
@@ -57,9 +53,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Shape:
-    """What the launcher's own command line says of the world: processes a node, nodes, the
-    number of this node.
-    """
+    """The world by the launcher's command: processes a node, nodes, this node's number."""
 
     nproc: int | None = None
     nnodes: int | None = None
@@ -119,20 +113,20 @@ def _of_node(environ: Mapping[str, str], local: int, world: int) -> int | None:
     )
 
 
-def from_arguments(words: Sequence[str], shape: Shape) -> Number:
+def from_arguments(arguments: Sequence[str], shape: Shape) -> Number:
     """Read `--rank`, `--local-rank` and `--world-size` of a script.
 
     `--rank` alone proves nothing, since adapters have a rank too: it counts beside a world size or
     an address.
     """
-    world = whole(option(words, "world-size", "world", "ws", "dist-world-size", "num-procs"))
-    rank = whole(option(words, "rank", "dist-rank", "global-rank"))
-    local = whole(option(words, "local-rank"))
+    world = whole(option(arguments, "world-size", "world", "ws", "dist-world-size", "num-procs"))
+    rank = whole(option(arguments, "rank", "dist-rank", "global-rank"))
+    local = whole(option(arguments, "local-rank"))
     if (
         rank is not None
         and world is None
         and not option(
-            words, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"
+            arguments, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"
         )
     ):
         rank = None
@@ -148,31 +142,33 @@ def from_arguments(words: Sequence[str], shape: Shape) -> Number:
 
 
 @once
-def own_number(one: ProcessRow) -> Number:
+def own_number(process: ProcessRow) -> Number:
     """What its own environment or else its own arguments say."""
-    number = from_environment(one.environ)
-    return number if number.rank is not None else from_arguments(program_of(one.argv).rest, Shape())
+    number = from_environment(process.environ)
+    return (
+        number
+        if number.rank is not None
+        else from_arguments(program_of(process.argv).rest, Shape())
+    )
 
 
 def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shape:
-    """Read a launcher's options; torchrun takes the default of `--x` from PET_X
-    (torch/distributed/argparse_util.py).
-    """
-    words = argv[1:]
+    """Read a launcher's options; torchrun defaults to PET_X (elastic's argparse_util.py)."""
+    arguments = argv[1:]
     if kind == "mpirun":
-        return Shape(total=whole(option(words, "np", "n", "c")))
+        return Shape(total=whole(option(arguments, "np", "n", "c")))
     if kind == "accelerate":
-        machines = whole(option(words, "num-machines")) or 1
-        total = whole(option(words, "num-processes"))
+        machines = whole(option(arguments, "num-machines")) or 1
+        total = whole(option(arguments, "num-processes"))
         a_node = total // machines if total is not None and total % machines == 0 else None
         return Shape(
-            a_node, machines, whole(option(words, "machine-rank")) if machines > 1 else 0, total
+            a_node, machines, whole(option(arguments, "machine-rank")) if machines > 1 else 0, total
         )
     if kind == "deepspeed":
-        return _of_deepspeed(words)
+        return _of_deepspeed(arguments)
 
     def asked(*names: str) -> str:
-        return option(words, *names) or next(
+        return option(arguments, *names) or next(
             (
                 environ[f"PET_{name.upper().replace('-', '_')}"]
                 for name in names
@@ -189,23 +185,21 @@ def shape_of(kind: str, argv: Sequence[str], environ: Mapping[str, str]) -> Shap
     return Shape(whole(nproc) if nproc else 1, number, 0 if number == 1 else node)
 
 
-def _of_deepspeed(words: Sequence[str]) -> Shape:
-    """`deepspeed.launcher.launch` gets the world as base64 of {"host": [gpu, …]}; the runner has
-    --num_gpus.
-    """
-    told = option(words, "world-info")
+def _of_deepspeed(arguments: Sequence[str]) -> Shape:
+    """Read DeepSpeed's base64 of {"host": [gpu, …]}, or the runner's --num_gpus."""
+    encoded = option(arguments, "world-info")
     try:
-        world = json.loads(base64.urlsafe_b64decode(told)) if told else None
+        world = json.loads(base64.urlsafe_b64decode(encoded)) if encoded else None
     except (binascii.Error, ValueError, RecursionError):
         world = None
     if isinstance(world, dict) and world and all(isinstance(each, list) for each in world.values()):
-        node = whole(option(words, "node-rank")) if len(world) > 1 else 0
+        node = whole(option(arguments, "node-rank")) if len(world) > 1 else 0
         sizes = [len(each) for each in world.values()]
         same = sizes[0] if len(set(sizes)) == 1 else None
         return Shape(same, len(world), node, sum(sizes))
-    nodes = whole(option(words, "num-nodes")) or 1
+    nodes = whole(option(arguments, "num-nodes")) or 1
     return Shape(
-        whole(option(words, "num-gpus", "num-accelerators")), nodes, 0 if nodes == 1 else None
+        whole(option(arguments, "num-gpus", "num-accelerators")), nodes, 0 if nodes == 1 else None
     )
 
 
@@ -214,9 +208,8 @@ def places(cmdlines: Sequence[str]) -> tuple[int, ...] | None:
     None where there may be a gap of unknown size.
 
     The parent keeps two descriptors open for each child, so that the handle in the child's command
-    line grows by two or three from one child
-    to the next (seen with Python 3.11: 6, 8, 11, 13): a step of four or five among such steps is a
-    child that has ended.
+    line grows by two or three from one child to the next (seen with Python 3.11: 6, 8, 11, 13): a
+    step of four or five among such steps is a child that has ended.
     """
     handles = [
         int(match.group(1)) if match else -1
@@ -239,35 +232,33 @@ def places(cmdlines: Sequence[str]) -> tuple[int, ...] | None:
 def settle(
     numbers: Sequence[Number], world_size: int | None, world_source: str
 ) -> tuple[Number, ...]:
-    """Drop what cannot be: of two ranks with one number the worse source, or both where the
-    sources are equal; a number beyond the world.
-    """
-    kept = list(numbers)
-    for place, one in enumerate(kept):
+    """Drop impossible numbers: of two equal ones the worse source's, and those beyond the world."""
+    settled = list(numbers)
+    for place, number in enumerate(settled):
         beyond = (
-            one.rank is not None
+            number.rank is not None
             and world_size is not None
-            and one.rank >= max(world_size, one.world_size or 0)
+            and number.rank >= max(world_size, number.world_size or 0)
         )
-        if beyond and STRENGTH.get(one.source, 0) <= STRENGTH.get(world_source, 0):
-            kept[place] = replace(one, rank=None, source="")
+        if beyond and STRENGTH.get(number.source, 0) <= STRENGTH.get(world_source, 0):
+            settled[place] = replace(number, rank=None, source="")
     by_rank: dict[int, list[int]] = {}
-    for place, one in enumerate(kept):
-        if one.rank is not None:
-            by_rank.setdefault(one.rank, []).append(place)
+    for place, number in enumerate(settled):
+        if number.rank is not None:
+            by_rank.setdefault(number.rank, []).append(place)
     for at in by_rank.values():
-        best = max(STRENGTH.get(kept[place].source, 0) for place in at)
-        first = [place for place in at if STRENGTH.get(kept[place].source, 0) == best]
+        best = max(STRENGTH.get(settled[place].source, 0) for place in at)
+        first = [place for place in at if STRENGTH.get(settled[place].source, 0) == best]
         for place in at:
             if place not in first or len(first) > 1:
-                kept[place] = replace(kept[place], rank=None, source="")
-    return tuple(kept)
+                settled[place] = replace(settled[place], rank=None, source="")
+    return tuple(settled)
 
 
 def by_elimination(numbers: Sequence[Number], world: Iterable[int]) -> tuple[Number, ...]:
     """Give the one rank without a number the one number that is left."""
-    left = sorted(set(world) - {one.rank for one in numbers})
-    without = [place for place, one in enumerate(numbers) if one.rank is None]
+    left = sorted(set(world) - {number.rank for number in numbers})
+    without = [place for place, number in enumerate(numbers) if number.rank is None]
     if len(left) != 1 or len(without) != 1:
         return tuple(numbers)
     found = list(numbers)

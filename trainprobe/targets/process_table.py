@@ -1,6 +1,4 @@
-"""The process table in one pass, by /proc alone. A file that vanished or may not be read is an
-empty answer, never an error.
-"""
+"""The process table in one pass over /proc. A file that cannot be read is empty."""
 
 from __future__ import annotations
 
@@ -62,15 +60,18 @@ class ProcessRow:
     started_ticks: int
     argv: tuple[str, ...]
     proc: str = "/proc"
-    told_status: int | None = None
+    stat_status: int | None = None
     terminal: int = 0  # device number of its controlling terminal, 0 for none
 
     @property
     def cmdline(self) -> str:
-        """The command line as ps shows it: in square brackets the name alone where there is
-        none.
-        """
+        """The command line as ps shows it, `[name]` where there is none."""
         return " ".join(self.argv) if self.argv else f"[{self.name}]"
+
+    @property
+    def program(self) -> str:
+        """Its first word without the folder, or its name."""
+        return os.path.basename(self.argv[0] if self.argv else self.name)
 
     @property
     def ended(self) -> bool:
@@ -84,7 +85,7 @@ class ProcessRow:
         Field 52 of /proc/PID/stat is 0 for whoever may not trace the process, and 0 is also a good
         end: so the right is tried on a link that asks for the same.
         """
-        if not self.ended or self.told_status is None:
+        if not self.ended or self.stat_status is None:
             return None
         try:
             os.readlink(f"{self.proc}/{self.pid}/ns/user")
@@ -92,7 +93,7 @@ class ProcessRow:
             return None
         except OSError:
             pass  # a zombie has given its namespaces up, which is told only to who may ask
-        return self.told_status
+        return self.stat_status
 
     @cached_property
     def environ(self) -> Mapping[str, str]:
@@ -113,8 +114,8 @@ class ProcessRow:
     @property
     def uid(self) -> int:
         """The effective user; -1 where it is not known."""
-        words = self.status.get("Uid", "").split()
-        return int(words[1]) if len(words) > 1 and words[1].isdecimal() else -1
+        columns = self.status.get("Uid", "").split()
+        return int(columns[1]) if len(columns) > 1 and columns[1].isdecimal() else -1
 
     @property
     def nspid(self) -> tuple[int, ...]:
@@ -130,9 +131,7 @@ class ProcessRow:
         return _link(f"{self.proc}/{self.pid}/exe").removesuffix(" (deleted)")
 
     def namespace(self, kind: str) -> str:
-        """Return the name of its namespace of `kind` (mnt, pid, net), such as
-        `mnt:[4026531841]`.
-        """
+        """Return the name of its `kind` namespace (mnt, pid, net), as `mnt:[4026531841]`."""
         return _link(f"{self.proc}/{self.pid}/ns/{kind}")
 
     @cached_property
@@ -141,9 +140,7 @@ class ProcessRow:
 
     @cached_property
     def is_python(self) -> bool:
-        """By its first word or the program that runs; `setproctitle` changes the first, a
-        script's shebang neither.
-        """
+        """By argv[0] or the executable, since setproctitle changes the first."""
         named = (
             bool(self.argv)
             and PYTHON.fullmatch(os.path.basename(self.argv[0].removeprefix("-"))) is not None
@@ -154,9 +151,7 @@ class ProcessRow:
 
     @cached_property
     def loads_torch(self) -> bool | None:
-        """Whether it has libtorch in memory; None where that may not be read. What has no memory
-        (a zombie) has no torch.
-        """
+        """Whether libtorch is in its memory; None where that may not be read."""
         maps = _text(f"{self.proc}/{self.pid}/maps", MAPS_BYTES)
         return "libtorch" in maps if maps or self.ended else None
 
@@ -194,31 +189,31 @@ class Table:
 
     def without(self, pids: Collection[int]) -> Table:
         """Return the same table without these processes."""
-        return _table({pid: one for pid, one in self.by_pid.items() if pid not in pids}, self.proc)
+        return _table(
+            {pid: process for pid, process in self.by_pid.items() if pid not in pids}, self.proc
+        )
 
-    def parent(self, one: ProcessRow) -> ProcessRow | None:
-        above = self.by_pid.get(one.ppid)
+    def parent(self, process: ProcessRow) -> ProcessRow | None:
+        above = self.by_pid.get(process.ppid)
         # A parent cannot be younger than its child: that is a reused pid in a torn picture.
-        return above if above is not None and above.started_ticks <= one.started_ticks else None
+        return above if above is not None and above.started_ticks <= process.started_ticks else None
 
-    def ancestors(self, one: ProcessRow) -> Iterator[ProcessRow]:
+    def ancestors(self, process: ProcessRow) -> Iterator[ProcessRow]:
         """Yield its parent, the parent of that, and so on."""
         for _ in range(DEPTH):
-            above = self.parent(one)
+            above = self.parent(process)
             if above is None:
                 return
             yield above
-            one = above
+            process = above
 
-    def children(self, one: ProcessRow) -> tuple[ProcessRow, ...]:
-        """Return those that it started and that still have it as their parent, in order of their
-        start.
-        """
-        return self.below.get(one.pid, ())
+    def children(self, process: ProcessRow) -> tuple[ProcessRow, ...]:
+        """Return the children that it started, in order of their start."""
+        return self.below.get(process.pid, ())
 
-    def descendants(self, one: ProcessRow) -> Iterator[ProcessRow]:
+    def descendants(self, process: ProcessRow) -> Iterator[ProcessRow]:
         """Yield everything below it, parents before children."""
-        waiting = deque(self.children(one))
+        waiting = deque(self.children(process))
         while waiting:
             each = waiting.popleft()
             yield each
@@ -237,35 +232,35 @@ class Table:
         except (ValueError, IndexError):
             return None
 
-    def age_s(self, one: ProcessRow) -> float | None:
+    def age_s(self, process: ProcessRow) -> float | None:
         """Return how long ago it started, in seconds."""
         return (
             None
             if self.uptime_s is None
-            else max(0.0, self.uptime_s - one.started_ticks / _ticks_per_s())
+            else max(0.0, self.uptime_s - process.started_ticks / _ticks_per_s())
         )
 
-    def began(self, one: ProcessRow) -> float | None:
-        """Return the Unix time of its start, in seconds, true to about one second (btime has no
-        fraction).
-        """
+    def began(self, process: ProcessRow) -> float | None:
+        """Return the Unix time of its start, true to about 1 s (btime has no fraction)."""
         return (
-            None if self.boot_time is None else self.boot_time + one.started_ticks / _ticks_per_s()
+            None
+            if self.boot_time is None
+            else self.boot_time + process.started_ticks / _ticks_per_s()
         )
 
-    def tcp_ends(self, one: ProcessRow, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
-        """Return (local, remote) of those of `inodes` that are TCP connections, as the kernel
-        writes them in /proc/PID/net/tcp.
-        """
+    def tcp_ends(self, process: ProcessRow, inodes: frozenset[str]) -> frozenset[tuple[str, str]]:
+        """Return (local, remote) of those of `inodes` in /proc/PID/net/tcp, in hexadecimal."""
         cache: dict[str, dict[str, tuple[str, str]]] = self.__dict__.setdefault("_tcp", {})
-        key = one.namespace("net")
+        key = process.namespace("net")
         if key not in cache:
             ends = {}
             for name in ("tcp", "tcp6"):
-                for line in _text(f"{self.proc}/{one.pid}/net/{name}", 8 * 2**20).splitlines()[1:]:
-                    words = line.split()
-                    if len(words) > 9 and words[3] != LISTENS:
-                        ends[words[9]] = (_v4(words[1]), _v4(words[2]))
+                for line in _text(f"{self.proc}/{process.pid}/net/{name}", 8 * 2**20).splitlines()[
+                    1:
+                ]:
+                    columns = line.split()
+                    if len(columns) > 9 and columns[3] != LISTENS:
+                        ends[columns[9]] = (_v4(columns[1]), _v4(columns[2]))
             cache[key] = ends
         return frozenset(cache[key][inode] for inode in inodes if inode in cache[key])
 
@@ -276,36 +271,40 @@ def snapshot(proc: str = "/proc") -> Table:
     with contextlib.suppress(OSError):
         for name in os.listdir(proc):
             if name.isdecimal():
-                one = _seen(int(name), proc)
-                if one is not None:
-                    found[one.pid] = one
+                process = _process_row(int(name), proc)
+                if process is not None:
+                    found[process.pid] = process
     return _table(found, proc)
 
 
 def _table(found: Mapping[int, ProcessRow], proc: str) -> Table:
     below: dict[int, list[ProcessRow]] = {}
-    for one in found.values():
-        above = found.get(one.ppid)
-        if above is not None and above.pid != one.pid and above.started_ticks <= one.started_ticks:
-            below.setdefault(one.ppid, []).append(one)
+    for process in found.values():
+        above = found.get(process.ppid)
+        if (
+            above is not None
+            and above.pid != process.pid
+            and above.started_ticks <= process.started_ticks
+        ):
+            below.setdefault(process.ppid, []).append(process)
     return Table(
         found, proc, {pid: tuple(sorted(each, key=in_order)) for pid, each in below.items()}
     )
 
 
-def in_order(one: ProcessRow) -> tuple[int, int]:
+def in_order(process: ProcessRow) -> tuple[int, int]:
     """Order of start: two of the same hundredth of a second by their pids."""
-    return one.started_ticks, one.pid
+    return process.started_ticks, process.pid
 
 
-def _seen(pid: int, proc: str) -> ProcessRow | None:
+def _process_row(pid: int, proc: str) -> ProcessRow | None:
     line = read_file(f"{proc}/{pid}/stat", 4096).decode("utf-8", "replace")
     opened, closed = line.find("("), line.rfind(")")
-    words = line[closed + 1 :].split()
-    if opened < 0 or closed < opened or len(words) < 20:
+    columns = line[closed + 1 :].split()
+    if opened < 0 or closed < opened or len(columns) < 20:
         return None
     try:
-        ppid, group, session, started = (int(words[place]) for place in (1, 2, 3, 19))
+        ppid, group, session, started = (int(columns[place]) for place in (1, 2, 3, 19))
     except ValueError:
         return None
     raw = read_file(f"{proc}/{pid}/cmdline", CMDLINE_BYTES).decode("utf-8", "replace").rstrip("\0")
@@ -314,13 +313,13 @@ def _seen(pid: int, proc: str) -> ProcessRow | None:
         argv = tuple(
             argv[0].split()
         )  # a title that setproctitle wrote: one string, padded with zeros
-    status = int(words[49]) if len(words) > 49 and words[49].isdecimal() else None
-    terminal = int(words[4]) if words[4].isdecimal() else 0
+    status = int(columns[49]) if len(columns) > 49 and columns[49].isdecimal() else None
+    terminal = int(columns[4]) if columns[4].isdecimal() else 0
     return ProcessRow(
         pid,
         ppid,
         line[opened + 1 : closed],
-        words[0],
+        columns[0],
         group,
         session,
         started,
@@ -332,9 +331,7 @@ def _seen(pid: int, proc: str) -> ProcessRow | None:
 
 
 def _text(path: str, limit: int = 64 * 1024) -> str:
-    """Read to the end or to `limit`: the kernel gives long files of a process in pieces of a
-    page.
-    """
+    """Read to the end or `limit`: the kernel gives long files in pages."""
     try:
         with open(path, "rb", buffering=0) as file:
             parts: list[bytes] = []

@@ -1,6 +1,4 @@
-"""What a process is by its command line alone: a launcher, a wrapper, a tool, a compiler, a
-script and its arguments.
-"""
+"""What a process is by its command line: launcher, wrapper, tool, compiler or script."""
 
 from __future__ import annotations
 
@@ -49,148 +47,40 @@ LAUNCHERS = {
     "raylet": "ray",
 }
 NOT_PYTHON = frozenset(
-    {
-        "mpirun",
-        "mpiexec",
-        "mpiexec.hydra",
-        "orterun",
-        "prterun",
-        "orted",
-        "prted",
-        "hydra_pmi_proxy",
-        "slurmstepd",
-        "raylet",
-    }
+    """
+    mpirun mpiexec mpiexec.hydra orterun prterun orted prted hydra_pmi_proxy slurmstepd raylet
+    """.split()
 )
 COMPILERS = frozenset(
-    [
-        "nvcc",
-        "cicc",
-        "ptxas",
-        "fatbinary",
-        "nvlink",
-        "cudafe++",
-        "cc1",
-        "cc1plus",
-        "gcc",
-        "g++",
-        "cc",
-        "c++",
-        "clang",
-        "clang++",
-        "clang-cpp",
-        "collect2",
-        "ld",
-        "lld",
-        "ld.lld",
-        "as",
-        "ninja",
-        "cmake",
-        "make",
-        "hipcc",
-        "ld.gold",
-    ]
+    """
+    nvcc cicc ptxas fatbinary nvlink cudafe++ cc1 cc1plus gcc g++ cc c++ clang clang++ clang-cpp
+    collect2 ld lld ld.lld as ninja cmake make hipcc ld.gold
+    """.split()
 )
 COMPILE_WORKER = re.compile(r"_inductor[/.]compile_worker|torch[/.]_inductor.*compile_worker")
 # Python programs that are no training, even where they have torch in memory.
 TOOLS = frozenset(
-    [
-        "pytest",
-        "py.test",
-        "_pytest",
-        "pip",
-        "pip3",
-        "uv",
-        "conda",
-        "mamba",
-        "jupyter",
-        "jupyter-lab",
-        "jupyter-notebook",
-        "jupyter-server",
-        "jupyterlab",
-        "jupyterhub",
-        "jupyterhub-singleuser",
-        "notebook",
-        "tensorboard",
-        "black",
-        "ruff",
-        "mypy",
-        "dmypy",
-        "pylsp",
-        "pyright",
-        "jedi-language-server",
-        "ipython",
-        "ipython3",
-        "trainprobe",
-        "py-spy",
-        "nvitop",
-        "gpustat",
-        "glances",
-        "supervisord",
-        "ansible",
-        "http.server",
-        "venv",
-        "virtualenv",
-        "pre-commit",
-        "sphinx-build",
-        "mkdocs",
-        "lint-imports",
-        "twine",
-        "build",
-        "tox",
-        "nox",
-        "poetry",
-        "pdm",
-        "hatch",
-        "coverage",
-        "cProfile",
-        "pydoc",
-        "wandb",
-        "mlflow",
-        "collect_env",
-        "torch.utils.collect_env",
-        "torch.utils.bottleneck",
-        "huggingface-cli",
-        "hf",
-        "unattended-upgrades",
-        "networkd-dispatcher",
-    ]
+    """
+    pytest py.test _pytest pip pip3 uv conda mamba jupyter jupyter-lab jupyter-notebook
+    jupyter-server jupyterlab jupyterhub jupyterhub-singleuser notebook tensorboard black ruff
+    mypy dmypy pylsp pyright jedi-language-server ipython ipython3 trainprobe py-spy nvitop
+    gpustat glances supervisord ansible http.server venv virtualenv pre-commit sphinx-build
+    mkdocs lint-imports twine build tox nox poetry pdm hatch coverage cProfile pydoc wandb
+    mlflow collect_env torch.utils.collect_env torch.utils.bottleneck huggingface-cli hf
+    unattended-upgrades networkd-dispatcher
+    """.split()
 )
 SHELLS = frozenset(
-    {
-        "sh",
-        "bash",
-        "dash",
-        "zsh",
-        "fish",
-        "ksh",
-        "csh",
-        "tcsh",
-        "tmux",
-        "screen",
-        "sshd",
-        "login",
-        "su",
-        "sudo",
-        "systemd",
-        "init",
-    }
+    """
+    sh bash dash zsh fish ksh csh tcsh tmux screen sshd login su sudo systemd init
+    """.split()
 )
 # Modules and programs that run the script named behind them in their own process or as a child.
 RUNS_ANOTHER = frozenset(
-    {
-        "debugpy",
-        "pdb",
-        "cProfile",
-        "profile",
-        "trace",
-        "coverage",
-        "kernprof",
-        "line_profiler",
-        "memory_profiler",
-        "scalene",
-        "viztracer",
-    }
+    """
+    debugpy pdb cProfile profile trace coverage kernprof line_profiler memory_profiler scalene
+    viztracer
+    """.split()
 )
 _OUR_CODE = ("from trainprobe.cli import main", "trainprobe: the bundle did not come whole")
 PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
@@ -198,9 +88,7 @@ PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 @dataclass(frozen=True)
 class Program:
-    """What a Python command line runs: `kind` is script, module, code, stdin or "" for no
-    Python; `rest` are its own arguments.
-    """
+    """A Python command: `kind` is script, module, code, stdin or ""; `rest` its arguments."""
 
     kind: str = ""
     name: str = ""
@@ -213,9 +101,7 @@ class Program:
 
 
 def program_of(argv: Sequence[str]) -> Program:
-    """Return what `argv` runs. A debugger or profiler started with `-m` gives way to the script
-    behind it.
-    """
+    """Return what `argv` runs, behind a debugger or profiler started with `-m`."""
     if not argv:
         return Program()
     if PYTHON.fullmatch(os.path.basename(argv[0].removeprefix("-"))) is None:
@@ -259,9 +145,7 @@ def _behind(program: Program) -> Program:
 
 
 def launcher_kind(argv: Sequence[str]) -> str:
-    """Return torchrun, accelerate, deepspeed, mpirun, slurm or ray for the command line of a
-    launcher, else an empty string.
-    """
+    """Return torchrun, accelerate, deepspeed, mpirun, slurm or ray, else ""."""
     if not argv:
         return ""
     base = os.path.basename(argv[0]).rstrip(":")
@@ -278,18 +162,14 @@ def launcher_kind(argv: Sequence[str]) -> str:
 
 
 def is_tool(argv: Sequence[str]) -> bool:
-    """Whether it is a program of the trade (a test runner, a notebook server, a package
-    installer, this tool) and no training.
-    """
+    """Whether it is a tool (test runner, notebook server, installer …) and no training."""
     program = program_of(argv)
     first = program.base.split(".")[0]
-    return program.base in TOOLS or first in TOOLS or _is_ours(program)
+    return program.base in TOOLS or first in TOOLS or _is_trainprobe(program)
 
 
-def _is_ours(program: Program) -> bool:
-    """This tool, as a script, as what another node sent (`nodes/way.py`, `nodes/bundle.py`), one
-    of its programs or of its probes.
-    """
+def _is_trainprobe(program: Program) -> bool:
+    """Whether it is this tool, also as sent by another node, or a program or probe of it."""
     if program.kind == "code":
         return any(text in program.name for text in _OUR_CODE)
     return "trainprobe" in program.name.split("/")[-3:] or (
@@ -298,20 +178,36 @@ def _is_ours(program: Program) -> bool:
 
 
 def is_compiler(argv: Sequence[str], name: str) -> bool:
-    """A compiler, or a worker of torch.compile's pool. `name` counts where the command line is
-    gone.
-    """
+    """A compiler, or a worker of torch.compile's pool; by `name` without a command."""
     base = os.path.basename(argv[0]) if argv else name
     plain = re.sub(r"^(?:x86_64|aarch64)-linux-gnu-|-\d+(?:\.\d+)*$", "", base)
-    return plain in COMPILERS or any(COMPILE_WORKER.search(word) for word in argv[:8])
+    return plain in COMPILERS or is_compile_worker(argv)
 
 
 def is_helper(argv: Sequence[str]) -> bool:
     """A process of Python's own machinery that is nobody's worker."""
-    return any(TRACKER.search(word) for word in argv[:8])
+    return _any_word(TRACKER, argv)
 
 
-def option(words: Sequence[str], *names: str) -> str:
+def is_spawned(argv: Sequence[str]) -> bool:
+    """Whether Python's multiprocessing spawned it."""
+    return _any_word(SPAWNED, argv)
+
+
+def is_forked_by_server(argv: Sequence[str]) -> bool:
+    """Whether it is multiprocessing's fork server, or forked by that."""
+    return _any_word(FORKED_BY_SERVER, argv)
+
+
+def is_compile_worker(argv: Sequence[str]) -> bool:
+    return _any_word(COMPILE_WORKER, argv)
+
+
+def _any_word(pattern: re.Pattern[str], argv: Sequence[str]) -> bool:
+    return any(pattern.search(word) for word in argv[:8])
+
+
+def option(arguments: Sequence[str], *names: str) -> str:
     """Return the value of the last `--name V`, `--name=V` or `-n V` among `words`, with `-` and `_`
     alike; empty where there is none.
 
@@ -319,7 +215,7 @@ def option(words: Sequence[str], *names: str) -> str:
     """
     wanted = {("-" if len(name) == 1 else "--") + name.replace("_", "-") for name in names}
     found = ""
-    for place, word in enumerate(words):
+    for place, word in enumerate(arguments):
         if not word.startswith("-"):
             continue
         head, equals, value = word.partition("=")
@@ -327,8 +223,8 @@ def option(words: Sequence[str], *names: str) -> str:
             continue
         if equals:
             found = value
-        elif place + 1 < len(words) and not words[place + 1].startswith("--"):
-            found = words[place + 1]
+        elif place + 1 < len(arguments) and not arguments[place + 1].startswith("--"):
+            found = arguments[place + 1]
     return found
 
 

@@ -11,11 +11,11 @@ from trainprobe.targets.ended_ranks import NAMES, ended_siblings
 from trainprobe.targets.numbers import Number, from_environment, own_number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
 from trainprobe.targets.programs import (
-    FORKED_BY_SERVER,
     SHELLS,
-    SPAWNED,
     is_compiler,
+    is_forked_by_server,
     is_helper,
+    is_spawned,
     is_tool,
     launcher_kind,
     program_of,
@@ -28,43 +28,39 @@ LOOPBACK = ("", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared, never b
 
 @dataclass(frozen=True)
 class Team:
-    """The processes of one job: `ranks` in order of their start, not yet numbered. `root` is the
-    launcher, or what started the ranks.
-    """
+    """The processes of one job: `ranks` by start, unnumbered; `root` is what started them."""
 
     kind: str
     root: ProcessRow | None
     ranks: tuple[ProcessRow, ...]
 
 
-def multiprocessed(one: ProcessRow, parent: ProcessRow | None) -> bool:
-    """Whether it is a child that Python's multiprocessing made: spawned, from a fork server, or
-    a plain fork of its parent.
-    """
-    if any(SPAWNED.search(word) or FORKED_BY_SERVER.search(word) for word in one.argv[:8]):
+def multiprocessed(process: ProcessRow, parent: ProcessRow | None) -> bool:
+    """Whether Python's multiprocessing made it: spawned, served or forked."""
+    if is_spawned(process.argv) or is_forked_by_server(process.argv):
         return True
     return (
         parent is not None
-        and bool(one.argv)
-        and one.argv == parent.argv
-        and one.started_ticks > parent.started_ticks
+        and bool(process.argv)
+        and process.argv == parent.argv
+        and process.started_ticks > parent.started_ticks
     )
 
 
 @once
-def is_trainer(one: ProcessRow) -> bool:
-    """A Python process that may be a rank: no helper of Python's own, no compile worker. A
-    zombie counts by its name.
-    """
-    if one.ended:
-        return one.name.startswith(NAMES)
-    return one.is_python and not is_helper(one.argv) and not is_compiler(one.argv, one.name)
+def is_trainer(process: ProcessRow) -> bool:
+    """Whether it may be a rank: a Python that is no helper and no compile worker."""
+    if process.ended:
+        return process.name.startswith(NAMES)
+    return (
+        process.is_python
+        and not is_helper(process.argv)
+        and not is_compiler(process.argv, process.name)
+    )
 
 
 def below_launcher(table: Table, launcher: ProcessRow) -> list[ProcessRow]:
-    """Return the ranks below a launcher: the nearest Python processes, past shells, numactl,
-    profilers and further launchers.
-    """
+    """Return the ranks below a launcher, past shells, profilers and more launchers."""
     found: list[ProcessRow] = []
     for child in table.children(launcher):
         if launcher_kind(child.argv) or is_fork_server(child, launcher):
@@ -82,36 +78,31 @@ def below_launcher(table: Table, launcher: ProcessRow) -> list[ProcessRow]:
     return sorted(found, key=in_order)
 
 
-def _behind_wrapper(table: Table, one: ProcessRow) -> ProcessRow:
-    """A Python program that only starts the training in a child (a tracer, a watchdog) gives way
-    to that child.
-    """
+def _behind_wrapper(table: Table, process: ProcessRow) -> ProcessRow:
+    """Return the training that a wrapper in Python (a tracer, a watchdog) starts."""
     for _ in range(4):
         kids = [
             kid
-            for kid in table.children(one)
+            for kid in table.children(process)
             if kid.is_python
             and is_trainer(kid)
             and not kid.ended
-            and not multiprocessed(kid, one)
+            and not multiprocessed(kid, process)
             and not is_tool(kid.argv)
         ]
         if (
             len(kids) != 1
-            or own_number(kids[0]) != own_number(one)
+            or own_number(kids[0]) != own_number(process)
             or program_of(kids[0].argv).kind not in ("script", "module")
-            or one.maps_torch
+            or process.maps_torch
         ):
-            return one
-        one = kids[0]
-    return one
+            return process
+        process = kids[0]
+    return process
 
 
-def is_fork_server(one: ProcessRow, parent: ProcessRow) -> bool:
-    def served(each: ProcessRow) -> bool:
-        return any(FORKED_BY_SERVER.search(word) for word in each.argv[:8])
-
-    return served(one) and not served(parent)
+def is_fork_server(process: ProcessRow, parent: ProcessRow) -> bool:
+    return is_forked_by_server(process.argv) and not is_forked_by_server(parent.argv)
 
 
 @once
@@ -139,7 +130,7 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     if numbered:
         return numbered
     kids = [kid for kid in kids if multiprocessed(kid, top)]
-    if kids and _given_an_address(kids[0], top):
+    if kids and _has_own_address(kids[0], top):
         return kids
     return kids if _talk(table, kids, top) else []
 
@@ -151,7 +142,7 @@ def _apart(kid: ProcessRow, own: Number) -> bool:
     return mine is not None and mine not in (own.rank, own.local_rank)
 
 
-def _given_an_address(kid: ProcessRow, top: ProcessRow) -> bool:
+def _has_own_address(kid: ProcessRow, top: ProcessRow) -> bool:
     return (
         "MASTER_PORT" in kid.environ
         and "MASTER_PORT" not in top.environ
@@ -160,27 +151,25 @@ def _given_an_address(kid: ProcessRow, top: ProcessRow) -> bool:
 
 
 def _talk(table: Table, kids: Sequence[ProcessRow], top: ProcessRow) -> bool:
-    """Whether a child is connected by TCP to another child, to the parent, or to itself: rank 0
-    is a client of its own store.
-    """
+    """Whether a child has a TCP connection to a sibling, to the parent, or to itself (a store)."""
     ends = [table.tcp_ends(kid, kid.sockets - top.sockets) for kid in kids]
     local = {near for pairs in (*ends, table.tcp_ends(top, top.sockets)) for near, _ in pairs}
-    return any(far in local for pairs in ends for _, far in pairs)
+    return any(remote in local for pairs in ends for _, remote in pairs)
 
 
-def same_program(one: ProcessRow, other: ProcessRow) -> bool:
+def same_program(process: ProcessRow, other: ProcessRow) -> bool:
     """Whether both run the same script or module (Lightning starts its further ranks as the same
     command once more, by its absolute path).
 
     A relative path counts from the process's own folder; one that has changed folders since it
     started still names the end of the path.
     """
-    mine, its = program_of(one.argv), program_of(other.argv)
+    mine, its = program_of(process.argv), program_of(other.argv)
     if mine.kind != its.kind or mine.kind not in ("script", "module"):
         return False
     if mine.kind == "module":
         return mine.name.removesuffix(".__main__") == its.name.removesuffix(".__main__")
-    if _path(mine.name, one.cwd) == _path(its.name, other.cwd):
+    if _path(mine.name, process.cwd) == _path(its.name, other.cwd):
         return True
     return os.path.isabs(mine.name) != os.path.isabs(its.name) and any(
         _path(long, "").endswith("/" + os.path.normpath(short))
@@ -189,11 +178,9 @@ def same_program(one: ProcessRow, other: ProcessRow) -> bool:
     )
 
 
-def team_of(table: Table, one: ProcessRow) -> Team | None:
-    """Return the job of any of its processes; None when it is a process of none (a shell, a
-    program that is no Python).
-    """
-    chain = [one, *table.ancestors(one)]
+def team_of(table: Table, process: ProcessRow) -> Team | None:
+    """Return the job of any of its processes; None for a process of none."""
+    chain = [process, *table.ancestors(process)]
     kinds = [launcher_kind(each.argv) for each in chain]
     launchers = [(kind, each) for kind, each in zip(kinds, chain) if kind not in ("", "ray")]
     closer = [pair for pair in launchers if pair[0] != "slurm"]
@@ -205,7 +192,7 @@ def team_of(table: Table, one: ProcessRow) -> Team | None:
             return _launched(
                 table, inner[0] if kind in ("mpirun", "slurm") and inner else kind, root
             )
-    actors = table.children(one) if launcher_kind(one.argv) == "ray" else ()
+    actors = table.children(process) if launcher_kind(process.argv) == "ray" else ()
     worker = next(
         (
             each
@@ -216,9 +203,9 @@ def team_of(table: Table, one: ProcessRow) -> Team | None:
     )
     if worker is not None:
         return _of_ray(table, worker)
-    if one.ended:
-        return _of_zombie(table, one)
-    top = _top(table, chain) if not _starts_jobs(table, one) else None
+    if process.ended:
+        return _of_zombie(table, process)
+    top = _top(table, chain) if not _starts_jobs(table, process) else None
     return None if top is None else _of_top(table, top)
 
 
@@ -233,9 +220,7 @@ def _launchers_below(table: Table, root: ProcessRow) -> list[str]:
 
 
 def _launched(table: Table, kind: str, root: ProcessRow) -> Team:
-    """The job of a launcher. Each of its processes may ask for it, under the name of the
-    launcher that is nearest.
-    """
+    """The job of a launcher, under the name of the nearest one."""
     known: dict[tuple[str, int], Team] = table.__dict__.setdefault("_launched", {})
     if (kind, root.pid) not in known:
         known[kind, root.pid] = with_same_key(
@@ -252,17 +237,15 @@ def _of_top(table: Table, top: ProcessRow) -> Team:
         return _of_spawn(table, top, [*ranks, *ended_siblings(table, ranks)])
     if key_of(top) is not None:
         return with_same_key(table, Team("bare", None, (top,)))
-    numbered = _numbered_beside(table, top)
+    numbered = _numbered_sibling(table, top)
     if numbered is not None:
         return with_same_key(table, Team("bare", None, (numbered,)))
     return _orphans(table, top) or Team("single", None, (top,))
 
 
-def _of_zombie(table: Table, one: ProcessRow) -> Team | None:
-    """The job of a zombie is that of the rank above it, or of its siblings; the program that has
-    started it is none for that alone.
-    """
-    above = table.parent(one)
+def _of_zombie(table: Table, process: ProcessRow) -> Team | None:
+    """The job of a zombie is that of the rank above it, or of its siblings."""
+    above = table.parent(process)
     if (
         above is not None
         and not above.ended
@@ -271,17 +254,15 @@ def _of_zombie(table: Table, one: ProcessRow) -> Team | None:
         and (key_of(above) is not None or spawned_ranks(table, above))
     ):
         return team_of(table, above)
-    sibling = _numbered_beside(table, one)
+    sibling = _numbered_sibling(table, process)
     if sibling is not None:
         return with_same_key(table, Team("bare", None, (sibling,)))
-    return Team("single", None, (one,)) if is_trainer(one) else None
+    return Team("single", None, (process,)) if is_trainer(process) else None
 
 
-def _numbered_beside(table: Table, one: ProcessRow) -> ProcessRow | None:
-    """A rank that a program without a number has started; for a zombie, a rank that has the same
-    parent.
-    """
-    above = table.parent(one) if one.ended else one
+def _numbered_sibling(table: Table, process: ProcessRow) -> ProcessRow | None:
+    """A rank that an unnumbered program started; for a zombie, a sibling rank."""
+    above = table.parent(process) if process.ended else process
     return _only_rank_below(table, above) if above is not None else None
 
 
@@ -294,19 +275,15 @@ def _only_rank_below(table: Table, above: ProcessRow) -> ProcessRow | None:
 
 @once
 def _are_tasks(table: Table, root: ProcessRow) -> bool:
-    """Whether those below are what srun started, one rank each: a batch script is a step too,
-    and a task may start its ranks itself.
-    """
+    """Whether srun started those below, one rank each, and none of them spawns ranks."""
     ranks = below_launcher(table, root)
-    return any(own_number(one).rank is not None for one in ranks) and not any(
-        spawned_ranks(table, one) for one in ranks
+    return any(own_number(rank).rank is not None for rank in ranks) and not any(
+        spawned_ranks(table, rank) for rank in ranks
     )
 
 
 def _top(table: Table, chain: Sequence[ProcessRow]) -> ProcessRow | None:
-    """The process that a single job begins with: the first Python in the chain, then up as long
-    as that is one program.
-    """
+    """The process that a single job begins with: the topmost Python of the same program."""
     first = next((place for place, each in enumerate(chain) if is_trainer(each)), None)
     if first is None or (
         first > 0 and is_tool(chain[first].argv) and not is_compiler(chain[0].argv, chain[0].name)
@@ -316,9 +293,8 @@ def _top(table: Table, chain: Sequence[ProcessRow]) -> ProcessRow | None:
     for above in chain[first + 1 :]:
         if not is_trainer(above) or is_tool(above.argv):
             break
-        served = any(FORKED_BY_SERVER.search(word) for word in above.argv[:8])
         if not (
-            served
+            is_forked_by_server(above.argv)
             or multiprocessed(top, above)
             or same_program(top, above)
             or _same_number(top, above)
@@ -328,58 +304,49 @@ def _top(table: Table, chain: Sequence[ProcessRow]) -> ProcessRow | None:
     return top
 
 
-def _same_number(one: ProcessRow, above: ProcessRow) -> bool:
-    number = from_environment(one.environ)
+def _same_number(process: ProcessRow, above: ProcessRow) -> bool:
+    number = from_environment(process.environ)
     return number.rank is not None and number == from_environment(above.environ)
 
 
 @once
-def _starts_jobs(table: Table, one: ProcessRow) -> bool:
+def _starts_jobs(table: Table, process: ProcessRow) -> bool:
     """Whether it is a shell that has started Python programs: it stands for none of them."""
-    return _is_shell(one) and any(
-        is_trainer(each) and not each.ended for each in table.descendants(one)
+    return _is_shell(process) and any(
+        is_trainer(each) and not each.ended for each in table.descendants(process)
     )
 
 
-def _is_shell(one: ProcessRow) -> bool:
-    return (
-        os.path.basename(one.argv[0] if one.argv else one.name).lstrip("-").partition(":")[0]
-        in SHELLS
-    )
+def _is_shell(process: ProcessRow) -> bool:
+    return process.program.lstrip("-").partition(":")[0] in SHELLS
 
 
-def _only_python_below(table: Table, one: ProcessRow) -> ProcessRow | None:
-    """A wrapper such as nsys or timeout stands for the program that it runs; a shell, or who has
-    started several (an init), for none.
-    """
-    if _is_shell(one):
+def _only_python_below(table: Table, process: ProcessRow) -> ProcessRow | None:
+    """The one program below a wrapper such as nsys; None for a shell or an init."""
+    if _is_shell(process):
         return None
-    found = [each for each in table.descendants(one) if is_trainer(each) and not each.ended]
+    found = [each for each in table.descendants(process) if is_trainer(each) and not each.ended]
     below = {each.pid for top in found[:1] for each in table.descendants(top)}
     return found[0] if found and all(each.pid in below for each in found[1:]) else None
 
 
 def _of_spawn(table: Table, top: ProcessRow, ranks: Sequence[ProcessRow]) -> Team:
-    """Ranks that a Python program started itself. Where they are all but number 0, it is rank 0
-    itself (Lightning).
-    """
+    """Ranks that a Python program spawned; it is rank 0 where only that is missing."""
     numbers = [from_environment(kid.environ) for kid in ranks]
-    told = [number.local_rank if number.rank is None else number.rank for number in numbers]
+    places = [number.local_rank if number.rank is None else number.rank for number in numbers]
     if (
-        all(place is not None for place in told)
-        and 0 not in told
+        all(place is not None for place in places)
+        and 0 not in places
         and all(same_program(kid, top) for kid in ranks)
     ):
         return with_same_key(table, Team("spawn", top, (top, *ranks)))
     return with_same_key(table, Team("spawn", top, tuple(sorted(ranks, key=in_order))))
 
 
-def _orphans(table: Table, one: ProcessRow) -> Team | None:
+def _orphans(table: Table, process: ProcessRow) -> Team | None:
     """Spawned ranks whose launcher is gone: siblings of one process group."""
     return (
-        _lost_teams(table).get((one.group, one.ppid))
-        if any(SPAWNED.search(word) for word in one.argv[:8])
-        else None
+        _lost_teams(table).get((process.group, process.ppid)) if is_spawned(process.argv) else None
     )
 
 
@@ -393,14 +360,12 @@ def _lost_teams(table: Table) -> Mapping[tuple[int, int], Team]:
     return {shared: Team("spawn", None, tuple(each)) for shared, each in found.items()}
 
 
-def _is_ray(one: ProcessRow) -> bool:
-    return bool(one.argv) and one.argv[0].startswith("ray::")
+def _is_ray(process: ProcessRow) -> bool:
+    return bool(process.argv) and process.argv[0].startswith("ray::")
 
 
 def _of_ray(table: Table, worker: ProcessRow) -> Team:
-    """Actors of one class below one raylet. Ray sets RANK inside Python and writes the title
-    over the environment.
-    """
+    """Ray actors of one class below one raylet, which hide RANK and environment."""
 
     def actor(each: ProcessRow) -> str:
         return each.argv[0].partition(".")[0].partition("(")[0].partition("__")[0]
@@ -419,43 +384,43 @@ def _of_ray(table: Table, worker: ProcessRow) -> Team:
 
 
 @once
-def key_of(one: ProcessRow) -> tuple[str, ...] | None:
-    """What processes of one job have in common, by the environment or the arguments of a rank;
-    None for no rank.
-    """
-    number = own_number(one)
+def key_of(process: ProcessRow) -> tuple[str, ...] | None:
+    """The address or script that a job's ranks have in common; None for no rank."""
+    number = own_number(process)
     if number.rank is None and not (
         number.local_rank is not None and number.world_size is not None
     ):
         return None
-    environ = one.environ
-    words = program_of(one.argv).rest
+    environ = process.environ
+    arguments = program_of(process.argv).rest
     address = environ.get("MASTER_ADDR", "")
     port = environ.get("MASTER_PORT", "")
     if port:
-        here = one.namespace("net") if address in LOOPBACK or address.startswith("127.") else ""
-        return "address", address, port, here
+        space = (
+            process.namespace("net") if address in LOOPBACK or address.startswith("127.") else ""
+        )
+        return "address", address, port, space
     return (
         "script",
-        _path(program_of(one.argv).name, one.cwd),
-        one.cwd,
-        str(one.session),
+        _path(program_of(process.argv).name, process.cwd),
+        process.cwd,
+        str(process.session),
         str(number.world_size),
-        str(len(words)),
+        str(len(arguments)),
     )
 
 
-def script_path(one: ProcessRow) -> str:
+def script_path(process: ProcessRow) -> str:
     """Return the absolute path of its script, the name of its module, or an empty string."""
-    program = program_of(one.argv)
-    if launcher_kind(one.argv):
+    program = program_of(process.argv)
+    if launcher_kind(process.argv):
         named = next(
             (word for word in program.rest if word.endswith(".py") and not word.startswith("-")), ""
         )
-        return _path(named, one.cwd)
+        return _path(named, process.cwd)
     if program.kind == "module":
         return f"-m {program.name}"
-    return _path(program.name, one.cwd) if program.kind == "script" else ""
+    return _path(program.name, process.cwd) if program.kind == "script" else ""
 
 
 def _path(name: str, cwd: str) -> str:
@@ -463,9 +428,7 @@ def _path(name: str, cwd: str) -> str:
 
 
 def with_same_key(table: Table, team: Team) -> Team:
-    """Add ranks of the job from elsewhere in the table: other bare processes, or those of
-    another launcher on this host.
-    """
+    """Add the job's ranks from elsewhere on this host: bare, or another launcher's."""
     known = [each for each in team.ranks if not each.ended]
     keys = {key for key in (key_of(each) for each in known) if key is not None}
     mine = {each.pid for each in team.ranks}
@@ -479,37 +442,41 @@ def with_same_key(table: Table, team: Team) -> Team:
         team.kind == "bare" and len(known) == len(team.ranks) == 1 and not table.children(known[0])
     )
     alike = tuple(
-        frozenset(one)
-        for one in (keys, uids, sizes, started if keys & _of_several_sizes(table) else ())
+        frozenset(values)
+        for values in (keys, uids, sizes, started if keys & _of_several_sizes(table) else ())
     )
     if alone and (known[0].pid, alike) in teams:
         return teams[known[0].pid, alike]
     found: list[ProcessRow] = []
-    for one in (each for key in sorted(keys) for each in _by_key(table).get(key, ())):
-        if one.pid in mine or one.uid not in uids or _carries_on(table, one):
+    for process in (each for key in sorted(keys) for each in _by_key(table).get(key, ())):
+        if process.pid in mine or process.uid not in uids or _carries_on(table, process):
             continue
-        above = list(table.ancestors(one))
+        above = list(table.ancestors(process))
         if any(each.pid in mine for each in above):
             continue
         launched = any(launcher_kind(each.argv) not in ("", "slurm", "ray") for each in above)
-        if launched if team.kind == "bare" else (not launched or own_number(one).rank in claimed):
+        if (
+            launched
+            if team.kind == "bare"
+            else (not launched or own_number(process).rank in claimed)
+        ):
             continue
         # An odd size among processes that were started together is a fault of the launch.
         if (
-            own_number(one).world_size not in sizes
-            and (one.ppid, one.group, one.session) not in started
+            own_number(process).world_size not in sizes
+            and (process.ppid, process.group, process.session) not in started
         ):
             continue
-        found.append(_behind_wrapper(table, one))
+        found.append(_behind_wrapper(table, process))
     if team.kind != "bare":
         return Team(team.kind, team.root, tuple(sorted((*team.ranks, *found), key=in_order)))
     runs = runs_of([*team.ranks, *found])
-    mine_is = next(run for run in runs if any(one is team.ranks[0] for one in run))
+    mine_is = next(run for run in runs if any(process is team.ranks[0] for process in run))
     for run in runs if alone else [mine_is]:
         made = Team(
             team.kind, team.root, tuple(sorted((*run, *ended_siblings(table, run)), key=in_order))
         )
-        teams.update({(one.pid, alike): made for one in run if alone})
+        teams.update({(process.pid, alike): made for process in run if alone})
         team = made if run is mine_is else team
     return team
 
@@ -520,7 +487,7 @@ def _of_several_sizes(table: Table) -> frozenset[tuple[str, ...]]:
     return frozenset(
         key
         for key, each in _by_key(table).items()
-        if len({own_number(one).world_size for one in each}) > 1
+        if len({own_number(process).world_size for process in each}) > 1
     )
 
 
@@ -528,42 +495,45 @@ def _of_several_sizes(table: Table) -> frozenset[tuple[str, ...]]:
 def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[ProcessRow]]:
     """The processes that carry a number, by the key of their job."""
     found: dict[tuple[str, ...], list[ProcessRow]] = {}
-    for one in table.by_pid.values():
-        if one.ended or not is_trainer(one) or is_tool(one.argv) or launcher_kind(one.argv):
+    for process in table.by_pid.values():
+        if (
+            process.ended
+            or not is_trainer(process)
+            or is_tool(process.argv)
+            or launcher_kind(process.argv)
+        ):
             continue
-        if one.name == LOADER_THREAD or any(SPAWNED.search(word) for word in one.argv[:8]):
+        if process.name == LOADER_THREAD or is_spawned(process.argv):
             continue  # a worker whose rank is gone still carries its number
-        key = key_of(one)
+        key = key_of(process)
         if key is not None:
-            found.setdefault(key, []).append(one)
+            found.setdefault(key, []).append(process)
     return found
 
 
-def _carries_on(table: Table, one: ProcessRow) -> bool:
-    """Whether it has its number from the rank above it: a worker carries its rank's environment
-    on.
-    """
-    above = table.parent(one)
+def _carries_on(table: Table, process: ProcessRow) -> bool:
+    """Whether it only inherited the number of the rank above it, as a worker does."""
+    above = table.parent(process)
     return (
         above is not None
         and is_trainer(above)
         and not launcher_kind(above.argv)
-        and key_of(above) == key_of(one)
-        and own_number(above) == own_number(one)
+        and key_of(above) == key_of(process)
+        and own_number(above) == own_number(process)
     )
 
 
 def walk(table: Table, roots: Sequence[ProcessRow]) -> Iterator[ProcessRow]:
     """Yield the roots and all below them, each once."""
-    given: set[int] = set()
+    yielded: set[int] = set()
     for root in roots:
-        for one in (root, *table.descendants(root)):
-            if one.pid not in given:
-                given.add(one.pid)
-                yield one
+        for process in (root, *table.descendants(root)):
+            if process.pid not in yielded:
+                yielded.add(process.pid)
+                yield process
 
 
-def told_environment(
+def rank_environment(
     table: Table, rank: ProcessRow, ranks: Mapping[int, ProcessRow]
 ) -> Mapping[str, str]:
     """Return the environment of a rank; where it has no number, that of a program which it started

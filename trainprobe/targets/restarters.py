@@ -42,7 +42,7 @@ class Restarter:
     )
 
 
-def restarter_of(one: ProcessRow, script: str, ours: str | None = None) -> Restarter | None:
+def restarter_of(process: ProcessRow, script: str, ours: str | None = None) -> Restarter | None:
     """Return what `one` is or hangs in that starts processes again, or None.
 
     With `ours`, our own cgroup's text, also the unit or container around it. With `script`, a real
@@ -50,24 +50,24 @@ def restarter_of(one: ProcessRow, script: str, ours: str | None = None) -> Resta
     another folder.
     """
     if ours is not None:
-        return _around(one, ours)
-    name = os.path.basename(one.argv[0] if one.argv else one.name).lstrip("-")
-    if CRONS.fullmatch(name) or CRONS.fullmatch(one.name):
-        return Restarter("cron", one.cmdline[:200], one.pid)
-    program = program_of(one.argv)
+        return _around(process, ours)
+    name = process.program.lstrip("-")
+    if CRONS.fullmatch(name) or CRONS.fullmatch(process.name):
+        return Restarter("cron", process.cmdline[:200], process.pid)
+    program = program_of(process.argv)
     if (
         SUPERVISORS.fullmatch(name)
-        or SUPERVISORS.fullmatch(one.name)
+        or SUPERVISORS.fullmatch(process.name)
         or (program.kind in ("script", "module") and SUPERVISORS.fullmatch(program.base))
     ):
-        return Restarter("supervisor", one.cmdline[:200], one.pid)
-    if launcher_kind(one.argv):
+        return Restarter("supervisor", process.cmdline[:200], process.pid)
+    if launcher_kind(process.argv):
         restarts = whole(option(program.rest, "max-restarts"))
-        return Restarter("launcher", one.cmdline[:200], one.pid) if restarts else None
+        return Restarter("launcher", process.cmdline[:200], process.pid) if restarts else None
     if name in SHELLS:
-        text = _text_of(one)
-        loops = LOOP.search(text) is not None and (not script or names(text, script, one.cwd))
-        return Restarter("shell", one.cmdline[:200], one.pid) if loops else None
+        text = _text_of(process)
+        loops = LOOP.search(text) is not None and (not script or names(text, script, process.cwd))
+        return Restarter("shell", process.cmdline[:200], process.pid) if loops else None
     return None
 
 
@@ -127,14 +127,14 @@ def _text_of(shell: ProcessRow) -> str:
     return ""
 
 
-def _around(one: ProcessRow, ours: str) -> Restarter | None:
-    own = {line.rpartition(":")[2] for line in ours.splitlines()}
-    for line in one.cgroup.splitlines():
+def _around(process: ProcessRow, own_cgroup: str) -> Restarter | None:
+    own = {line.rpartition(":")[2] for line in own_cgroup.splitlines()}
+    for line in process.cgroup.splitlines():
         path = line.rpartition(":")[2]
         if path in own or path == "/":
             continue
         match = CONTAINER.search(path)
-        if match is not None and match.group(2) not in ours:
+        if match is not None and match.group(2) not in own_cgroup:
             return Restarter("container", match.group(2))
         units = [
             unit

@@ -1,6 +1,4 @@
-"""The user's script: whether it is there, whether it parses, and what it imports. It is read as
-text and never executed.
-"""
+"""The user's script as text: does it exist, does it parse, what does it import."""
 
 from __future__ import annotations
 
@@ -31,12 +29,10 @@ class Script:
     """A script as its text shows it.
 
     `imports` are top-level module names that running it imports, without the standard library and
-    its own neighbours;
-    `optional` those whose absence it provides for. `spawns` is true where it starts its ranks
-    itself.
-    `reason` says why it could not be read, empty when it could. `group_timeout_s` is the shortest
-    timeout that it sets for a process group, in seconds, None where it sets none that the text
-    shows.
+    its own neighbours; `optional` those whose absence it provides for. `spawns` is true where it
+    starts its ranks itself. `reason` says why it could not be read, empty when it could.
+    `group_timeout_s` is the shortest timeout that it sets for a process group, in seconds, None
+    where it sets none that the text shows.
     """
 
     path: str

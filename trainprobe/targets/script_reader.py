@@ -47,9 +47,7 @@ _BODIES = ("body", "orelse", "finalbody")
 
 
 def read(path: str) -> dict[str, object]:
-    """Return imports, optional imports, local modules, syntax error, and whether the text looks
-    distributed.
-    """
+    """Return imports, optional imports, local modules, syntax error, whether it is distributed."""
     try:
         tree = _parse(path)
     except SyntaxError as error:
@@ -94,9 +92,7 @@ def read(path: str) -> dict[str, object]:
 
 
 def _group_timeout_s(tree: ast.Module) -> float | None:
-    """The shortest timeout, in seconds, that a process group is given in numbers; None where
-    none is.
-    """
+    """The shortest timeout of a process group in seconds; None without numbers."""
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
@@ -179,9 +175,7 @@ def _sort_names(
 
 
 def _imported(body: list[ast.stmt], *, optional: bool) -> Iterator[tuple[str, bool]]:
-    """Yield the top-level module names that executing these statements imports, with whether
-    their absence is provided for.
-    """
+    """Yield the modules that the statements import, and whether each may be absent."""
     for statement in body:
         if isinstance(statement, ast.Import):
             for alias in statement.names:
@@ -237,9 +231,7 @@ def _is_main_guard(test: ast.expr) -> bool:
 
 
 def _neighbour(folder: str, name: str) -> str | None:
-    """Return the file of a module that lies beside the script, "" for a folder without
-    __init__.py, None when there is none.
-    """
+    """Return the file of a module beside the script, "" for a plain folder, or None."""
     for candidate in (
         os.path.join(folder, name, "__init__.py"),
         os.path.join(folder, f"{name}.py"),

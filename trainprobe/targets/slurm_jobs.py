@@ -31,25 +31,25 @@ class SlurmJob:
     ends_at: float | None = None
 
 
-def slurm_job(given: str) -> SlurmJob:
+def slurm_job(name: str) -> SlurmJob:
     """Return the running job that `given` names, such as `4711`, `4711_3` or `4711.0`.
 
     Raises UsageError where SLURM is not here, does not answer, knows no such job, or the job is not
     running.
     """
-    if not _JOB.fullmatch(given.strip()):
-        raise UsageError(f"--slurm needs a job id, as 4711 or 4711.0, not {given[:40]!r}.")
-    job, _, step = given.strip().partition(".")
-    said = [
+    if not _JOB.fullmatch(name.strip()):
+        raise UsageError(f"--slurm needs a job id, as 4711 or 4711.0, not {name[:40]!r}.")
+    job, _, step = name.strip().partition(".")
+    lines = [
         _fields(line)
         for line in _asked("show", "job", job, "--oneliner").splitlines()
         if line.strip()
     ]
-    running = [one for one in said if one.get("JobState") == "RUNNING"]
+    running = [job for job in lines if job.get("JobState") == "RUNNING"]
     if len(running) > 1:  # an array, or the parts of a heterogeneous job
-        names = ", ".join(_name(one) for one in running[:8]) + (" …" if len(running) > 8 else "")
+        names = ", ".join(_name(job) for job in running[:8]) + (" …" if len(running) > 8 else "")
         raise UsageError(f"Job {job} is {len(running)} running jobs: {names}.", "Name one of them.")
-    found = next(iter([*running, *said]), {})
+    found = next(iter([*running, *lines]), {})
     state, listed = found.get("JobState", ""), found.get("NodeList", "")
     if state != "RUNNING" or not listed or listed == "(null)":
         do = (
@@ -80,8 +80,8 @@ def _name(job: Mapping[str, str]) -> str:
     )
 
 
-def _asked(*words: str) -> str:
-    ran = run(["scontrol", *words], timeout_s=ASK_S)
+def _asked(*arguments: str) -> str:
+    ran = run(["scontrol", *arguments], timeout_s=ASK_S)
     if ran.ended.how == "not_started":
         raise UsageError(
             "SLURM's scontrol is not on this machine.",
@@ -91,7 +91,7 @@ def _asked(*words: str) -> str:
     if ran.ended.how != "exited" or ran.ended.code != 0:
         why = ran.stderr.decode("utf-8", "replace").strip().splitlines()[:1] or [ran.ended.reason]
         raise UsageError(
-            f"scontrol {' '.join(words[:3])}: {why[0][:200]}",
+            f"scontrol {' '.join(arguments[:3])}: {why[0][:200]}",
             "See whether the job still runs: squeue --me.",
         )
     return ran.stdout.decode("utf-8", "replace")
@@ -106,9 +106,7 @@ def _moment(text: str) -> float | None:
 
 
 def _fields(line: str) -> dict[str, str]:
-    """`JobId=7 JobName=train UserId=me(1) NodeList=node[1-3]` as a dict; the first of a name
-    counts, `ReqNodeList` is another one.
-    """
+    """Parse `JobId=7 JobName=train NodeList=node[1-3]`; the first of a name counts."""
     found: dict[str, str] = {}
     for word in line.split():
         name, equals, value = word.partition("=")

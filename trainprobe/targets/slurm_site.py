@@ -16,67 +16,32 @@ ASK_S = 8.0
 OUTPUT_CAP_BYTES = 16 * 2**20
 MOST_ROWS = 20_000
 TEXT_CAP = 4_000
-SETTINGS = (
-    "AccountingStorageEnforce",
-    "ClusterName",
-    "DefMemPerCPU",
-    "DefMemPerNode",
-    "EnforcePartLimits",
-    "JobFileAppend",
-    "JobRequeue",
-    "KillWait",
-    "LaunchParameters",
-    "MaxArraySize",
-    "MaxMemPerCPU",
-    "MaxMemPerNode",
-    "PropagateResourceLimits",
-    "PropagateResourceLimitsExcept",
-    "RequeueExit",
-    "RequeueExitHold",
-    "SelectType",
-    "SelectTypeParameters",
-    "SLURM_VERSION",
-    "TaskPlugin",
-    "UnkillableStepTimeout",
-    "PrologEpilogTimeout",
-    "HealthCheckInterval",
+SETTINGS = tuple(
+    """
+    AccountingStorageEnforce ClusterName DefMemPerCPU DefMemPerNode EnforcePartLimits
+    JobFileAppend JobRequeue KillWait LaunchParameters MaxArraySize MaxMemPerCPU MaxMemPerNode
+    PropagateResourceLimits PropagateResourceLimitsExcept RequeueExit RequeueExitHold SelectType
+    SelectTypeParameters SLURM_VERSION TaskPlugin UnkillableStepTimeout PrologEpilogTimeout
+    HealthCheckInterval
+    """.split()
 )
-PARTITION_FIELDS = (
-    "PartitionName",
-    "State",
-    "Default",
-    "MaxTime",
-    "DefaultTime",
-    "MaxNodes",
-    "MinNodes",
-    "DefMemPerCPU",
-    "DefMemPerNode",
-    "MaxMemPerNode",
-    "MaxMemPerCPU",
-    "OverSubscribe",
-    "Nodes",
-    "TotalNodes",
-    "QoS",
+PARTITION_FIELDS = tuple(
+    """
+    PartitionName State Default MaxTime DefaultTime MaxNodes MinNodes DefMemPerCPU DefMemPerNode
+    MaxMemPerNode MaxMemPerCPU OverSubscribe Nodes TotalNodes QoS
+    """.split()
 )
-NODE_FIELDS = (
-    "NodeName",
-    "CPUTot",
-    "CPUEfctv",
-    "RealMemory",
-    "Gres",
-    "State",
-    "AvailableFeatures",
-    "Partitions",
-    "ThreadsPerCore",
+NODE_FIELDS = tuple(
+    """
+    NodeName CPUTot CPUEfctv RealMemory Gres State AvailableFeatures Partitions ThreadsPerCore
+    """.split()
 )
 _FIELD = re.compile(r"(?:^|\s)([A-Za-z][A-Za-z0-9_:/]*)=(.*?)(?=\s[A-Za-z][A-Za-z0-9_:/]*=|$)")
 
 
 @dataclass(frozen=True)
 class SlurmSite:
-    """Rows as SLURM spells them, cut to what matters. `unknown` says, in a sentence each, what
-    could not be asked.
-    """
+    """Rows as SLURM spells them; `unknown` says what could not be asked."""
 
     version: str
     config: Mapping[str, str]
@@ -87,9 +52,7 @@ class SlurmSite:
 
 
 def slurm_site(ask_s: float = ASK_S, asked: Callable[..., Ran] = run) -> SlurmSite:
-    """Ask all at once and return what was answered within `ask_s`. Raises nothing: without SLURM
-    all is unknown.
-    """
+    """Ask all at once and return the answers within `ask_s`. Never raises."""
     began = time.monotonic()
     questions = {
         "configuration": ("scontrol", "show", "config"),
@@ -104,7 +67,7 @@ def slurm_site(ask_s: float = ASK_S, asked: Callable[..., Ran] = run) -> SlurmSi
             )
             for what, argv in questions.items()
         }
-        answers = {what: one.result() for what, one in waiting.items()}
+        answers = {what: row.result() for what, row in waiting.items()}
     failed = {what: why for what, ran in answers.items() if (why := _failed(ran))}
     text = {
         what: "" if what in failed else ran.stdout.decode("utf-8", "replace")
@@ -138,10 +101,10 @@ def _failed(ran: Ran) -> str:
         return f"{ran.argv[0]} is not on this host"
     if ran.ended.how == "exited" and ran.ended.code == 0:
         return ""
-    said = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+    lines = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
     return ran.ended.reason or (
-        said[0][:200]
-        if said
+        lines[0][:200]
+        if lines
         else (
             f"{ran.argv[0]} ended with"
             f" {ran.ended.code if ran.ended.code is not None else f'signal {ran.ended.signal}'}"

@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainprobe.facts import Job
-from trainprobe.facts.jobs import LIVE_CELL
 from trainprobe.model.diagnosis import Verdict
+from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.waits.live import LiveView
 
 _SEVERITY: Sequence[Verdict] = ("hung", "crashed", "slow", "at-risk", "undetermined", "healthy")

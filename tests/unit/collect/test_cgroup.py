@@ -14,7 +14,7 @@ import pytest
 
 from trainprobe.case import Case
 from trainprobe.collect import cgroup
-from trainprobe.collect.cgroup_watch import CgroupWatch
+from trainprobe.collect.collectors.cgroup import CgroupWatch
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
 MIB = 2**20

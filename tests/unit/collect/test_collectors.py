@@ -125,7 +125,7 @@ def test_a_kind_that_is_taken_is_left_to_the_first_and_reported() -> None:
 def test_every_collector_says_when_it_looks_and_what_it_yields() -> None:
     for one in built():
         assert 0 < one.deadline_s <= 5, one.kind
-        assert one.rounds, one.kind
+        assert (one.look is None) == (not one.rounds), one.kind
         assert set(one.rounds) <= set(ROUNDS), one.kind
         assert (one.parse is None) == (not one.facts), one.kind
 

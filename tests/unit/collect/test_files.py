@@ -13,12 +13,17 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import output, source
-from trainprobe.collect.error_files import look_at_error_file
+from trainprobe.collect.collectors import output, source
+from trainprobe.collect.collectors.error_file import look_at_error_file
+from trainprobe.collect.collectors.output import (
+    Stream,
+    look_at_common_output,
+    look_at_output,
+    split_by_rank,
+)
+from trainprobe.collect.collectors.source import Site, look_at_source, read_source, sites_in_text
 from trainprobe.collect.flight_recorder import look_at_flight_recorder
 from trainprobe.collect.members import Member
-from trainprobe.collect.output import look_at_common_output, look_at_output, split_by_rank
-from trainprobe.collect.source import Site, look_at_source, read_source, sites_in_text
 from trainprobe.model.evidence import Evidence
 
 RANK = Member(1, 4242)
@@ -40,11 +45,7 @@ def test_a_short_output_is_kept_whole(case: Case, tmp_path: Path) -> None:
         case,
         "user_script@2",
         RANK,
-        str(path),
-        stream="stdout",
-        first_at=10.0,
-        last_at=12.5,
-        cut_bytes=7,
+        Stream(str(path), "stdout", first_at=10.0, last_at=12.5, cut_bytes=7),
     )
     assert evidence.outcome == "ok"
     assert evidence.data["head"] == "step 1\nstep 2 \ufffd\n"
@@ -66,7 +67,7 @@ def test_a_flood_keeps_both_ends(case: Case, tmp_path: Path) -> None:
         file.seek(200 * 2**20)
         file.write(b"\nlast line\n")
     began = time.monotonic()
-    evidence = look_at_output(case, "c@2", RANK, str(path))
+    evidence = look_at_output(case, "c@2", RANK, Stream(str(path)))
     assert time.monotonic() - began < 3
     assert evidence.data["head"].startswith("first line\n")
     assert evidence.data["tail"].endswith("\nlast line\n")
@@ -78,11 +79,11 @@ def test_a_flood_keeps_both_ends(case: Case, tmp_path: Path) -> None:
 
 
 def test_no_output_and_empty_output_differ(case: Case, tmp_path: Path) -> None:
-    missing = look_at_output(case, "c@2", RANK, str(tmp_path / "none"))
+    missing = look_at_output(case, "c@2", RANK, Stream(str(tmp_path / "none")))
     assert missing.outcome == "unavailable"
     assert "no output file none" in missing.reason
     (tmp_path / "empty").write_text("")
-    empty = look_at_output(case, "c@2", RANK, str(tmp_path / "empty"))
+    empty = look_at_output(case, "c@2", RANK, Stream(str(tmp_path / "empty")))
     assert (empty.outcome, empty.data["bytes"], empty.files) == ("ok", 0, ())
 
 
@@ -116,7 +117,7 @@ def test_each_rank_keeps_its_last_words_when_another_floods(case: Case, tmp_path
         case,
         "c@2",
         Member(None, 9, "launcher"),
-        str(path),
+        Stream(str(path)),
         [Member(0, 10), Member(1, 11), Member(2, 12)],
     )
     assert launcher.data["head"] == "starting\nexitcode : 1\n"
@@ -124,7 +125,7 @@ def test_each_rank_keeps_its_last_words_when_another_floods(case: Case, tmp_path
     assert ranks[1].data["head"] == "KeyError: 'x'\n"
     assert ranks[0].data["tail"].endswith("step 19999\n")
     missing = look_at_common_output(
-        case, "c@2", Member(None, 9, "launcher"), str(tmp_path / "none"), [Member(0, 10)]
+        case, "c@2", Member(None, 9, "launcher"), Stream(str(tmp_path / "none")), [Member(0, 10)]
     )
     assert [record.outcome for record in missing] == ["unavailable"]
 

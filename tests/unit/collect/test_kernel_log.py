@@ -69,12 +69,12 @@ def test_lines_of_dmesg_and_of_the_journal() -> None:
     ],
 )
 def test_only_relevant_lines_since_the_moment_are_kept(text: str, kept: bool) -> None:
-    seen = kernel_log._seen([(50.0, text), (100.0, text)], 99.0, "test")
+    seen = kernel_log._result([(50.0, text), (100.0, text)], 99.0, "test")
     assert [line["text"] for line in seen.data["lines"]] == ([text] if kept else [])
 
 
 def test_a_flood_is_cut_and_counted() -> None:
-    seen = kernel_log._seen(
+    seen = kernel_log._result(
         [(100.0 + number, f"{OOM} {number} " + "x" * 9999) for number in range(1000)], 0.0, "test"
     )
     assert len(seen.data["lines"]) == kernel_log.LINES_CAP

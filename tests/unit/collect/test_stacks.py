@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import cgroup, native_stacks, permission, procfs, pyspy
+from trainprobe.collect import cgroup, permission, procfs, pyspy, stacks
 from trainprobe.collect.members import Member
 from trainprobe.collect.stacks import look_at_stacks, read_stacks
 
@@ -281,11 +281,11 @@ def test_a_native_look_needs_memory_to_spare(
 ) -> None:
     child = start(IN_SLEEP)
     monkeypatch.setattr(cgroup, "headroom_bytes", lambda _pid: 300 * 2**20)
-    refused = native_stacks.look_at_native_stacks(case, "c@1", Member(0, child.pid), 1)
+    refused = stacks.look_at_native_stacks(case, "c@1", Member(0, child.pid), 1)
     assert refused.outcome == "unavailable"
     assert "300 MiB is left" in refused.reason
     monkeypatch.setattr(cgroup, "headroom_bytes", lambda _pid: 2**31)
-    seen = native_stacks.look_at_native_stacks(case, "c@1", Member(0, child.pid), 1, deadline_s=30)
+    seen = stacks.look_at_native_stacks(case, "c@1", Member(0, child.pid), 1, deadline_s=30)
     assert seen.outcome == "ok"
     assert any("module" in frame for frame in seen.data["threads"][0]["frames"])
     assert {"rest", "<module>"} <= {frame["name"] for frame in seen.data["threads"][0]["frames"]}

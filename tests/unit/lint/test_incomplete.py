@@ -13,7 +13,7 @@ import pytest
 
 from tests.unit.lint.reading_sources import program_of
 from trainprobe.cli import run
-from trainprobe.collect.lint_findings import LintRequest, read_with_lint
+from trainprobe.collect.collectors.lint import LintRequest, read_with_lint
 from trainprobe.lint import engine
 from trainprobe.lint.calls import call_sites
 from trainprobe.lint.model import Finding, Rule

@@ -1,6 +1,4 @@
-"""When evidence expires and what killing costs: the groups' timeouts, the scheduler's end, and
-the newest checkpoints.
-"""
+"""When a job ends and what killing it costs: timeouts, the scheduler, checkpoints."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
 SCONTROL_S = 2.0
-KEPT = 8
+CHECKPOINTS_CAP = 8
 # torch/distributed/constants.py; NCCL's own default is 10 minutes since torch 2.2, and 30 before.
 DEFAULT_S = {"nccl": 600.0, "": 1800.0}
 _FOLDER_OPTION = re.compile(
@@ -58,9 +56,7 @@ class Checkpoint(Fact):
 def read_deadlines(
     members: Sequence[Member], job: Mapping[str, Any], deadline_s: float, proc: str = "/proc"
 ) -> LookResult:
-    """`job` is the job's record: script, cwd, began, backend, device, environment, ranks with
-    their command lines.
-    """
+    """`job` is the job's record: script, cwd, backend, environment, ranks."""
     from trainprobe.collect.child_programs import json_lines, run_child
 
     cwd, script = str(job.get("cwd") or ""), str(job.get("script") or "")
@@ -68,30 +64,36 @@ def read_deadlines(
         (str(row.get("cmdline") or "") for row in job.get("ranks") or () if isinstance(row, dict)),
         "",
     )
-    words = _words(command)
-    folders = folders_in(words) + _being_written(members, proc) + ([cwd] if cwd else [])
-    asked: Dict[str, Any] = {"root": root_of(members, proc)}
-    asked.update(
-        {
-            "scripts": [script] if script else [],
-            "folders": folders,
-            "cwd": cwd or "/",
-            "began": job.get("began"),
-            "seconds": deadline_s * 0.7,
-        }
-    )
-    ran = run_child("deadlines_child", timeout_s=deadline_s, input=json.dumps(asked).encode())
+    arguments = _words(command)
+    folders = folders_in(arguments) + _being_written(members, proc) + ([cwd] if cwd else [])
+    question: Dict[str, Any] = {
+        "root": root_of(members, proc),
+        "scripts": [script] if script else [],
+        "folders": folders,
+        "cwd": cwd or "/",
+        "began": job.get("began"),
+        "seconds": deadline_s * 0.7,
+    }
+    ran = run_child("deadlines_child", timeout_s=deadline_s, input=json.dumps(question).encode())
     rows = json_lines(ran.stdout)
     scripts = [row for row in rows if "script" in row]
     listed = [row for row in rows if "folder" in row]
-    checkpoints = {one["path"]: one for row in listed for one in row["checkpoints"]}
+    checkpoints = {
+        checkpoint["path"]: checkpoint for row in listed for checkpoint in row["checkpoints"]
+    }
     environment = JobView(data=job).variables
     data: Dict[str, Any] = {
         "group_timeouts": timeouts(
-            scripts, words, environment, str(job.get("backend") or ""), str(job.get("device") or "")
+            scripts,
+            arguments,
+            environment,
+            str(job.get("backend") or ""),
+            str(job.get("device") or ""),
         ),
         "scheduler": scheduler_end(environment),
-        "checkpoints": sorted(checkpoints.values(), key=lambda one: -one["modified_at"])[:KEPT],
+        "checkpoints": sorted(
+            checkpoints.values(), key=lambda checkpoint: -checkpoint["modified_at"]
+        )[:CHECKPOINTS_CAP],
         "looked_in": [row["folder"] for row in listed],
     }
     if any(row["cut"] for row in listed):
@@ -112,64 +114,34 @@ def read_deadlines(
 
 def timeouts(
     scripts: Sequence[Mapping[str, Any]],
-    words: Sequence[str],
+    arguments: Sequence[str],
     environment: Mapping[str, str],
     backend: str,
     device: str,
 ) -> List[Dict[str, Any]]:
-    """The groups' timeouts that are known, each with its source; torch's default where the
-    script makes a group and gives none.
-    """
-    found: List[Dict[str, Any]] = []
-    for row in scripts:
-        known = [call for call in row["timeouts"] if call["seconds"] is not None]
-        found += [
-            {
-                "rank": None,
-                "seconds": call["seconds"],
-                "source": f"{row['script']}:{call['line']} {call['call']}",
-            }
-            for call in known
-        ]
-    for name, value in _options(words):
+    """The known timeouts of groups, each with its source; else torch's default."""
+    calls = [(row["script"], call) for row in scripts for call in row["timeouts"]]
+    found: List[Tuple[float, str]] = [
+        (call["seconds"], f"{script}:{call['line']} {call['call']}")
+        for script, call in calls
+        if call["seconds"] is not None
+    ]
+    for name, value in _options(arguments):
         if _TIMEOUT_OPTION.match(name) and value.isdigit():
-            found.append(
-                {
-                    "rank": None,
-                    "seconds": int(value) * (60.0 if "minutes" in name else 1.0),
-                    "source": f"command line: {name} {value}",
-                }
-            )
+            unit_s = 60.0 if "minutes" in name else 1.0
+            found.append((int(value) * unit_s, f"command line: {name} {value}"))
     minutes = environment.get("DEEPSPEED_TIMEOUT", "")
     if minutes.isdigit():
-        found.append(
-            {"rank": None, "seconds": int(minutes) * 60.0, "source": f"DEEPSPEED_TIMEOUT={minutes}"}
-        )
-    unknown = [
-        call
-        for row in scripts
-        for call in row["timeouts"]
-        if call["given"] and call["seconds"] is None
-    ]
-    if not found and not unknown:
+        found.append((int(minutes) * 60.0, f"DEEPSPEED_TIMEOUT={minutes}"))
+    if not found and not any(call["given"] and call["seconds"] is None for _, call in calls):
         kind = "nccl" if "nccl" in backend or (not backend and device == "cuda") else ""
-        found.append(
-            {
-                "rank": None,
-                "seconds": DEFAULT_S[kind],
-                "source": (
-                    f"torch's default for {'NCCL' if kind else backend or 'gloo'}, since none was"
-                    " found"
-                ),
-            }
-        )
-    return found
+        name = "NCCL" if kind else backend or "gloo"
+        found.append((DEFAULT_S[kind], f"torch's default for {name}, since none was found"))
+    return [{"rank": None, "seconds": seconds, "source": source} for seconds, source in found]
 
 
 def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
-    """When SLURM will end the job: from its variable (Slurm 22.05 and later), else by asking
-    scontrol.
-    """
+    """When SLURM will end the job, by its variable (since 22.05) or by scontrol."""
     end = environment.get("SLURM_JOB_END_TIME", "")
     if end.isdigit():
         return {"ends_at": float(end), "source": "SLURM_JOB_END_TIME"}
@@ -179,17 +151,13 @@ def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
     from trainprobe.system.run import run
 
     ran = run(["scontrol", "show", "job", "-o", job], timeout_s=SCONTROL_S, output_cap_bytes=2**18)
-    return (
-        parse_scontrol(ran.stdout.decode("utf-8", "replace"))
-        if ran.ended.how == "exited" and ran.ended.code == 0
-        else None
-    )
+    if ran.ended.how != "exited" or ran.ended.code != 0:
+        return None
+    return parse_scontrol(ran.stdout.decode("utf-8", "replace"))
 
 
 def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
-    """`EndTime=2026-11-21T05:00:00`, in the host's own time zone; Unknown for a job without a
-    limit.
-    """
+    """`EndTime=2026-11-21T05:00:00`, in local time; Unknown without a limit."""
     match = re.search(r"\bEndTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b", text)
     if match is None:
         return None
@@ -199,11 +167,9 @@ def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
     }
 
 
-def folders_in(words: Sequence[str]) -> List[str]:
-    """Folders that the command line names: `--output_dir out`, `--save=ckpt`,
-    `trainer.default_root_dir=x`.
-    """
-    return [value for name, value in _options(words) if value and _FOLDER_OPTION.match(name)]
+def folders_in(arguments: Sequence[str]) -> List[str]:
+    """Folders on the command line: `--output_dir out`, `--save=ckpt`, `x.root_dir=y`."""
+    return [value for name, value in _options(arguments) if value and _FOLDER_OPTION.match(name)]
 
 
 def root_of(members: Sequence[Member], proc: str) -> str:
@@ -218,36 +184,24 @@ def root_of(members: Sequence[Member], proc: str) -> str:
     return ""
 
 
-def _options(words: Sequence[str]) -> List[Tuple[str, str]]:
+def _options(arguments: Sequence[str]) -> List[Tuple[str, str]]:
     """(name, value) pairs: `--a b`, `--a=b` and `a.b=c`."""
     found = []
-    for place, word in enumerate(words):
+    for place, word in enumerate(arguments):
         name, equals, value = word.partition("=")
         if equals:
             found.append((name, value))
-        elif (
-            word.startswith("--")
-            and place + 1 < len(words)
-            and not words[place + 1].startswith("-")
-        ):
-            found.append((word, words[place + 1]))
+        elif word.startswith("--"):
+            following = arguments[place + 1 : place + 2]
+            found += [(word, value) for value in following if not value.startswith("-")]
     return found
 
 
 def _being_written(members: Sequence[Member], proc: str) -> List[str]:
-    names = [
-        name
-        for member in members
-        if member.role == "rank"
-        for name in (descriptors(member.pid, proc) or {}).values()
-    ]
-    return list(
-        dict.fromkeys(
-            os.path.dirname(name)
-            for name in names
-            if name.startswith("/") and _CHECKPOINT.search(name)
-        )
-    )[:4]
+    ranks = [member.pid for member in members if member.role == "rank"]
+    names = [name for pid in ranks for name in (descriptors(pid, proc) or {}).values()]
+    written = [name for name in names if name.startswith("/") and _CHECKPOINT.search(name)]
+    return list(dict.fromkeys(map(os.path.dirname, written)))[:4]
 
 
 def _words(command: str) -> List[str]:
@@ -258,46 +212,20 @@ def _words(command: str) -> List[str]:
 
 
 def parse_deadlines(record: Evidence) -> List[Fact]:
-    """Data: {group_timeouts: [{rank, seconds, source}], scheduler: {ends_at, source}|null,
-    checkpoints: [{path, bytes, modified_at}]}.
-    """
-    data = record.data
+    """Parse {group_timeouts: […], scheduler: {ends_at, source}|null, checkpoints: […]}."""
+    data, scheduler = record.data, fields.part(record.data, "scheduler")
 
     def group(row: Mapping[str, Any]) -> Fact:
-        seconds, source = fields.number(row, "seconds"), fields.text(row, "source")
-        return Deadline(
-            evidence=(record.id,),
-            cell=record.cell,
-            rank=fields.whole(row, "rank"),
-            kind="group",
-            seconds=seconds,
-            source=source,
-        )
-
-    def checkpoint(row: Mapping[str, Any]) -> Fact:
-        size, at = fields.whole(row, "bytes") or 0, fields.number(row, "modified_at")
-        return Checkpoint(
-            evidence=(record.id,),
-            cell=record.cell,
-            path=fields.text(row, "path"),
-            bytes=size,
-            modified_at=at,
-        )
+        rank, seconds = fields.whole(row, "rank"), fields.number(row, "seconds")
+        source = fields.text(row, "source")
+        return Deadline((record.id,), record.cell, rank, "group", seconds, source=source)
 
     found: List[Fact] = fields.each(fields.items(data, "group_timeouts"), group)
-    end = fields.number(fields.part(data, "scheduler"), "ends_at")
-    if end is not None:
-        source = fields.text(fields.part(data, "scheduler"), "source")
-        found.append(
-            Deadline(
-                evidence=(record.id,),
-                cell=record.cell,
-                kind="scheduler",
-                ends_at=end,
-                source=source,
-            )
-        )
-    return found + fields.each(fields.items(data, "checkpoints"), checkpoint)
+    if fields.number(scheduler, "ends_at") is not None:
+        found.append(fields.fact(Deadline, record, scheduler, kind="scheduler", seconds=None))
+    return found + fields.each(
+        fields.items(data, "checkpoints"), lambda row: fields.fact(Checkpoint, record, row)
+    )
 
 
 COLLECTOR = Collector(

@@ -97,38 +97,32 @@ def read_files(
     for member in members:
         began, clock = time.time(), time.monotonic()
         names = descriptors(member.pid, proc) if clock < ends else None
-        told = (
-            None
-            if names is None
-            else [name for name in names if not names[name].startswith(("anon_inode:", "socket:["))]
-        )
-        opened[member.pid] = (
-            None
-            if names is None or told is None
-            else _opened(member.pid, {fd: names[fd] for fd in told[:OPEN_CAP]}, proc)
-        )
-        cut[member.pid] = max(0, len(told or ()) - OPEN_CAP)
+        hidden, names = names is None, names or {}
+        askable = [fd for fd in names if not names[fd].startswith(("anon_inode:", "socket:["))]
+        first = {fd: names[fd] for fd in askable[:OPEN_CAP]}
+        opened[member.pid] = None if hidden else _opened(member.pid, first, proc)
+        cut[member.pid] = max(0, len(askable) - OPEN_CAP)
         base = {
             "pid": member.pid,
             "rank": member.rank,
-            "maps": _maps(member, proc) if names is not None else None,
-            "others": len(names or ()) - len(told or ()),
+            "maps": None if hidden else _maps(member, proc),
+            "others": len(names) - len(askable),
         }
         looked.append(LookResult(base, began=began, took_s=time.monotonic() - clock))
     join, commands, whole = _joined(opened, ends, proc)
     found = []
-    for member, one in zip(members, looked):
+    for member, look in zip(members, looked):
         mine = opened[member.pid]
         rows = [_row(member.pid, each, join, commands) for each in mine or ()]
-        data: Dict[str, Any] = {**one.data, "open": rows, "owners_complete": whole}
+        data: Dict[str, Any] = {**look.data, "open": rows, "owners_complete": whole}
         if cut[member.pid]:
             data["cut"] = cut[member.pid]
         if mine is None:
             outcome, reason = _why_not(member, ends, proc)
-            seen = refused(outcome, reason, **data)
+            result = refused(outcome, reason, **data)
         else:
-            seen = LookResult(data)
-        found.append(replace(seen, began=one.began, took_s=one.took_s, subject=member.subject))
+            result = LookResult(data)
+        found.append(replace(result, began=look.began, took_s=look.took_s, subject=member.subject))
     return found
 
 
@@ -149,31 +143,16 @@ def _opened(pid: int, names: Dict[int, str], proc: str) -> List[Opened]:
         mode = ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else ""
         local = kinds.get(info.get("mnt_id", "")) in mount_table.LOCAL
         kind, size = _kind(name, f"{proc}/{pid}/fd/{fd}" if local else "")
-        number = (
-            int(name[6:-1])
-            if kind == "pipe" and name[6:-1].isdigit()
-            else int(inode)
-            if inode.isdigit()
-            else None
-        )
-        found.append(
-            Opened(
-                fd,
-                name,
-                kind,
-                mode,
-                int(pos) if pos.isdigit() and kind == "file" else None,
-                number,
-                size,
-            )
-        )
+        if kind == "pipe" and name[6:-1].isdigit():
+            inode = name[6:-1]
+        number = int(inode) if inode.isdigit() else None
+        at = int(pos) if pos.isdigit() and kind == "file" else None
+        found.append(Opened(fd, name, kind, mode, at, number, size))
     return found
 
 
 def _kind(name: str, askable: str) -> Tuple[str, Optional[int]]:
-    """What a descriptor is, and its size; `askable` is its place in /proc where a stat cannot
-    hang, else empty.
-    """
+    """Kind and size of a descriptor; `askable` is its path where a stat cannot hang, else ""."""
     if name.startswith("pipe:["):
         return "pipe", None
     try:
@@ -191,9 +170,8 @@ def _kind(name: str, askable: str) -> Tuple[str, Optional[int]]:
     return "device", None
 
 
-Ends = Dict[
-    str, Dict[str, Set[int]]
-]  # name of a pipe to mode ("r", "w") to the pids that have that end open
+# Name of a pipe to mode ("r", "w") to the pids that have that end open.
+Ends = Dict[str, Dict[str, Set[int]]]
 
 
 def _joined(
@@ -201,50 +179,45 @@ def _joined(
 ) -> Tuple[Ends, Dict[int, str], bool]:
     pipes: Ends = {}
     for pid, mine in opened.items():
-        for one in mine or ():
-            if one.kind in ("pipe", "fifo"):
-                for mode in one.mode:
-                    pipes.setdefault(one.name, {"r": set(), "w": set()})[mode].add(pid)
+        for look in mine or ():
+            if look.kind in ("pipe", "fifo"):
+                for mode in look.mode:
+                    pipes.setdefault(look.name, {"r": set(), "w": set()})[mode].add(pid)
     outside: Owners = find_owners(set(pipes), opened, ends, proc)
     commands: Dict[int, str] = {}
     for name, holders in outside.by_name.items():
         for pid, fd in holders:
-            flags = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "").get(
-                "flags", ""
-            )
+            info = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "")
+            flags = info.get("flags", "")
             for mode in ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else "":
                 pipes[name][mode].add(pid)
             commands.setdefault(pid, command_of(pid, proc))
     return pipes, commands, outside.whole
 
 
-def _row(pid: int, one: Opened, pipes: Ends, commands: Dict[int, str]) -> Dict[str, Any]:
+def _row(pid: int, opened: Opened, pipes: Ends, commands: Dict[int, str]) -> Dict[str, Any]:
     row: Dict[str, Any] = {
-        "fd": one.fd,
-        "path": one.name,
-        "type": one.kind,
-        "inode": one.inode,
-        "mode": one.mode,
-        "pos": one.pos,
-        "size": one.size,
+        "fd": opened.fd,
+        "path": opened.name,
+        "type": opened.kind,
+        "inode": opened.inode,
+        "mode": opened.mode,
+        "pos": opened.pos,
+        "size": opened.size,
     }
-    if one.kind == "file" and one.name.endswith(DELETED):
-        row.update(path=one.name[: -len(DELETED)], deleted=True)
-    if one.name in pipes and one.mode:
-        others = sorted((pipes[one.name]["w"] if one.mode == "r" else pipes[one.name]["r"]) - {pid})
-        row["other_pids"] = others[:OTHERS_CAP]
-        strangers = {
-            str(other): commands[other] for other in others[:OTHERS_CAP] if commands.get(other)
-        }
+    if opened.kind == "file" and opened.name.endswith(DELETED):
+        row.update(path=opened.name[: -len(DELETED)], deleted=True)
+    if opened.name in pipes and opened.mode:
+        ends = pipes[opened.name]["w" if opened.mode == "r" else "r"]
+        row["other_pids"] = others = sorted(ends - {pid})[:OTHERS_CAP]
+        strangers = {str(other): commands[other] for other in others if commands.get(other)}
         if strangers:
             row["other_commands"] = strangers
     return row
 
 
 def _maps(member: Member, proc: str) -> Optional[int]:
-    """How many memory maps a rank has (vm.max_map_count bounds them). The list needs a lock that
-    a process in state D may hold for ever.
-    """
+    """How many memory maps a rank has, unless a thread in state D may hold the list's lock."""
     if member.role != "rank" or "D" in procfs.thread_states(member.pid, proc):
         return None
     try:
@@ -261,36 +234,12 @@ def parse_files(record: Evidence) -> List[Fact]:
 
     def opened(row: Mapping[str, Any]) -> Fact:
         kind = fields.text(row, "type")
+        known = {"rank": record.subject.rank, "pid": pid}
         if kind in ("pipe", "fifo"):
-            return PipeEnd(
-                evidence=(record.id,),
-                cell=record.cell,
-                rank=record.subject.rank,
-                pid=pid,
-                fd=fields.whole(row, "fd"),
-                path=fields.text(row, "path"),
-                inode=fields.whole(row, "inode"),
-                mode=fields.text(row, "mode"),
-                other_pids=fields.wholes(row, "other_pids"),
-                complete=complete,
-                others=fields.texts(
-                    {"names": list(fields.part(row, "other_commands").values())}, "names"
-                ),
-            )
-        return OpenFile(
-            evidence=(record.id,),
-            cell=record.cell,
-            rank=record.subject.rank,
-            pid=pid,
-            fd=fields.whole(row, "fd"),
-            path=fields.text(row, "path"),
-            kind=kind,
-            inode=fields.whole(row, "inode"),
-            mode=fields.text(row, "mode"),
-            pos=fields.whole(row, "pos"),
-            size=fields.whole(row, "size"),
-            deleted=fields.flag(row, "deleted") or False,
-        )
+            commands = {"names": list(fields.part(row, "other_commands").values())}
+            others = fields.texts(commands, "names")
+            return fields.fact(PipeEnd, record, row, complete=complete, others=others, **known)
+        return fields.fact(OpenFile, record, row, kind=kind, **known)
 
     return fields.each(fields.items(record.data, "open"), opened)
 

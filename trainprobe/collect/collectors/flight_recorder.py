@@ -27,13 +27,13 @@ def look(job: JobView, deadline_s: float) -> List[LookResult]:
     another user. Of two dumps of one rank the newer is read.
     """
     ends = time.monotonic() + deadline_s
-    ours = {rank for member in job.members if (rank := member.rank) is not None}
+    ranks = {rank for member in job.members if (rank := member.rank) is not None}
     owners = _owners(job.members)
     newest: Dict[int, Tuple[float, str, str]] = {}
     refusals: Dict[int, LookResult] = {}
     for found in dumps_of_job(job.members, job.environment):
         stale, written_at = _not_this_jobs(found.path, found.shown, owners, job.began)
-        if stale and found.rank in ours:
+        if stale and found.rank in ranks:
             refusal = refused(
                 "unavailable", stale, path=found.shown, rank=found.rank, written_at=written_at
             )

@@ -1,6 +1,4 @@
-"""What NVML says of this machine's GPUs, asked in a child process: a call into a broken driver
-may never come back.
-"""
+"""The GPUs by NVML, asked in a child process: a call into a broken driver may never return."""
 
 from __future__ import annotations
 
@@ -90,9 +88,7 @@ def understand(ran: Ran, deadline_s: float) -> LookResult:
 
 
 def parse_reply(reply: Any) -> LookResult:
-    """Check the reply's shape: {driver, devices: [...]}, or {missing: reason}. What NVML does
-    not tell of a device is None.
-    """
+    """Check the shape of {driver, devices: […]} or {missing: reason}."""
     if not isinstance(reply, dict):
         return refused("crashed", "the program that asks NVML printed nonsense")
     if isinstance(reply.get("missing"), str):
@@ -115,15 +111,11 @@ def parse_reply(reply: Any) -> LookResult:
     return LookResult(data)
 
 
-_NUMBERS = (
-    "memory_total_bytes",
-    "memory_used_bytes",
-    "utilization_percent",
-    "power_w",
-    "power_limit_w",
-    "temperature_c",
-    "ecc_uncorrected",
-    "ecc_corrected",
+_NUMBERS = tuple(
+    """
+    memory_total_bytes memory_used_bytes utilization_percent power_w power_limit_w temperature_c
+    ecc_uncorrected ecc_corrected
+    """.split()
 )
 
 
@@ -159,32 +151,19 @@ def parse_gpus(record: Evidence) -> List[Fact]:
     driver = fields.text(record.data, "driver")
 
     def device(row: Mapping[str, Any]) -> Fact:
-        index = fields.whole(row, "index")
-        if index is None:
+        if fields.whole(row, "index") is None:
             raise fields.UnreadableError("a GPU without an index")
         processes = fields.each(
-            fields.items(row, "processes"),
-            lambda one: GpuProcess(fields.whole(one, "pid") or 0, fields.whole(one, "used_bytes")),
+            fields.items(row, "processes"), lambda process: fields.build(GpuProcess, process)
         )
-        return Gpu(
-            evidence=(record.id,),
-            cell=record.cell,
-            index=index,
-            uuid=fields.text(row, "uuid"),
-            name=fields.text(row, "name"),
+        ecc = [fields.whole(row, name) for name in ECC_NAMES if row.get(name) is not None]
+        return fields.fact(
+            Gpu,
+            record,
+            row,
             driver=driver,
-            memory_total_bytes=fields.whole(row, "memory_total_bytes"),
-            memory_used_bytes=fields.whole(row, "memory_used_bytes"),
-            utilization_percent=fields.number(row, "utilization_percent"),
-            power_w=fields.number(row, "power_w"),
-            temperature_c=fields.number(row, "temperature_c"),
-            ecc_uncorrected=next(
-                (fields.whole(row, name) for name in ECC_NAMES if row.get(name) is not None), None
-            ),
+            ecc_uncorrected=ecc[0] if ecc else None,
             processes=tuple(processes),
-            power_limit_w=fields.number(row, "power_limit_w"),
-            sm_clock_mhz=fields.whole(row, "sm_clock_mhz"),
-            throttled=fields.texts(row, "throttled"),
         )
 
     return fields.each(fields.items(record.data, "devices"), device)

@@ -51,7 +51,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
     booted_at = time.time() - time.clock_gettime(time.CLOCK_MONOTONIC)
     denied = False
     try:
-        return _seen(parse_kmsg(_read_kmsg(ends), booted_at), since, "/dev/kmsg")
+        return _result(parse_kmsg(_read_kmsg(ends), booted_at), since, "/dev/kmsg")
     except PermissionError:
         denied = True
     except OSError:
@@ -62,7 +62,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
         output_cap_bytes=16 * 2**20,
     )
     if dmesg.ended.how == "exited" and dmesg.ended.code == 0:
-        return _seen(
+        return _result(
             parse_dmesg(dmesg.stdout.decode("utf-8", "replace"), booted_at), since, "dmesg"
         )
     denied = denied or b"not permitted" in dmesg.stderr or b"denied" in dmesg.stderr
@@ -80,7 +80,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
     # A user who may not read the journal gets an empty answer and exit 0, so that only lines prove
     # that we may.
     if journal.ended.how == "exited" and journal.ended.code == 0 and lines:
-        return _seen(lines, since, "journalctl -k")
+        return _result(lines, since, "journalctl -k")
     if denied:
         return refused("denied", f"the kernel log is closed to us; {REMEDY}", lines=[])
     return refused(
@@ -92,9 +92,7 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
 
 
 def parse_kmsg(content: bytes, booted_at: float) -> Lines:
-    """Records of /dev/kmsg: `prio,seq,µs since boot,flags;text`, then indented extras
-    (Documentation/ABI/testing/dev-kmsg).
-    """
+    """Parse `prio,seq,µs since boot,flags;text` (Documentation/ABI/testing/dev-kmsg)."""
     lines: Lines = []
     for line in content.decode("utf-8", "replace").split("\n"):
         head, semicolon, text = line.partition(";")
@@ -114,15 +112,15 @@ def parse_journal(text: str) -> Lines:
     return [(float(match.group(1)), match.group(2)) for match in matches if match]
 
 
-def _seen(lines: Lines, since: float, source: str) -> LookResult:
-    kept: List[Dict[str, Any]] = [
+def _result(lines: Lines, since: float, source: str) -> LookResult:
+    telling: List[Dict[str, Any]] = [
         {"at": round(at, 3), "text": text[:TEXT_CAP]}
         for at, text in lines
         if at >= since - SLACK_S and is_relevant(text[: TEXT_CAP * 4])
     ]
-    data: Dict[str, Any] = {"lines": kept[-LINES_CAP:]}
-    if len(kept) > LINES_CAP:
-        data["cut_lines"] = len(kept) - LINES_CAP
+    data: Dict[str, Any] = {"lines": telling[-LINES_CAP:]}
+    if len(telling) > LINES_CAP:
+        data["cut_lines"] = len(telling) - LINES_CAP
     return LookResult(data, source=source)
 
 
@@ -131,9 +129,7 @@ def is_relevant(text: str) -> bool:
 
 
 def _read_kmsg(ends: float) -> bytes:
-    """All records that the kernel still keeps. One read gives one record; without O_NONBLOCK the
-    last would wait for the next event.
-    """
+    """Read all records, one a read; without O_NONBLOCK the last read would wait."""
     fd = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     records: List[bytes] = []
     try:
@@ -153,9 +149,4 @@ def _read_kmsg(ends: float) -> bytes:
     return b"\n".join(records)
 
 
-COLLECTOR = Collector(
-    "kernel_log",
-    look,
-    deadline_s=1.5,
-    source="kernel log",
-)
+COLLECTOR = Collector("kernel_log", look, deadline_s=1.5, source="kernel log")

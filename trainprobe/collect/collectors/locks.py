@@ -31,9 +31,7 @@ _LINE = re.compile(
 
 @dataclass(frozen=True)
 class LockWait(Fact):
-    """Process `pid` waits for a file lock that `holder_pid` holds (None where the kernel does
-    not say). `path` may be empty.
-    """
+    """Process `pid` waits for a file lock that `holder_pid` holds (None where not known)."""
 
     pid: int = 0
     holder_pid: Optional[int] = None
@@ -45,9 +43,7 @@ class LockWait(Fact):
 
 @dataclass(frozen=True)
 class HeldLock(Fact):
-    """Process `pid` holds a lock on the file `path`; who asks again and again instead of
-    sleeping is in no list of the kernel's waiters.
-    """
+    """Process `pid` holds a lock on the file `path`. Processes that poll for it are not listed."""
 
     pid: int = 0
     path: str = ""
@@ -58,9 +54,7 @@ class HeldLock(Fact):
 
 
 def read_locks(pids: Set[int]) -> LookResult:
-    """Locks that processes `pids` hold or that somebody waits for come first, with their paths
-    where we may know them.
-    """
+    """Read the locks; first those that `pids` hold or that somebody waits for."""
     missing = procfs.missing()
     if missing:
         return refused("unavailable", missing)
@@ -87,9 +81,7 @@ def read_locks(pids: Set[int]) -> LookResult:
 
 
 def parse(text: str) -> tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]:
-    """Return (held, waiting, number of lines not understood). `pid` is 0 or below where the
-    holder lives in another pid namespace.
-    """
+    """Return (held, waiting, unread lines). `pid` is below 1 in another pid namespace."""
     held: List[Dict[str, Any]] = []
     waiting: List[Dict[str, Any]] = []
     holders: Dict[str, int] = {}
@@ -118,9 +110,7 @@ def parse(text: str) -> tuple[List[Dict[str, Any]], List[Dict[str, Any]], int]:
 
 
 def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: Set[int]) -> None:
-    """Fill in `path`, and for the holder of a lock that is waited for also `cmdline`, as far as
-    we may look.
-    """
+    """Fill in `path`, and `cmdline` of holders that somebody waits for."""
     wanted = {(lock["device"], lock["inode"]) for lock in waiting}
     askers = [
         lock
@@ -147,9 +137,7 @@ def _add_paths(held: List[Dict[str, Any]], waiting: List[Dict[str, Any]], pids: 
 
 
 def _open_files(pid: int, wanted: Set[Place]) -> Dict[Place, str]:
-    """The paths under which a process has these files open. Read from fdinfo, not by stat, which
-    hangs on a dead network file system.
-    """
+    """The paths of these open files, from fdinfo: stat would hang on a dead file system."""
     found: Dict[Place, str] = {}
     try:
         names = os.listdir(f"/proc/{pid}/fd")[:DESCRIPTORS_CAP]
@@ -178,9 +166,7 @@ def devices_of_mounts(mountinfo: str) -> Dict[str, str]:
 
 
 def place_of(fdinfo: str, devices: Dict[str, str]) -> Optional[Place]:
-    """Device and inode of /proc/PID/fdinfo/N: by its `ino:` line (Linux 5.14), else by the lock
-    that it holds.
-    """
+    """Device and inode of /proc/PID/fdinfo/N, by its `ino:` line (Linux 5.14) or its lock."""
     lines = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
     inode, device = lines.get("ino", "").strip(), devices.get(lines.get("mnt_id", "").strip())
     if inode.isdigit() and device:
@@ -201,9 +187,7 @@ def _cmdline(pid: int) -> str:
 
 
 def parse_locks(record: Evidence) -> List[Fact]:
-    """Data: {held: [{kind, mode, pid, device, inode, path|null}], waiting: [{…, pid,
-    behind_pid}]}. The path may stand on either side only.
-    """
+    """Parse {held: […], waiting: […]}; a file's path may stand on either side only."""
     held = fields.each(fields.items(record.data, "held"), lambda row: row)
     paths = {
         (fields.text(row, "device"), fields.whole(row, "inode")): fields.text(row, "path")
@@ -212,45 +196,23 @@ def parse_locks(record: Evidence) -> List[Fact]:
     }
 
     def wait(row: Mapping[str, Any]) -> Fact:
-        pid = fields.whole(row, "pid")
-        if pid is None:
+        if fields.whole(row, "pid") is None:
             raise fields.UnreadableError("a waiter without a pid")
         place = (fields.text(row, "device"), fields.whole(row, "inode"))
         behind = fields.whole(row, "behind_pid")
-        return LockWait(
-            evidence=(record.id,),
-            cell=record.cell,
-            pid=pid,
-            holder_pid=(
-                behind if behind and behind > 0 else None
-            ),  # the kernel writes -1 or 0 for a holder that is no process here
+        return fields.fact(
+            LockWait,
+            record,
+            row,
+            # The kernel writes -1 or 0 for a holder that is no process here.
+            holder_pid=behind if behind and behind > 0 else None,
             path=fields.text(row, "path") or paths.get(place, ""),
-            kind=fields.text(row, "kind"),
-            device=place[0],
-            inode=place[1],
-        )
-
-    def hold(row: Mapping[str, Any]) -> Fact:
-        pid = fields.whole(row, "pid") or 0
-        inode, device = fields.whole(row, "inode"), fields.text(row, "device")
-        path, kind, mode = (
-            fields.text(row, "path"),
-            fields.text(row, "kind"),
-            fields.text(row, "mode"),
-        )
-        return HeldLock(
-            evidence=(record.id,),
-            cell=record.cell,
-            pid=pid,
-            path=path,
-            kind=kind,
-            device=device,
-            inode=inode,
-            mode=mode,
         )
 
     named = [row for row in held if row.get("path") and (fields.whole(row, "pid") or 0) > 0]
-    return fields.each(fields.items(record.data, "waiting"), wait) + fields.each(named, hold)
+    return fields.each(fields.items(record.data, "waiting"), wait) + fields.each(
+        named, lambda row: fields.fact(HeldLock, record, row)
+    )
 
 
 COLLECTOR = Collector(

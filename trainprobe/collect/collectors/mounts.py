@@ -27,22 +27,10 @@ NAMES_CAP = 1024
 ASKING = 0.7
 # Types that hold no files, or that mount something when they are looked at.
 NEVER = frozenset(
-    (
-        "autofs",
-        "proc",
-        "sysfs",
-        "cgroup",
-        "cgroup2",
-        "devpts",
-        "mqueue",
-        "bpf",
-        "tracefs",
-        "debugfs",
-        "securityfs",
-        "fusectl",
-        "nsfs",
-        "pstore",
-    )
+    """
+    autofs proc sysfs cgroup cgroup2 devpts mqueue bpf tracefs debugfs securityfs fusectl nsfs
+    pstore
+    """.split()
 )
 
 
@@ -70,25 +58,20 @@ def read_mounts(
 ) -> LookResult:
     tables, used, stuck = _used(members, proc, also)
     if not any(rows for _, rows in tables.values()):
-        return refused(
-            "unavailable", "no mounts could be read: the processes are gone or hidden", mounts=[]
-        )
-    here = procfs.link(f"{proc}/self/ns/mnt")
-    own = (
-        {(row.device, row.point) for row in mount_table.table_of("self", proc)}
-        if "" in tables
-        else set()
-    )
+        reason = "no mounts could be read: the processes are gone or hidden"
+        return refused("unavailable", reason, mounts=[])
+    own_space = procfs.link(f"{proc}/self/ns/mnt")
+    own_rows = mount_table.table_of("self", proc) if "" in tables else []
+    own = {(row.device, row.point) for row in own_rows}
     found: List[Dict[str, Any]] = []
     asked: Dict[str, Dict[str, Any]] = {}
     for space, (pid, rows) in tables.items():
-        for row in {
-            row.point: row for row in rows
-        }.values():  # a later mount on the same point hides an earlier one
+        # A later mount on the same point hides an earlier one.
+        for row in {row.point: row for row in rows}.values():
             key = (space, row.number)
             if row.fstype in NEVER or not (row.remote or key in used):
                 continue
-            one: Dict[str, Any] = {
+            mount: Dict[str, Any] = {
                 "path": row.point,
                 "fstype": row.fstype,
                 "device": row.source,
@@ -96,22 +79,19 @@ def read_mounts(
                 "used_by": sorted(used.get(key, ())),
             }
             wanted = row.remote or key in stuck
-            ours = space == here or (
-                not space and (row.device, row.point) in own
-            )  # another user's namespace is hidden
-            why_not = (
-                f"only {PROBES_CAP} file systems are asked"
-                if wanted
-                else "a local file system that nobody hangs on"
-            )
-            one["probe"] = {"outcome": "not-tried", "took_s": None, "reason": why_not}
-            found.append(one)
-            if wanted and not ours and not space:
-                one["probe"]["reason"] = "it lies in a mount namespace that is hidden from us"
+            # The namespace of another user is hidden.
+            is_own = space == own_space or (not space and (row.device, row.point) in own)
+            why_not = "a local file system that nobody hangs on"
+            if wanted:
+                why_not = f"only {PROBES_CAP} file systems are asked"
+            mount["probe"] = {"outcome": "not-tried", "took_s": None, "reason": why_not}
+            found.append(mount)
+            if wanted and not is_own and not space:
+                mount["probe"]["reason"] = "it lies in a mount namespace that is hidden from us"
             elif wanted and len(asked) < PROBES_CAP:
-                asked[row.point if ours else f"{proc}/{pid}/root{row.point}"] = one
+                asked[row.point if is_own else f"{proc}/{pid}/root{row.point}"] = mount
     _ask(asked, deadline_s)
-    found.sort(key=lambda one: (not one["remote"], not one["used_by"]))
+    found.sort(key=lambda mount: (not mount["remote"], not mount["used_by"]))
     data: Dict[str, Any] = {"mounts": found[:MOUNTS_CAP]}
     if len(found) > MOUNTS_CAP:
         data["cut"] = len(found) - MOUNTS_CAP
@@ -159,13 +139,13 @@ def _ask(asked: Dict[str, Dict[str, Any]], deadline_s: float) -> None:
     }
     left_behind = ", and SIGKILL does not end who asks it" if ran.ended.how == "unkillable" else ""
     hung = f"the file system gave no answer within {asking_s:g} s{left_behind}"
-    for place, one in asked.items():
+    for place, mount in asked.items():
         if ran.ended.how == "not_started":
-            one["probe"] = {"outcome": "not-tried", "took_s": None, "reason": ran.ended.reason}
+            mount["probe"] = {"outcome": "not-tried", "took_s": None, "reason": ran.ended.reason}
         elif place in answers:
-            one["probe"] = answers[place]
+            mount["probe"] = answers[place]
         else:
-            one["probe"] = {"outcome": "timed_out", "took_s": asking_s, "reason": hung}
+            mount["probe"] = {"outcome": "timed_out", "took_s": asking_s, "reason": hung}
 
 
 def _names(pid: int, proc: str, also: Iterable[str]) -> List[str]:
@@ -177,14 +157,10 @@ def _names(pid: int, proc: str, also: Iterable[str]) -> List[str]:
 def parse_mounts(record: Evidence) -> List[Fact]:
     def mount(row: Mapping[str, Any]) -> Fact:
         probe = fields.part(row, "probe")
-        return Mount(
-            evidence=(record.id,),
-            cell=record.cell,
-            path=fields.text(row, "path"),
-            fstype=fields.text(row, "fstype"),
-            device=fields.text(row, "device"),
-            remote=fields.flag(row, "remote") or False,
-            used_by=fields.wholes(row, "used_by"),
+        return fields.fact(
+            Mount,
+            record,
+            row,
             probe=fields.text(probe, "outcome"),
             took_s=fields.number(probe, "took_s"),
             reason=fields.text(probe, "reason"),

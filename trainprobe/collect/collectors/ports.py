@@ -36,6 +36,20 @@ WAITS = (
     "port_xmit_wait packet_seq_err out_of_sequence rnr_nak_retry_err implied_nak_seq_err"
     " roce_slow_restart rp_cnp_handled np_cnp_sent retrans_pkts"
 )
+TCP = (
+    "RetransSegs OutSegs InErrs EstabResets AttemptFails TCPTimeouts TCPAbortOnTimeout"
+    " ListenOverflows"
+)
+# Columns of /proc/net/dev.
+INTERFACE_COUNTERS = {"received_bytes": 0, "sent_bytes": 8, "rx_dropped": 3, "tx_dropped": 11}
+INTERFACE_ERRORS = {"rx_errors": 2, "rx_frame": 5, "tx_errors": 10, "tx_carrier": 14}
+# Of InfiniBand, which counts words, then of EFA.
+DATA_COUNTERS = {
+    "port_xmit_data": ("sent_bytes", DATA_WORD_BYTES),
+    "port_rcv_data": ("received_bytes", DATA_WORD_BYTES),
+    "tx_bytes": ("sent_bytes", 1),
+    "rx_bytes": ("received_bytes", 1),
+}
 BYTES = {
     "sent_bytes": "sent_bytes",
     "received_bytes": "received_bytes",
@@ -69,9 +83,7 @@ class PortCounters(Fact):
 
 @dataclass(frozen=True)
 class PortLook(PortCounters):
-    """One look, before two become counts. It stands in no table. `counters` and `totals` are
-    since the port came up.
-    """
+    """One look, before two become counts. `counters` and `totals` count since the port came up."""
 
     look: int = 1
     at: float = 0.0
@@ -81,9 +93,7 @@ class PortLook(PortCounters):
 def read_ports(
     members: Sequence[Member], number: int, proc: str = "/proc", sys: str = "/sys"
 ) -> LookResult:
-    """The job's network namespace is the first rank's; its interfaces
-    show their state only where it is ours.
-    """
+    """Read the ports of the first rank's network namespace; state only where it is ours."""
     pid = next(
         (member.pid for member in members if member.role == "rank"),
         members[0].pid if members else 0,
@@ -92,43 +102,24 @@ def read_ports(
     ports = _infiniband(f"{sys}/class/infiniband")
     own = procfs.link(f"{proc}/{pid}/ns/net") == procfs.link(f"{proc}/self/ns/net")
     ports += _interfaces(procfs.read_or_none(f"{net}/dev") or "", f"{sys}/class/net" if own else "")
-    tcp = parse_tcp(
-        procfs.read_or_none(f"{net}/snmp") or "", procfs.read_or_none(f"{net}/netstat") or ""
-    )
+    tcp = parse_tcp(*(procfs.read_or_none(f"{net}/{name}") or "" for name in ("snmp", "netstat")))
     if tcp:
         ports.append({"port": "tcp", "kind": "tcp", "state": "", "counters": tcp, "errors": {}})
     if not ports:
-        return refused(
-            "unavailable",
-            f"neither {sys}/class/infiniband nor {net} can be read",
-            look=number,
-            ports=[],
-        )
+        reason = f"neither {sys}/class/infiniband nor {net} can be read"
+        return refused("unavailable", reason, look=number, ports=[])
     return LookResult({"look": number, "ports": ports[:PORTS_CAP]})
 
 
 def parse_tcp(snmp: str, netstat: str) -> Dict[str, int]:
-    """The host's TCP counters that tell of loss. Both files have pairs of lines, names above
-    numbers (proc_pid_net(5)).
-    """
+    """The host's TCP counters of loss: lines of names, then of numbers (proc_pid_net(5))."""
     found: Dict[str, int] = {}
     for text, head in ((snmp, "Tcp:"), (netstat, "TcpExt:")):
         lines = [line.split() for line in text.splitlines() if line.startswith(head)]
         if len(lines) == 2:
-            found.update(
-                {name: int(value) for name, value in zip(*lines) if value.lstrip("-").isdigit()}
-            )
-    wanted = (
-        "RetransSegs",
-        "OutSegs",
-        "InErrs",
-        "EstabResets",
-        "AttemptFails",
-        "TCPTimeouts",
-        "TCPAbortOnTimeout",
-        "ListenOverflows",
-    )
-    return {name: found[name] for name in wanted if name in found}
+            pairs = (pair for pair in zip(*lines) if pair[1].lstrip("-").isdigit())
+            found.update({name: int(value) for name, value in pairs})
+    return {name: found[name] for name in TCP.split() if name in found}
 
 
 def parse_interfaces(text: str) -> Dict[str, Dict[str, int]]:
@@ -140,19 +131,8 @@ def parse_interfaces(text: str) -> Dict[str, Dict[str, int]]:
         name, colon, rest = line.partition(":")
         numbers = [int(word) for word in rest.split() if word.isdigit()]
         if colon and len(numbers) >= 16:
-            errors = {
-                "rx_errors": numbers[2],
-                "rx_frame": numbers[5],
-                "tx_errors": numbers[10],
-                "tx_carrier": numbers[14],
-            }
-            found[name.strip()] = {
-                "received_bytes": numbers[0],
-                "sent_bytes": numbers[8],
-                "rx_dropped": numbers[3],
-                "tx_dropped": numbers[11],
-                **errors,
-            }
+            columns = {**INTERFACE_COUNTERS, **INTERFACE_ERRORS}
+            found[name.strip()] = {counter: numbers[place] for counter, place in columns.items()}
     return found
 
 
@@ -161,9 +141,7 @@ def _interfaces(text: str, folder: str) -> List[Dict[str, Any]]:
     for name, counters in parse_interfaces(text).items():
         if name == "lo":
             continue
-        errors = {
-            key: counters.pop(key) for key in ("rx_errors", "rx_frame", "tx_errors", "tx_carrier")
-        }
+        errors = {key: counters.pop(key) for key in INTERFACE_ERRORS}
         port: Dict[str, Any] = {
             "port": name,
             "kind": "ethernet",
@@ -173,11 +151,8 @@ def _interfaces(text: str, folder: str) -> List[Dict[str, Any]]:
         }
         if folder:
             port["state"] = _word(f"{folder}/{name}/operstate")
-            speed, changes = (
-                _count(f"{folder}/{name}/speed"),
-                _count(f"{folder}/{name}/carrier_changes"),
-            )
-            port["speed_mbit"] = speed
+            port["speed_mbit"] = _count(f"{folder}/{name}/speed")
+            changes = _count(f"{folder}/{name}/carrier_changes")
             if changes is not None:
                 errors["carrier_changes"] = changes
         ports.append(port)
@@ -187,11 +162,7 @@ def _interfaces(text: str, folder: str) -> List[Dict[str, Any]]:
 def _infiniband(folder: str) -> List[Dict[str, Any]]:
     ports = []
     for device in _names(folder):
-        kind = (
-            "efa"
-            if os.path.basename(procfs.link(f"{folder}/{device}/device/driver")) == "efa"
-            else "infiniband"
-        )
+        driver = os.path.basename(procfs.link(f"{folder}/{device}/device/driver"))
         for number in _names(f"{folder}/{device}/ports"):
             place = f"{folder}/{device}/ports/{number}"
             read = {
@@ -201,26 +172,17 @@ def _infiniband(folder: str) -> List[Dict[str, Any]]:
             }
             known = {name: value for name, value in read.items() if value is not None}
             counters = {name: known[name] for name in WAITS.split() if name in known}
-            for name, ours in (
-                ("port_xmit_data", "sent_bytes"),
-                ("port_rcv_data", "received_bytes"),
-            ):
+            for name, (our_name, unit_bytes) in DATA_COUNTERS.items():
                 if name in known:
-                    counters[ours] = known[name] * DATA_WORD_BYTES
-            for name, ours in (("tx_bytes", "sent_bytes"), ("rx_bytes", "received_bytes")):  # EFA
-                if name in known:
-                    counters[ours] = known[name]
-            port = {
-                "port": f"{device}/{number}",
-                "kind": kind,
-                "state": _state(f"{place}/state"),
-                "physical_state": _state(f"{place}/phys_state"),
-            }
-            more = {"rate": _word(f"{place}/rate"), "link_layer": _word(f"{place}/link_layer")}
+                    counters[our_name] = known[name] * unit_bytes
             ports.append(
                 {
-                    **port,
-                    **more,
+                    "port": f"{device}/{number}",
+                    "kind": "efa" if driver == "efa" else "infiniband",
+                    "state": _state(f"{place}/state"),
+                    "physical_state": _state(f"{place}/phys_state"),
+                    "rate": _word(f"{place}/rate"),
+                    "link_layer": _word(f"{place}/link_layer"),
                     "counters": counters,
                     "errors": {name: known[name] for name in ERRORS.split() if name in known},
                 }
@@ -253,8 +215,8 @@ def parse_ports(record: Evidence) -> List[Fact]:
 
     def port(row: Mapping[str, Any]) -> Fact:
         return PortLook(
-            evidence=(record.id,),
-            cell=record.cell,
+            (record.id,),
+            record.cell,
             port=fields.text(row, "port"),
             kind=fields.text(row, "kind"),
             state=fields.text(row, "state"),
@@ -274,7 +236,7 @@ def join_ports(facts: List[Fact]) -> List[Fact]:
         if isinstance(fact, PortLook):
             by_port.setdefault((fact.cell, fact.host, fact.port), []).append(fact)
     return [fact for fact in facts if not isinstance(fact, PortLook)] + [
-        _joined(sorted(looks, key=lambda one: one.look)) for looks in by_port.values()
+        _joined(sorted(looks, key=lambda look: look.look)) for looks in by_port.values()
     ]
 
 
@@ -287,23 +249,17 @@ def _joined(looks: List[PortLook]) -> PortCounters:
     values["totals"] = {name: count for name, count in last.totals.items() if count}
     if len(looks) > 1:
         rises = _rises(first.counters, last.counters)
-        values.update({ours: rises[name] for name, ours in BYTES.items() if name in rises})
-        values["waits"] = {
-            name: rise
-            for name, rise in rises.items()
-            if name not in BYTES and name != "OutSegs" and rise
-        }
-        values["errors"] = {
-            name: rise for name, rise in _rises(first.totals, last.totals).items() if rise
-        }
+        values.update({our_name: rises[name] for name, our_name in BYTES.items() if name in rises})
+        errors = _rises(first.totals, last.totals)
+        waits = {name: rise for name, rise in rises.items() if name not in BYTES and rise}
+        values["waits"] = {name: rise for name, rise in waits.items() if name != "OutSegs"}
+        values["errors"] = {name: rise for name, rise in errors.items() if rise}
         values["looked_s"] = round(last.at - first.at, 3) if last.at > first.at > 0 else None
     return PortCounters(**values)
 
 
 def _rises(before: Mapping[str, int], after: Mapping[str, int]) -> Dict[str, int]:
-    """A counter that fell was reset in between: then its new value is all that is known to have
-    been added.
-    """
+    """How much each counter rose; one that fell was reset, and counts from 0."""
     return {
         name: value - before[name] if value >= before[name] else value
         for name, value in after.items()

@@ -54,9 +54,7 @@ class Pressure(Fact):
 
 @dataclass(frozen=True)
 class PressureLook(Pressure):
-    """One look, before several become one pressure. It stands in no table. Counters here are
-    totals.
-    """
+    """One look, before several become one pressure. Its counters are totals."""
 
     look: int = 1
     at: float = 0.0
@@ -72,13 +70,9 @@ def read_pressure(members: Sequence[Member], number: int, proc: str = "/proc") -
     quotas = [group["quota"] for group in groups if group["quota"] is not None]
     states = [state for member in members for state in procfs.thread_states(member.pid, proc)]
     load = (procfs.read_page(f"{proc}/loadavg") or "").split()
-    host = {
-        name: cgroup.parse_pressure(procfs.read_page(f"{proc}/pressure/{name}") or "")
-        for name in cgroup.PRESSURES
-    }
     data: Dict[str, Any] = {
         "look": number,
-        "host": {name: found for name, found in host.items() if found},
+        "host": _stall_times(f"{proc}/pressure/{{}}"),
         "cgroups": groups,
         "load": [float(word) for word in load[:3]],
         "runnable_on_host": int(load[3].partition("/")[0]) if len(load) > 3 else None,
@@ -102,21 +96,17 @@ def parse_cpu_stat(text: str, version: int) -> Optional[Dict[str, float]]:
     without a quota's counters.
     """
     counts = {
-        words[0]: int(words[1])
-        for words in (line.split() for line in text.splitlines())
-        if len(words) == 2 and words[1].isdigit()
+        columns[0]: int(columns[1])
+        for columns in (line.split() for line in text.splitlines())
+        if len(columns) == 2 and columns[1].isdigit()
     }
     if "nr_throttled" not in counts:
         return None
-    time_s = (
-        counts.get("throttled_time", 0) / 1e9
-        if version == 1
-        else counts.get("throttled_usec", 0) / 1e6
-    )
+    name, unit_s = ("throttled_time", 1e-9) if version == 1 else ("throttled_usec", 1e-6)
     return {
         "periods": counts.get("nr_periods", 0),
         "throttled": counts["nr_throttled"],
-        "throttled_s": round(time_s, 6),
+        "throttled_s": round(counts.get(name, 0) * unit_s, 6),
     }
 
 
@@ -129,32 +119,25 @@ def _groups(ranks: Sequence[Member], proc: str) -> List[Dict[str, Any]]:
     ):
         groups = cgroup.resolve(membership, mountinfo)
         cpu, memory = groups.by_controller.get("cpu"), groups.memory
-        for folder in cpu.up() if cpu is not None else ():
-            stat = parse_cpu_stat(
-                procfs.read_page(f"{folder}/cpu.stat") or "", cpu.version if cpu is not None else 2
-            )
-            if stat is not None and (
-                stat["periods"] or folder == (cpu.folder if cpu is not None else "")
-            ):
-                found.setdefault(folder, _group(folder, cpu.version if cpu is not None else 2))[
-                    "cpu_stat"
-                ] = stat
         if cpu is not None:
-            found.setdefault(cpu.folder, _group(cpu.folder, cpu.version))["quota"] = (
-                cgroup.cpu_quota(cpu)
-            )
+            for folder in cpu.up():
+                text = procfs.read_page(f"{folder}/cpu.stat") or ""
+                stat = parse_cpu_stat(text, cpu.version)
+                if stat is not None and (stat["periods"] or folder == cpu.folder):
+                    found.setdefault(folder, _group(folder, cpu.version))["cpu_stat"] = stat
+            quota = cgroup.cpu_quota(cpu)
+            found.setdefault(cpu.folder, _group(cpu.folder, cpu.version))["quota"] = quota
         for group in (cpu, memory):
             if group is not None and group.version == 2:
-                stalls = {
-                    name: cgroup.parse_pressure(
-                        procfs.read_page(f"{group.folder}/{name}.pressure") or ""
-                    )
-                    for name in cgroup.PRESSURES
-                }
-                found.setdefault(group.folder, _group(group.folder, 2))["pressure"] = {
-                    name: one for name, one in stalls.items() if one
-                }
+                stalls = _stall_times(f"{group.folder}/{{}}.pressure")
+                found.setdefault(group.folder, _group(group.folder, 2))["pressure"] = stalls
     return list(found.values())[:GROUPS_CAP]
+
+
+def _stall_times(path: str) -> Dict[str, Dict[str, float]]:
+    texts = {name: procfs.read_page(path.format(name)) or "" for name in cgroup.PRESSURES}
+    found = {name: cgroup.parse_pressure(text) for name, text in texts.items()}
+    return {name: stalls for name, stalls in found.items() if stalls}
 
 
 def _group(folder: str, version: int) -> Dict[str, Any]:
@@ -176,19 +159,15 @@ def _usable(ranks: Sequence[Member]) -> tuple[Set[int], Optional[int]]:
 
 
 def parse_pressure(record: Evidence) -> List[Fact]:
-    """One fact for the host, and one for each cgroup that says
-    something of its own.
-    """
+    """One fact for the host, and one for each cgroup with values of its own."""
     data = record.data
+    load = [value for value in fields.items(data, "load") if isinstance(value, (int, float))]
     common: Dict[str, Any] = {
         "evidence": (record.id,),
         "cell": record.cell,
         "look": fields.whole(data, "look") or 1,
         "at": record.began,
-        "load": next(
-            iter(value for value in fields.items(data, "load") if isinstance(value, (int, float))),
-            None,
-        ),
+        "load": load[0] if load else None,
         "usable_cpus": fields.number(data, "usable_cpus"),
         "runnable": fields.whole(data, "runnable"),
         "in_disk_wait": fields.whole(data, "in_disk_wait"),
@@ -218,38 +197,32 @@ def parse_pressure(record: Evidence) -> List[Fact]:
 
 
 def join_pressure(facts: List[Fact]) -> List[Fact]:
-    """One pressure per cell, scope and cgroup: the last look, with what counters rose since the
-    first.
-    """
+    """One pressure per cell, scope and cgroup: the last look, with the rise of counters."""
     by_place: Dict[Tuple[str, str, str, str], List[PressureLook]] = {}
     for fact in facts:
         if isinstance(fact, PressureLook):
             by_place.setdefault((fact.cell, fact.host, fact.scope, fact.path), []).append(fact)
     return [fact for fact in facts if not isinstance(fact, PressureLook)] + [
-        _joined(sorted(looks, key=lambda one: one.look)) for looks in by_place.values()
+        _joined(sorted(looks, key=lambda look: look.look)) for looks in by_place.values()
     ]
 
 
 def _joined(looks: List[PressureLook]) -> Pressure:
     first, last = looks[0], looks[-1]
     values: Dict[str, Any] = {each.name: getattr(last, each.name) for each in fields_of(Pressure)}
-    apart = len(looks) > 1
     values.update(
         evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
-        throttled=(
-            last.throttled - first.throttled
-            if apart and last.throttled is not None and first.throttled is not None
-            else None
-        ),
-        throttled_s=(
-            round(last.throttled_s - first.throttled_s, 6)
-            if apart and last.throttled_s is not None and first.throttled_s is not None
-            else None
-        ),
+        throttled=None,
+        throttled_s=None,
         runnable=_mean([look.runnable for look in looks if look.runnable is not None]),
         in_disk_wait=_mean([look.in_disk_wait for look in looks if look.in_disk_wait is not None]),
-        looked_s=round(last.at - first.at, 3) if apart and last.at > first.at > 0 else None,
     )
+    if len(looks) > 1:
+        for name in ("throttled", "throttled_s"):
+            before, after = getattr(first, name), getattr(last, name)
+            if before is not None and after is not None:
+                values[name] = round(after - before, 6)
+        values["looked_s"] = round(last.at - first.at, 3) if last.at > first.at > 0 else None
     return Pressure(**values)
 
 
@@ -258,17 +231,11 @@ def _mean(numbers: List[int]) -> Optional[int]:
 
 
 def _stalls(data: Mapping[str, Any]) -> Dict[str, Any]:
-    found = {
-        name: fields.number(fields.part(data, name), "some_avg10")
-        for name in ("cpu", "memory", "io")
-    }
-    return {
-        **found,
-        **{
-            f"{name}_full": fields.number(fields.part(data, name), "full_avg10")
-            for name in ("memory", "io")
-        },
-    }
+    def share(name: str, kind: str) -> Optional[float]:
+        return fields.number(fields.part(data, name), f"{kind}_avg10")
+
+    shares = {name: share(name, "some") for name in cgroup.PRESSURES}
+    return {**shares, **{f"{name}_full": share(name, "full") for name in ("memory", "io")}}
 
 
 COLLECTOR = Collector(

@@ -43,6 +43,8 @@ _ONE = re.compile(
 _MISSING = re.compile(r"The missing ranks?: ([\d, ]+)")
 _PROCESS = re.compile(r"Process (\d+) on node (\S+) managing GPUs? (\S+)")
 DIGITS_CAP = 19
+KINDS = ("INCOMPLETE", "DEAD", "TIMEOUT", "MISMATCH", "ERROR")
+STATUS = "init_state async_error finalize_called abort_flag unresponsive considered_dead"
 
 
 @dataclass(frozen=True)
@@ -88,20 +90,18 @@ def port_of(environment: Mapping[str, str]) -> int:
 
 
 def look(job: JobView, deadline_s: float) -> List[LookResult]:
-    """Ask RAS if a rank listens where it does, or the job's environment says that it should; a
-    job without NCCL has no result.
-    """
+    """Ask RAS if a rank listens at its port, or the environment says that one should."""
     found = [
-        one
-        for one in listeners(job.members)
-        if one.kind == "tcp" and one.port == port_of(job.variables)
+        member
+        for member in listeners(job.members)
+        if member.kind == "tcp" and member.port == port_of(job.variables)
     ]
     configured = any(name.startswith(("NCCL_RAS_", "NCCL_COMM_ID")) for name in job.variables)
     return [read_ras(found, deadline_s)] if found or configured else []
 
 
 def read_ras(found: Sequence[Listener], deadline_s: float) -> LookResult:
-    reachable = [one for one in found if one.ours]
+    reachable = [listener for listener in found if listener.ours]
     if not reachable:
         why = (
             "it listens in another network namespace; run trainprobe inside the container"
@@ -126,9 +126,7 @@ def read_ras(found: Sequence[Listener], deadline_s: float) -> LookResult:
 
 
 def ask(host: str, port: int, ends: float) -> Tuple[str, str]:
-    """Return the status document and its form. Raises OSError, also socket.timeout when `ends`
-    (monotonic) has passed.
-    """
+    """Return the answer to STATUS and its form. Raises OSError, or socket.timeout after `ends`."""
     with socket.create_connection((host, port), timeout=min(CONNECT_S, _left(ends))) as connection:
         reader = connection.makefile("rb")
         left_s = max(1, int(_left(ends) - 0.5))
@@ -152,32 +150,23 @@ def ask(host: str, port: int, ends: float) -> Tuple[str, str]:
 
 
 def parse_json(text: str) -> Optional[Dict[str, Any]]:
-    """{nccl_version, communicators: [{hash, size, ranks, missing}], timeouts}; None for anything
-    else.
-    """
+    """{nccl_version, communicators: [{hash, size, ranks, missing}], timeouts}; else None."""
     try:
         document = json.loads(_NO_COMMA.sub(r"},\1{", text))
     except (ValueError, RecursionError):
         return None
     if not isinstance(document, dict) or not isinstance(document.get("communicators"), list):
         return None
-    communicators = []
-    for row in document["communicators"][:RANKS_CAP]:
-        if isinstance(row, dict):
-            ranks = [_rank(one) for one in row.get("ranks") or () if isinstance(one, dict)][
-                :RANKS_CAP
-            ]
-            missing = [
-                _rank(one) for one in row.get("missing_ranks") or () if isinstance(one, dict)
-            ][:RANKS_CAP]
-            communicators.append(
-                {
-                    "hash": str(row.get("hash", ""))[:60],
-                    "size": row.get("size"),
-                    "ranks": ranks,
-                    "missing": missing,
-                }
-            )
+    communicators = [
+        {
+            "hash": str(row.get("hash", ""))[:60],
+            "size": row.get("size"),
+            "ranks": _ranks(row.get("ranks")),
+            "missing": _ranks(row.get("missing_ranks")),
+        }
+        for row in document["communicators"][:RANKS_CAP]
+        if isinstance(row, dict)
+    ]
     ras = document.get("ras")
     timeouts = ras.get("timeouts_count") if isinstance(ras, dict) else None
     return {
@@ -188,32 +177,21 @@ def parse_json(text: str) -> Optional[Dict[str, Any]]:
     }
 
 
+def _ranks(rows: Any) -> List[Dict[str, Any]]:
+    return [_rank(row) for row in rows or () if isinstance(row, dict)][:RANKS_CAP]
+
+
 def _rank(row: Mapping[str, Any]) -> Dict[str, Any]:
     """One rank; its number is the communicator's, not the world's: host and pid join the two."""
-    raw = row.get("status")
-    status: Mapping[str, Any] = raw if isinstance(raw, dict) else {}
-    counts = row.get("collective_counts")
-    found = {name: row.get(name) for name in ("rank", "host", "pid", "cuda_dev", "nvml_dev")}
-    found["counts"] = (
-        {str(name): value for name, value in counts.items() if isinstance(value, int)}
-        if isinstance(counts, dict)
-        else {}
+    status, counts = (
+        value if isinstance(value, dict) else {}
+        for value in (row.get("status"), row.get("collective_counts"))
     )
-    found.update(
-        {
-            name: status[name]
-            for name in (
-                "init_state",
-                "async_error",
-                "finalize_called",
-                "abort_flag",
-                "unresponsive",
-                "considered_dead",
-            )
-            if name in status
-        }
-    )
-    return found
+    return {
+        **{name: row.get(name) for name in ("rank", "host", "pid", "cuda_dev", "nvml_dev")},
+        "counts": {str(name): value for name, value in counts.items() if isinstance(value, int)},
+        **{name: status[name] for name in STATUS.split() if name in status},
+    }
 
 
 def parse_text(text: str) -> Optional[Dict[str, Any]]:
@@ -231,55 +209,39 @@ def parse_text(text: str) -> Optional[Dict[str, Any]]:
     now: Dict[str, Any] = {}
     what, count = "", None
     for line in (line.strip() for line in text.splitlines()):
-        block, differs, many, one = (
-            _BLOCK.match(line),
-            _COUNTS.search(line),
-            _MANY.match(line),
-            _ONE.match(line),
-        )
-        if block is not None and (
-            block.group(1)
-            or block.group(3) in ("INCOMPLETE", "DEAD", "TIMEOUT", "MISMATCH", "ERROR")
-        ):
-            blank: Dict[str, Any] = {
-                "hash": block.group(2),
-                "name": block.group(1),
-                "ranks": [],
-                "missing": [],
-                "errors": [],
-            }
-            now = (
-                communicators.setdefault(block.group(2), blank)
-                if block.group(2)
-                else {"kind": block.group(3), "says": [], "processes": []}
-            )
-            if block.group(2):
-                now["errors"].append(block.group(3))
+        block, differs = _BLOCK.match(line), _COUNTS.search(line)
+        many, single = _MANY.match(line), _ONE.match(line)
+        missing, process = _MISSING.match(line), _PROCESS.match(line)
+        if block is not None and (block.group(1) or block.group(3) in KINDS):
+            _, digest, kind = block.groups()
+            if digest:
+                blank: Dict[str, Any] = {"hash": digest, "name": block.group(1)}
+                blank.update(ranks=[], missing=[], errors=[])
+                now = communicators.setdefault(digest, blank)
+                now["errors"].append(kind)
             else:
+                now = {"kind": kind, "says": [], "processes": []}
                 errors.append(now)
         elif differs is not None:
             what = differs.group(1)
         elif many is not None:
             count = many.group(2) or many.group(3) or "0"
-            now.setdefault("camps", []).append(
-                {"ranks": int(many.group(1)), "what": what, "value": count}
-            )
-        elif one is not None:
-            value = one.group(2) or one.group(3) or count
+            camp = {"ranks": int(many.group(1)), "what": what, "value": count}
+            now.setdefault("camps", []).append(camp)
+        elif single is not None:
             row = {
-                "rank": int(one.group(1)),
-                "host": one.group(6),
-                "pid": int(one.group(5)),
+                "rank": int(single.group(1)),
+                "host": single.group(6),
+                "pid": int(single.group(5)),
                 "what": what,
-                "value": value,
+                "value": single.group(2) or single.group(3) or count,
             }
             now.setdefault("ranks", []).append(row)
-        elif _MISSING.match(line):
-            now.setdefault("missing", []).extend(
-                {"rank": int(number)} for number in re.findall(r"\d+", line)
-            )
-        elif _PROCESS.match(line):
-            pid, host, _gpus = _PROCESS.match(line).groups()  # type: ignore[union-attr]
+        elif missing is not None:
+            numbers = re.findall(r"\d+", line)
+            now.setdefault("missing", []).extend({"rank": int(number)} for number in numbers)
+        elif process is not None:
+            pid, host, _gpus = process.groups()
             now.setdefault("processes", []).append({"pid": int(pid), "host": host})
     version = _VERSION.search(text)
     return {
@@ -304,11 +266,10 @@ def parse_ras(record: Evidence) -> List[Fact]:
     def communicator(row: Mapping[str, Any]) -> Fact:
         ranks = tuple(fields.each(fields.items(row, "ranks"), _ras_rank))
         missing = tuple(fields.each(fields.items(row, "missing"), _ras_rank))
-        return RasCommunicator(
-            evidence=(record.id,),
-            cell=record.cell,
-            hash=fields.text(row, "hash"),
-            size=fields.whole(row, "size"),
+        return fields.fact(
+            RasCommunicator,
+            record,
+            row,
             ranks=ranks,
             lagging=_lagging(ranks, fields.items(row, "camps")),
             missing=missing,
@@ -334,19 +295,8 @@ def _ras_rank(row: Mapping[str, Any]) -> RasRank:
         status = value
     else:
         counts[_operation(fields.text(row, "what"))] = count
-    unresponsive, dead = (
-        fields.flag(row, "unresponsive") or False,
-        fields.flag(row, "considered_dead") or False,
-    )
-    return RasRank(
-        number,
-        fields.text(row, "host"),
-        fields.whole(row, "pid"),
-        counts,
-        status,
-        unresponsive,
-        dead,
-    )
+    dead = fields.flag(row, "considered_dead") or False
+    return fields.build(RasRank, row, number=number, counts=counts, status=status, dead=dead)
 
 
 def _count(text: str) -> Optional[int]:
@@ -360,9 +310,7 @@ def _operation(what: str) -> str:
 
 
 def _lagging(ranks: Tuple[RasRank, ...], camps: List[Any]) -> Tuple[int, ...]:
-    """Those below the highest count of an operation. In text, the ranks that go with the others
-    are only counted, as a camp.
-    """
+    """The ranks below the highest count of an operation. Text only counts the others (camps)."""
     highest: Dict[str, int] = {}
     for name, count in [(name, count) for rank in ranks for name, count in rank.counts.items()]:
         highest[name] = max(highest.get(name, 0), count)

@@ -51,16 +51,13 @@ class Connection(Fact):
     where it is on this host, `peer` its command line.
 
     `kind` is tcp, udp or unix, `state` ESTAB, SYN_SENT, SYN_RECV, FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT,
-    LAST_ACK, CLOSING, LISTEN or UNCONN.
-    `rx_queue` and `tx_queue` are bytes that wait to be read or sent (for LISTEN, `rx_queue` counts
-    connections that wait to be accepted),
-    `retransmits` counts segments sent again without an answer, `timer` is retransmit, keepalive,
-    zero-window or empty.
+    LAST_ACK, CLOSING, LISTEN or UNCONN. `rx_queue` and `tx_queue` are bytes that wait to be read or
+    sent (for LISTEN, `rx_queue` counts connections that wait to be accepted), `retransmits` counts
+    segments sent again without an answer, `timer` is retransmit, keepalive, zero-window or empty.
     `silent_s` is how long no data has gone either way, None where the kernel did not say (another
-    network namespace).
-    `peer_here` says whether the other end is a socket of this host (also where its process is not
-    known); `peer_rank` is its rank in the job.
-    `at` is when it was looked at, Unix time in seconds.
+    network namespace). `peer_here` says whether the other end is a socket of this host (also where
+    its process is not known); `peer_rank` is its rank in the job. `at` is when it was looked at,
+    Unix time in seconds.
     """
 
     pid: int = 0
@@ -89,9 +86,7 @@ class Connection(Fact):
 
 @dataclass(frozen=True)
 class Row:
-    """One socket of a namespace's table. Queues in bytes; for LISTEN the first is the number of
-    connections that nobody accepted yet.
-    """
+    """One socket. Queues in bytes; while it listens, `rx_queue` counts waiting connections."""
 
     kind: str
     state: str
@@ -134,11 +129,11 @@ def read_sockets(members: Sequence[Member], deadline_s: float, proc: str = "/pro
             connections=[],
         )
     rows: List[Row] = []
-    here = procfs.link(f"{proc}/self/ns/net") if proc == "/proc" else None
+    own_space = procfs.link(f"{proc}/self/ns/net") if proc == "/proc" else None
     for space, pid in spaces.items():
-        rows += read_tables(f"{proc}/{pid}/net", unix_peers.ask(0.3) if space == here else {})
+        rows += read_tables(f"{proc}/{pid}/net", unix_peers.ask(0.3) if space == own_space else {})
     found, whole = _joined(
-        rows, owners, ranks, ends, proc, tcp_ages.ask() if here in spaces else {}
+        rows, owners, ranks, ends, proc, tcp_ages.ask() if own_space in spaces else {}
     )
     found.sort(key=_dullness)
     data: Dict[str, Any] = {"connections": found[:CONNECTIONS_CAP], "owners_complete": whole}
@@ -166,26 +161,15 @@ def parse_inet(kind: str, text: str) -> List[Row]:
     """Lines of /proc/net/tcp and its like; what does not fit the format is left out."""
     rows = []
     for line in text.splitlines()[1:]:
-        words = line.split()
+        columns = line.split()
         try:
-            tx_queue, rx_queue = (int(part, 16) for part in words[4].split(":"))
-            state = STATES[int(words[3], 16)]
+            tx_queue, rx_queue = (int(part, 16) for part in columns[4].split(":"))
+            state = STATES[int(columns[3], 16)]
             state = "UNCONN" if kind == "udp" and state != "ESTAB" else state
-            timer = TIMERS[int(words[5].split(":")[0], 16)]
-            local, remote = parse_address(words[1]), parse_address(words[2])
-            rows.append(
-                Row(
-                    kind,
-                    state,
-                    local,
-                    remote,
-                    int(words[9]),
-                    tx_queue,
-                    rx_queue,
-                    int(words[6], 16),
-                    timer,
-                )
-            )
+            timer = TIMERS[int(columns[5].split(":")[0], 16)]
+            local, remote = parse_address(columns[1]), parse_address(columns[2])
+            inode, again = int(columns[9]), int(columns[6], 16)
+            rows.append(Row(kind, state, local, remote, inode, tx_queue, rx_queue, again, timer))
         except (ValueError, IndexError):
             continue
     return rows
@@ -210,27 +194,27 @@ def parse_address(text: str) -> str:
 
 
 def parse_unix(text: str, unix: Dict[int, unix_peers.UnixSocket]) -> List[Row]:
-    """Lines of /proc/net/unix: `Num RefCount Protocol Flags Type St Inode Path`; state 3 is
-    connected, flag 10000 listens.
-    """
+    """Parse /proc/net/unix; state 3 is connected, flag 10000 listens."""
     rows = []
     for line in text.splitlines()[1:]:
-        words = line.split(None, 7)
-        if len(words) < 7 or not words[6].isdigit():
+        columns = line.split(None, 7)
+        if len(columns) < 7 or not columns[6].isdigit():
             continue
-        state = "LISTEN" if words[3] == "00010000" else "ESTAB" if words[5] == "03" else "UNCONN"
-        told = unix.get(int(words[6]), unix_peers.UnixSocket())
-        path = words[7] if len(words) > 7 else ""
+        state = (
+            "LISTEN" if columns[3] == "00010000" else "ESTAB" if columns[5] == "03" else "UNCONN"
+        )
+        peer = unix.get(int(columns[6]), unix_peers.UnixSocket())
+        path = columns[7] if len(columns) > 7 else ""
         rows.append(
             Row(
                 "unix",
                 state,
                 path,
                 "",
-                int(words[6]),
-                told.tx_queue,
-                told.rx_queue,
-                peer_inode=told.peer,
+                int(columns[6]),
+                peer.tx_queue,
+                peer.rx_queue,
+                peer_inode=peer.peer,
             )
         )
     return rows
@@ -244,17 +228,15 @@ def _joined(
     proc: str,
     silent: Dict[int, float],
 ) -> Tuple[List[Dict[str, Any]], bool]:
-    """The job's own sockets, each with the process at its other end. A pair of one host is two
-    rows with addresses swapped.
-    """
-    ends_here = {(row.kind, row.local, row.remote): row for row in rows if row.kind != "unix"}
+    """The job's own sockets, each with the process at its other end."""
+    local_ends = {(row.kind, row.local, row.remote): row for row in rows if row.kind != "unix"}
     by_inode = {row.inode: row for row in rows}
     mine = [row for row in rows if row.inode in owners and row.inode]
     others = {
         row.inode: (
             by_inode.get(row.peer_inode)
             if row.peer_inode
-            else ends_here.get((row.kind, row.remote, row.local))
+            else local_ends.get((row.kind, row.remote, row.local))
         )
         for row in mine
     }
@@ -300,17 +282,15 @@ def _joined(
     return found, outside.whole
 
 
-def _dullness(one: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
-    """What may matter comes first, since the list may be cut: half-open, stuck or full sockets,
-    then connections to web services.
-    """
+def _dullness(row: Dict[str, Any]) -> Tuple[bool, bool, int, int]:
+    """The order of the list, which may be cut: stuck or full sockets, then web services."""
     telling = (
-        one["state"] not in ("ESTAB", "LISTEN", "UNCONN")
-        or one["rx_queue"]
-        or one["tx_queue"]
-        or one["retransmits"]
+        row["state"] not in ("ESTAB", "LISTEN", "UNCONN")
+        or row["rx_queue"]
+        or row["tx_queue"]
+        or row["retransmits"]
     )
-    return (not telling, not one["remote"].endswith(HTTPS), one["pid"], one["fd"])
+    return (not telling, not row["remote"].endswith(HTTPS), row["pid"], row["fd"])
 
 
 def _table(path: str) -> str:
@@ -322,35 +302,14 @@ def _table(path: str) -> str:
 
 def parse_sockets(record: Evidence) -> List[Fact]:
     def connection(row: Mapping[str, Any]) -> Fact:
-        return Connection(
-            evidence=(record.id,),
-            cell=record.cell,
-            rank=fields.whole(row, "rank"),
-            pid=fields.whole(row, "pid") or 0,
-            fd=fields.whole(row, "fd"),
-            kind=fields.text(row, "kind"),
-            state=fields.text(row, "state"),
-            local=fields.text(row, "local"),
-            remote=fields.text(row, "remote"),
-            peer_pid=fields.whole(row, "peer_pid"),
-            peer=fields.text(row, "peer"),
-            rx_queue=fields.whole(row, "rx_queue"),
-            tx_queue=fields.whole(row, "tx_queue"),
-            retransmits=fields.whole(row, "retransmits"),
-            timer=fields.text(row, "timer"),
-            peer_here=fields.flag(row, "peer_here"),
-            peer_rank=fields.whole(row, "peer_rank"),
-            silent_s=fields.number(row, "silent_s"),
-            at=record.began or None,
-        )
+        rank, at = fields.whole(row, "rank"), record.began or None
+        return fields.fact(Connection, record, row, rank=rank, at=at)
 
     return fields.each(fields.items(record.data, "connections"), connection)
 
 
 def join_connections(facts: List[Fact]) -> List[Fact]:
-    """Keep of each process the connections of the latest look: what they carried last is what
-    several looks differ in.
-    """
+    """Keep the connections of the latest look at each process."""
     latest: Dict[Tuple[str, int], float] = {}
     for fact in facts:
         if isinstance(fact, Connection):

@@ -4,8 +4,7 @@ Nothing is asked that needs the GIL.
 `torch.distributed.elastic.control_plane`: plain HTTP on a unix socket named by
 TORCH_WORKER_SERVER_SOCKET; GET /handler/ lists the handlers, POST /handler/<name> calls one. Where
 it listens on TCP (`torch.distributed.debug`) nothing tells its port from a store's or gloo's, and a
-question
-to those could disturb them: so it is not asked there.
+question to those could disturb them: so it is not asked there.
 """
 
 from __future__ import annotations
@@ -81,11 +80,11 @@ def find_servers(members: Sequence[Member], proc: str = "/proc") -> List[Tuple[M
     if not serving:
         return []
     found: Dict[int, Tuple[Member, str]] = {}
-    for one in listeners(serving, proc):
-        if one.kind == "unix" and one.address.startswith("/") and one.ours:
-            named = _named(one.member.pid, proc)
-            if one.address == named or not named:
-                found.setdefault(one.member.pid, (one.member, one.address))
+    for listener in listeners(serving, proc):
+        if listener.kind == "unix" and listener.address.startswith("/") and listener.ours:
+            named = _named(listener.member.pid, proc)
+            if listener.address == named or not named:
+                found.setdefault(listener.member.pid, (listener.member, listener.address))
     return list(found.values())
 
 
@@ -133,9 +132,7 @@ def ask_server(path: str, member: Member, deadline_s: float) -> LookResult:
 
 
 def counters(answer: Any) -> Dict[str, Dict[str, int]]:
-    """Wait counters {name: {active_count, max_time_us, total_calls, total_time_us}}; those with
-    an active wait come first.
-    """
+    """{name: {active_count, max_time_us, total_calls, total_time_us}}, active waits first."""
     rows: Mapping[str, Any] = answer if isinstance(answer, dict) else {}
     whole = {
         str(name)[:200]: {str(key): value for key, value in row.items() if isinstance(value, int)}
@@ -208,22 +205,10 @@ def parse_worker_server(record: Evidence) -> List[Fact]:
         if (fields.whole(fields.part(counters, name), "active_count") or 0) > 0
     )
     pid = fields.whole(data, "pid") or record.subject.pid or 0
-    return [
-        WorkerServer(
-            (record.id,),
-            record.cell,
-            record.subject.rank,
-            pid,
-            fields.texts(data, "handlers"),
-            waiting,
-        )
-    ]
+    rank = record.subject.rank
+    return [fields.fact(WorkerServer, record, rank=rank, pid=pid, waiting=waiting)]
 
 
 COLLECTOR = Collector(
-    "worker_server",
-    look,
-    deadline_s=3.0,
-    parse=parse_worker_server,
-    facts=(WorkerServer,),
+    "worker_server", look, deadline_s=3.0, parse=parse_worker_server, facts=(WorkerServer,)
 )

@@ -1,31 +1,63 @@
-"""The source around the lines that stacks and tracebacks name. The job's files are read as text
-and parsed, never imported.
-"""
+"""The source around lines of stacks and tracebacks, read as text and never imported."""
 
 from __future__ import annotations
 
 import os
 import re
-import time
 import tokenize
-from dataclasses import asdict, dataclass
-from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Dict,
+    Iterable,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Set,
+    Tuple,
+    Type,
+    TypeVar,
+)
 
-from trainprobe.case import Case
-from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
+from trainprobe.collect.collector import Collector, record_look
+from trainprobe.collect.look_results import LookResult, refused, side_by_side
 from trainprobe.collect.members import host_name
+from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
 from trainprobe.model.subjects import Subject
 from trainprobe.regular_files import read_regular_file
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
-from trainprobe.stacks.source import read_places
+from trainprobe.stacks.source import Block, Skip, read_places
+
+if TYPE_CHECKING:
+    from trainprobe.case import Case
 
 FILE_CAP_BYTES = 2 * 2**20
 FILES_CAP = 40
 SITES_CAP = 200
+TEXT_CAP = 400  # of one statement; rules search in it, and not all of them in linear time
 # Tracebacks say `File "x.py", line 3, in f`, faulthandler `File "x.py", line 3 in f`.
 _IN_TEXT = re.compile(r'File "([^"\n]{1,4096})", line (\d{1,8})(?:,? in ([^\s,]{1,300}))?')
+
+
+B = TypeVar("B", Block, Skip)
+
+
+@dataclass(frozen=True)
+class SourceSite(Fact):
+    """One line and what encloses it, innermost last. Old cases have no `skips`."""
+
+    file: str = ""
+    line: int = 0
+    function: str = ""
+    text: str = ""
+    blocks: Tuple[Block, ...] = ()
+    skips: Tuple[Skip, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -71,56 +103,56 @@ def look_at_source(
     `cwd` is the job's, for relative names.
     """
     known = _known(case, cell)
-    wanted: Dict[Tuple[str, Optional[int]], Set[int]] = {}
+    lines: Dict[Tuple[str, Optional[int]], Set[int]] = {}
     for site in list(sites)[: SITES_CAP * 20]:
         if (
             site.line > 0
             and (site.rank, site.file, site.line) not in known
             and (with_libraries or is_user(Frame(site.function, site.file, site.line)))
         ):
-            wanted.setdefault((site.file, site.rank), set()).add(site.line)
+            lines.setdefault((site.file, site.rank), set()).add(site.line)
+    return record_look(
+        case,
+        COLLECTOR,
+        lambda: [
+            replace(
+                whole,
+                data={
+                    "file": file,
+                    "sites": [
+                        place
+                        for place in whole.data.get("sites", ())
+                        if place["line"] in lines[file, rank]
+                    ],
+                },
+                subject=Subject("job", host=host_name())
+                if rank is None
+                else Subject("rank", host=host_name(), rank=rank, role="rank"),
+            )
+            for (file, rank), whole in _read_files(lines, cwd, deadline_s)
+        ],
+        cell=cell,
+        deadline_s=deadline_s,
+    )
+
+
+def _read_files(
+    wanted: Mapping[Tuple[str, Optional[int]], Set[int]], cwd: str, deadline_s: float
+) -> Iterator[Tuple[Tuple[str, Optional[int]], LookResult]]:
+    """Read each file once, whichever ranks stand in it."""
     files: Dict[str, Set[int]] = {}
     for (file, _), lines in wanted.items():
         files.setdefault(file, set()).update(lines)
     names = list(files)[:FILES_CAP]
-    began = time.time()
-    seen = dict(
-        zip(
-            names,
-            side_by_side(
-                [_look(file, os.path.join(cwd, file), files[file]) for file in names],
-                deadline_s,
-                at_once=2,
-            ),
-        )
-    )
-    records = []
-    for (file, rank), lines in wanted.items():
-        whole = seen.get(file) or LookResult(
-            {"file": file, "sites": []},
-            "unavailable",
-            f"only the first {FILES_CAP} source files are read",
-            began,
-        )
-        here = [site for site in whole.data.get("sites", ()) if site["line"] in lines]
-        mine = LookResult(
-            {"file": file, "sites": here}, whole.outcome, whole.reason, whole.began, whole.took_s
-        )
-        subject = (
-            Subject("job", host=host_name())
-            if rank is None
-            else Subject("rank", host=host_name(), rank=rank, role="rank")
-        )
-        records.append(
-            record(case, "source", mine, subject=subject, cell=cell, source="source text")
-        )
-    return records
+    looks = [partial(read_source, name, os.path.join(cwd, name), files[name]) for name in names]
+    read = dict(zip(names, side_by_side(looks, deadline_s, at_once=2)))
+    cut = refused("unavailable", f"only the first {FILES_CAP} source files are read")
+    for place in wanted:
+        yield place, read.get(place[0], cut)
 
 
 def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
-    """Read one file and find what encloses the lines, without a case. `file` is the name in the
-    stack, `path` where it lies.
-    """
+    """Find what encloses the lines. `file` is the stack's name, `path` where it lies."""
     base: Dict[str, Any] = {"file": file, "sites": []}
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
@@ -170,5 +202,41 @@ def _known(case: Case, cell: str) -> Set[Tuple[Optional[int], str, int]]:
     return known
 
 
-def _look(file: str, path: str, lines: Set[int]) -> Any:
-    return lambda: read_source(file, path, lines)
+def parse(record: Evidence) -> List[Fact]:
+    file = fields.text(record.data, "file")
+
+    def site(row: Mapping[str, Any]) -> Fact:
+        if fields.whole(row, "line") is None:
+            raise fields.UnreadableError("a site without a line")
+        return fields.fact(
+            SourceSite,
+            record,
+            row,
+            rank=record.subject.rank,
+            file=fields.text(row, "file") or file,
+            text=fields.text(row, "text", cap=TEXT_CAP),
+            blocks=_enclosing(Block, row, "blocks"),
+            skips=_enclosing(Skip, row, "skips"),
+        )
+
+    return fields.each(fields.items(record.data, "sites"), site)
+
+
+def _enclosing(kind: Type[B], row: Mapping[str, Any], name: str) -> Tuple[B, ...]:
+    def build(part: Mapping[str, Any]) -> B:
+        text = fields.text(part, "text", cap=TEXT_CAP)
+        branch = fields.text(part, "branch") or "body"
+        return fields.build(kind, part, text=text, branch=branch)
+
+    return tuple(fields.each(fields.items(row, name), build))
+
+
+COLLECTOR = Collector(
+    "source",
+    None,
+    deadline_s=2.0,
+    source="source text",
+    rounds=(),
+    parse=parse,
+    facts=(SourceSite,),
+)

@@ -15,15 +15,15 @@ from typing import Any
 import pytest
 
 from trainprobe.case import Case
-from trainprobe.collect import lint_findings
-from trainprobe.collect.lint_findings import (
+from trainprobe.collect.collectors import lint
+from trainprobe.collect.collectors.lint import (
     LintRequest,
     look_with_lint,
     look_with_lint_at_stacks,
     read_with_lint,
     understand,
 )
-from trainprobe.collect.source import Site
+from trainprobe.collect.collectors.source import Site
 from trainprobe.model.evidence import Ended, Evidence
 from trainprobe.system.run import Ran
 
@@ -83,7 +83,7 @@ def test_the_number_of_ranks_and_the_limits_of_this_machine_are_known_to_lint(
             " num_workers=3)\nfor one in loader: pass\n"
         ),
     )
-    monkeypatch.setattr(lint_findings, "_limits", lambda: {"cpus": 8, "descriptors": None})
+    monkeypatch.setattr(lint, "_limits", lambda: {"cpus": 8, "descriptors": None})
 
     def causes(ranks: int | None) -> set[str]:
         return {
@@ -159,7 +159,7 @@ def test_a_module_that_cannot_be_read_leaves_the_rest(tmp_path: Path) -> None:
 def test_of_a_large_project_the_nearest_modules_are_read_and_it_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lint_findings, "TURNS", (5, 20))
+    monkeypatch.setattr(lint, "TURNS", (5, 20))
     chain = {f"part{number}": f"import part{number + 1}\n" + "x = 1\n" * 9 for number in range(9)}
     seen = read_with_lint(
         LintRequest(written(tmp_path, train="import part0\n", **chain), str(tmp_path))
@@ -215,10 +215,10 @@ def test_versions_are_those_of_the_python_that_is_named(tmp_path: Path) -> None:
     other.write_text('#!/bin/sh\necho \'{"datasets": "3.6.0"}\'\n')
     other.chmod(0o755)
 
-    assert lint_findings._versions(str(other), 5.0) == {"datasets": "3.6.0"}
-    assert lint_findings._versions("/bin/false", 5.0) == {}
-    assert lint_findings._versions("", 5.0) == {}
-    assert lint_findings._versions(sys.executable, 5.0) is None
+    assert lint._versions(str(other), 5.0) == {"datasets": "3.6.0"}
+    assert lint._versions("/bin/false", 5.0) == {}
+    assert lint._versions("", 5.0) == {}
+    assert lint._versions(sys.executable, 5.0) is None
 
 
 SWALLOWS = """
@@ -327,7 +327,7 @@ def test_a_script_of_a_live_job_that_cannot_be_read_ends_in_a_reason_in_time(
 def test_lint_of_a_live_job_under_an_old_python_is_a_look_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lint_findings, "LINT_NEEDS", (9, 9))
+    monkeypatch.setattr(lint, "LINT_NEEDS", (9, 9))
     written(tmp_path, train=SWALLOWS)
 
     one = at_stacks(tmp_path, [Site("train.py", 9, "<module>", 0)])
