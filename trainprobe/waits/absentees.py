@@ -59,7 +59,7 @@ class Absentees:
     ranks: tuple[int, ...]
     why: str
     says: str
-    facts: tuple[LogEvent | CollectiveCall | MainThread, ...]
+    facts: tuple[LogEvent | CollectiveCall | MainThread | LogFailure, ...]
     sure: bool = True
     named: bool = False
 
@@ -244,9 +244,10 @@ def _silent(
         and set(job.ranks) >= spoke
     ):
         they = "it says" if len(ranks) == 1 else "they say"
-        shown: list[MainThread | CollectiveCall] = [
+        shown: list[MainThread | CollectiveCall | LogFailure] = [
             *(thread for thread in stacks if thread.rank in ranks),
             *calls,
+            *(failure for failure in failures if failure.echo_of in TIMEOUTS),
         ]
         yield Absentees(
             ranks,

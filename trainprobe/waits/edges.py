@@ -19,9 +19,9 @@ from trainprobe.facts import (
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
 from trainprobe.waits.activity import ON_CHILDREN, Watch
+from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
-from trainprobe.waits.recorder_waits import recorded_waits
 from trainprobe.waits.standings import AT_THE_STORE, Standing, meetings_of
 
 HALF = 0.5
@@ -46,7 +46,7 @@ class Edges:
             standing.pid: self.of_rank[standing.rank] for standing in ranks if standing.pid
         }
         self.by_rank = {standing.rank: standing for standing in ranks}
-        self.recorded = recorded_waits(facts, cell)
+        self.recorded = collective_waits(facts, cell)
         self.names: dict[Node, str] = {}
         self._pids: dict[Node, int] = {}
         self.waits: list[Wait] = []
@@ -299,12 +299,13 @@ class Edges:
             if one.state in ("stopped", "blocked", "exited", "crashed")
             or (one.state == "unseen" and one.pid is None)
         ]
+        waiting = {wait.waiter for wait in self.waits}
         for standing in self.ranks:
             me = self.of_rank[standing.rank]
+            if me in waiting:
+                continue
             polls = standing.pid is not None and self.watch.activity(standing.pid).kind == "polls"
-            asks = (polls or (standing.leaf == "net-io" and not standing.goes_on)) and all(
-                wait.waiter != me for wait in self.waits
-            )
+            asks = polls or (standing.leaf == "net-io" and not standing.goes_on)
             if standing.state == "waiting" and (standing.thread is None or asks):
                 for other in to_blame:
                     how = (

@@ -15,7 +15,7 @@ from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.dump_hangs import only_dumps, saved_groups, saved_standings
+from trainprobe.waits.dump_hangs import dumped_world, only_dumps, saved_groups, saved_standings
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.ended_jobs import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.graph import Graph
@@ -141,8 +141,8 @@ def _launching(job: Job, launcher: MainThread, waits: float | None) -> Situation
 
 def _saved_view(facts: Facts, job: Job) -> Situation:
     waits = recorded_waits(facts, job.cell)
-    ranks = saved_standings(facts, job, waits)
-    groups = saved_groups(facts, job, ranks, waits)
+    ranks = saved_standings(facts, job.cell, dumped_world(facts, job), waits)
+    groups = saved_groups(facts, job.cell, ranks, waits)
     if not groups:
         return Situation(
             job.cell,

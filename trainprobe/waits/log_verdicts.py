@@ -14,7 +14,7 @@ from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.waits.absentees import world_of
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
-from trainprobe.waits.log_hangs import hang_group
+from trainprobe.waits.log_hangs import hang_groups
 from trainprobe.waits.log_stack_hangs import pressed, still_group
 from trainprobe.waits.situation import Situation, failed_before
 from trainprobe.waits.standings import Standing
@@ -60,15 +60,15 @@ def _attempt(facts: Facts, job: LogJob) -> Situation:
 
 def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situation:
     origins = [failure for failure in failures if not failure.echo]
-    divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
     if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
         return _ended(still)
     if origins:
+        divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
         group = _first_group(job, failures, origins)
         return replace(_ended(replace(group, divergence=divergence)), origin=True)
-    hang = hang_group(facts, job, failures, divergence)
-    if hang is not None:
-        return _ended(hang)
+    hang = hang_groups(facts, job, failures)
+    if hang:
+        return replace(_ended(hang[0]), groups=hang)
     if failures:
         return _ended(_echoes_only(job, failures))
     found = _unfailed(facts, job)
