@@ -28,6 +28,7 @@ from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import join_unnumbered, parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
+from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.leftover_joins import join_leftovers
 from trainprobe.facts.leftovers import parse_leftovers
 from trainprobe.facts.lint_findings import parse_lint
@@ -152,6 +153,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_endings,
     join_progress,
     join_recorded_calls,
+    join_launched_calls,
     join_timed_out_calls,
     join_log_failures,
     join_log_outputs,

@@ -1,5 +1,6 @@
 """In what each rank waits for the others, and whom it waits for: by the flight recorder, which
-knows group and number, else by what the ranks printed when they gave up.
+knows group and number, else by what NCCL's RAS counted, else by what the ranks printed when they
+gave up.
 """
 
 from __future__ import annotations
@@ -9,17 +10,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from trainprobe.facts import CollectiveCall, Facts, LogFailure
-from trainprobe.facts.collectives import NO_NUMBER, WATCHDOG
+from trainprobe.facts.collectives import COUNTED, NO_NUMBER, WATCHDOG
 from trainprobe.waits.absentees import TIMEOUTS, absentees, given_up
 from trainprobe.waits.divergence import call_says
-from trainprobe.waits.recorder_waits import RecordedWait, recorded_waits
+from trainprobe.waits.recorder_waits import RecordedWait, recorded_waits, waits_in
 
 MEETING = "the meeting of all ranks"
 
 
 def collective_waits(facts: Facts, cell: str) -> dict[int, RecordedWait]:
-    """Return what each rank waits for, by rank; empty where neither a dump nor a log tells."""
-    return recorded_waits(facts, cell) or _given_up_waits(facts, cell)
+    """Return what each rank waits for, by rank; empty where nothing but stacks tells."""
+    counted = (call for call in facts.of(CollectiveCall, cell=cell) if call.source == COUNTED)
+    return recorded_waits(facts, cell) or waits_in(counted) or _given_up_waits(facts, cell)
 
 
 def timed_out(facts: Facts, cell: str) -> tuple[LogFailure, ...]:

@@ -1,15 +1,16 @@
 """One situation of a hung job of four ranks, rendered into each source of evidence that can carry
-it: looks at the live job, a ladder cell with its journal, flight-recorder dumps, a watchdog's log
-and a desync report.
+it: looks at the live job, the same with the recorders or with NCCL's RAS, a ladder cell with its
+journal, flight-recorder dumps, a watchdog's log and a report that names the ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.unit.facts.records import Records
 from tests.unit.recorder.dumps import CELL as DUMPED
 from tests.unit.recorder.dumps import entry, facts_of, in_group, nccl, send_or_recv
 from tests.unit.waits.live_rows import C10D, CELL, LOADER, MAIN, SITE, job, own, process, site
@@ -23,8 +24,10 @@ from trainprobe.facts import (
     LockWait,
     Plan,
     RankEnding,
+    RasCommunicator,
     Rung,
 )
+from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
@@ -137,6 +140,43 @@ def live_deep(situation: Hang, _: Path) -> Any:
     members = [JobRank((f"E{100 + rank}",), CELL, rank, pid=100 + rank) for rank in range(RANKS)]
     asked = {rank: dump for rank, dump in _dumps(situation).items() if _answers(situation, rank)}
     return _concluded([job(RANKS), *members, *_processes(situation), *recorded_facts(asked)])
+
+
+def live_ras(situation: Hang, _: Path) -> Any:
+    """The same, where NCCL's RAS told who has launched what; a process that cannot run is missing."""
+    members = [JobRank((f"E{100 + rank}",), CELL, rank, pid=100 + rank) for rank in range(RANKS)]
+    groups = {"0": tuple(range(RANKS))}
+    groups |= {wait.group: wait.members for wait in waiting(situation).values()}
+    asked = Records(CELL).add(
+        "ras",
+        {"communicators": [_communicator(situation, *group) for group in groups.items()]},
+    )
+    facts: list[Fact] = [job(RANKS), *members, *_processes(situation)]
+    return _concluded(join_launched_calls([*facts, *asked.facts().of(RasCommunicator)]))
+
+
+def _communicator(situation: Hang, group: str, members: Sequence[int]) -> Mapping[str, Any]:
+    """Collectives that were launched in it; sends and receives are not counted."""
+    rows = []
+    for number, rank in enumerate(members):
+        what = situation.doing[rank]
+        inside = isinstance(what, Waits) and what.peer is None and what.group == group
+        launched = (FIRST if group == "0" else 1) - (0 if inside else 1)
+        rows.append(
+            {
+                "rank": number,
+                "host": "10.0.0.7",
+                "pid": 100 + rank,
+                "counts": {"AllReduce": launched},
+            }
+        )
+    lost = [row for rank, row in zip(members, rows, strict=True) if not _answers(situation, rank)]
+    return {
+        "hash": f"0xae{group}",
+        "size": len(members),
+        "ranks": [row for row in rows if row not in lost],
+        "missing": lost,
+    }
 
 
 def recorded_facts(dumped: Mapping[int, bytes]) -> list[Fact]:
@@ -257,6 +297,7 @@ def report(situation: Hang, folder: Path) -> Any:
 SOURCES: dict[str, Callable[[Hang, Path], Any]] = {
     "live": live,
     "live with recorder": live_deep,
+    "live with RAS": live_ras,
     "cell": cell,
     "dumps": dumps,
     "log": log,

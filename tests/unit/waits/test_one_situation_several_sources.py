@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.unit.facts.records import Records
 from tests.unit.recorder.dumps import entry, nccl
-from tests.unit.waits.live_rows import C10D, MAIN, job, own
+from tests.unit.waits.live_rows import C10D, CELL, MAIN, SITE, job, own
 from tests.unit.waits.live_rows import rank as rank_facts
 from tests.unit.waits.renderings import (
     KILLED,
@@ -31,7 +32,8 @@ from tests.unit.waits.renderings import (
 )
 from trainprobe.causes import built
 from trainprobe.causes.priors import load_priors
-from trainprobe.facts import CollectiveCall, Facts, Plan, Rung
+from trainprobe.facts import CollectiveCall, Facts, Plan, RasCommunicator, Rung
+from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
@@ -40,6 +42,7 @@ from trainprobe.pipelines import explain
 from trainprobe.stacks.frames import Frame
 
 RANKS = 4
+CUDA = SITE + "torch/cuda/__init__.py"
 FIRST = (
     3  # number of the first call in which somebody is stuck; all earlier calls were done together
 )
@@ -547,3 +550,24 @@ def test_a_log_in_which_a_rank_is_silent_has_its_standing_still_among_the_candid
         folder = tmp_path / source
         folder.mkdir()
         assert "rank-stuck" in candidates(SOURCES[source](situation, folder))
+
+
+def test_ras_tells_a_wait_for_a_kernel_of_ones_own_from_a_wait_for_the_others() -> None:
+    """All ranks wait for the GPU by their stacks; rank 2 has not launched what the others have."""
+    found = {}
+    for launched in (3, 2):
+        rows = [
+            {"rank": one, "pid": 100 + one, "counts": {"AllReduce": 3 if one != 2 else launched}}
+            for one in range(RANKS)
+        ]
+        asked = Records(CELL).add(
+            "ras", {"communicators": [{"hash": "0xae", "size": RANKS, "ranks": rows}]}
+        )
+        stack = (MAIN, Frame("step", "/job/train.py", 88), Frame("synchronize", CUDA, 890))
+        facts: list[Fact] = [job(RANKS), *asked.facts().of(RasCommunicator)]
+        for number in range(RANKS):
+            facts += rank_facts(number, stack, stack)
+        report = judge(Facts(join_threads(join_launched_calls(facts))), built(), load_priors())
+        assert report.verdict == "hung"
+        found[launched] = (report.suspects[0].how, report.suspects[0].ranks)
+    assert found == {3: ("stuck-inside", (0, 1, 2, 3)), 2: ("never-joined", (2,))}
