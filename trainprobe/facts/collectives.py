@@ -4,7 +4,8 @@ torch's flight recorder, NCCL's RAS or a log.
 The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or
 a kill of the rank.
 `facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/launched_calls.py` from
-what RAS counts, `facts/timed_out_calls.py` from the lines of a watchdog.
+what RAS counts, `facts/timed_out_calls.py` from the lines of a watchdog, `facts/compared_calls.py`
+from finger prints.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ WITNESS = "witness"
 RECORDER = "flight-recorder"
 WATCHDOG = "watchdog"
 COUNTED = "ras"
+COMPARED = "finger-print"
 NO_NUMBER = -1
 
 # ProcessGroupNCCL's names of operations (opTypeToString, torch/csrc/distributed/c10d/Work.cpp) as
@@ -121,6 +123,11 @@ class CollectiveCall(Fact):
     def journalled(self) -> bool:
         """By our witness, which misses no call."""
         return self.source == WITNESS
+
+    @property
+    def partial(self) -> bool:
+        """From a source that shows at most one call of a rank: the one that it is stuck in."""
+        return self.source in (WATCHDOG, COMPARED, COUNTED)
 
 
 def operation(name: str) -> str:

@@ -10,6 +10,7 @@ from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.cgroups import join_limits, parse_cgroup
+from trainprobe.facts.compared_calls import join_compared_calls
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
@@ -155,6 +156,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_recorded_calls,
     join_launched_calls,
     join_timed_out_calls,
+    join_compared_calls,
     join_log_failures,
     join_log_outputs,
     join_given,

@@ -9,9 +9,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding
+from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding, Rung
+from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.waits.absentees import world_of
+from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
 from trainprobe.waits.log_hangs import hang_groups
@@ -64,6 +66,10 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
         return _ended(still)
     if origins:
         divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
+        if divergence is not None and FOUND_APART in origins[0].text:
+            ranks = _standings(facts, job, failures)
+            rung = Rung((), job.cell, None, 0, PROBE, "", len(ranks), "crashed")
+            return replace(_ended(parted_group(rung, ranks, divergence)), origin=True)
         group = _first_group(job, failures, origins)
         return replace(_ended(replace(group, divergence=divergence)), origin=True)
     hang = hang_groups(facts, job, failures)
