@@ -23,6 +23,7 @@ RECORDER = "flight-recorder"
 WATCHDOG = "watchdog"
 COUNTED = "ras"
 COMPARED = "finger-print"
+REPORTED = "desync-report"
 NO_NUMBER = -1
 
 # ProcessGroupNCCL's names of operations (opTypeToString, torch/csrc/distributed/c10d/Work.cpp) as
@@ -127,7 +128,7 @@ class CollectiveCall(Fact):
     @property
     def partial(self) -> bool:
         """From a source that shows at most one call of a rank: the one that it is stuck in."""
-        return self.source in (WATCHDOG, COMPARED, COUNTED)
+        return self.source in (WATCHDOG, COMPARED, COUNTED, REPORTED)
 
 
 def operation(name: str) -> str:

@@ -1,6 +1,6 @@
 """One situation of a hung job of four ranks, rendered into each source of evidence that can carry
 it: looks at the live job, the same with the recorders or with NCCL's RAS, a ladder cell with its
-journal, flight-recorder dumps, a watchdog's log and a report that names the ranks.
+journal, flight-recorder dumps, a watchdog's log and two reports that name the ranks.
 """
 
 from __future__ import annotations
@@ -282,15 +282,31 @@ def log(situation: Hang, folder: Path) -> Any:
 
 
 def report(situation: Hang, folder: Path) -> Any:
-    """Torch's own desync report: the ranks that did not come, by name."""
-    absent = [rank for rank, what in situation.doing.items() if not isinstance(what, Waits)]
+    """A monitored barrier: the ranks that did not come, by name."""
+    absent = ", ".join(map(str, _absent(situation)))
+    says = f"[Rank 0]: Ranks {absent} failed to pass monitoredBarrier in 600000 ms"
+    return _reported(situation, folder, f"[rank0]: RuntimeError: {says}")
+
+
+def desync(situation: Hang, folder: Path) -> Any:
+    """Torch's own desync report: the last call of each rank that did not come."""
+    return _reported(
+        situation,
+        folder,
+        " - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
+        f"   - {_absent(situation)} finished collective #{FIRST - 1}, but didn't join collective"
+        f" #{FIRST} (count from 1)",
+    )
+
+
+def _absent(situation: Hang) -> list[int]:
+    return [rank for rank, what in situation.doing.items() if not isinstance(what, Waits)]
+
+
+def _reported(situation: Hang, folder: Path, *said: str) -> Any:
     lines = [f"[rank{rank}]: step {FIRST} loss 1.0" for rank in range(RANKS)]
     lines += [_watchdog(rank, wait) for rank, wait in list(waiting(situation).items())[:1]]
-    lines.append(
-        f"[rank0]: RuntimeError: [Rank 0]: Ranks {', '.join(map(str, absent))} failed to pass"
-        " monitoredBarrier in 600000 ms"
-    )
-    (folder / "job.log").write_text("\n".join(lines) + "\n")
+    (folder / "job.log").write_text("\n".join([*lines, *said]) + "\n")
     return _explained(folder)
 
 
@@ -302,4 +318,5 @@ SOURCES: dict[str, Callable[[Hang, Path], Any]] = {
     "dumps": dumps,
     "log": log,
     "report": report,
+    "desync": desync,
 }

@@ -474,9 +474,9 @@ SILENCE = (
 )
 NO_DUMP = "a process that cannot run writes no dump"
 ONLY_CALLS = "a recorder and a log show calls, neither locks nor workers"
-UNTOLD = {"log": SILENCE, "report": SILENCE}
-CALLS_ALONE = {"dumps": ONLY_CALLS, "log": ONLY_CALLS, "report": ONLY_CALLS}
-GONE = {"dumps": NO_DUMP, "log": SILENCE, "report": SILENCE}
+UNTOLD = dict.fromkeys(("log", "report", "desync"), SILENCE)
+CALLS_ALONE = dict.fromkeys(("dumps", "log", "report", "desync"), ONLY_CALLS)
+GONE = {"dumps": NO_DUMP, **UNTOLD}
 RECV_OF_LOG = "a watchdog's line does not name the peer"
 
 
@@ -552,7 +552,7 @@ CIRCLE = Hang(
     {0: Waits("recv", peer=1), 1: Waits("recv", peer=0), 2: Waits(), 3: Waits()},
     "collective-order-mismatch",
     (0, 1),
-    {"log": RECV_OF_LOG, "report": RECV_OF_LOG},
+    dict.fromkeys(("log", "report", "desync"), RECV_OF_LOG),
 )
 
 
