@@ -46,7 +46,6 @@ from trainprobe.waits import Situation, outgrown_rungs, settled, situation_of
 from trainprobe.waits.climb_result import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
-from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.model_stress import told_of, told_of_row
 from trainprobe.waits.predicted_limits import predictions
 from trainprobe.waits.readiness import is_readiness
@@ -191,7 +190,7 @@ def _extra(facts: Facts, now: Situation) -> dict[str, object]:
     if job is not None:
         known = all(pid_of(member.rank) is None for member in facts.of(JobRank, cell=job.cell))
         extra.update(
-            form="" if only_dumps(job) else job.launcher,
+            form=job.launcher if now.running else "",
             world_seen=_world_says(job) if known else "not all ranks are known",
         )
         pid = _pid(facts, job)
