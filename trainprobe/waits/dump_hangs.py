@@ -1,8 +1,8 @@
-"""The verdict on a job of which only dumps were saved: flight recorder, stack dumps, or both.
-Nothing of it can be looked at again.
+"""The suspects of a job of which only dumps or logs were saved: nothing of it can be looked at
+again.
 
-What was recorded knows group and sequence number and goes first; where a rank left no record, its
-stack says whether it was in a collective.
+What was recorded or printed of calls goes first; where a rank left none, its stack says whether it
+was in a collective.
 """
 
 from __future__ import annotations
@@ -149,16 +149,17 @@ def _said(
     wait = next((wait for wait in waits.values() if set(group.ranks) & set(wait.awaited)), None)
     if group.how == "never-joined" and wait is not None and group.ranks:
         call, who = wait.call, ranks_say(group.ranks)
-        if wait.why:
-            seconds = f" after {call.timeout_s:g} s" if call.timeout_s else ""
-            says = f"{who} did not join {call_says(call)}{seconds}: {wait.why}"
-            return replace(group, says=says)
         first = by_rank[group.ranks[0]]
         place = (
             f"; it stands at {first.where}"
             if first.thread is not None and first.where and len(group.ranks) == 1
             else ""
         )
+        if wait.why:
+            seconds = f" after {call.timeout_s:g} s" if call.timeout_s else ""
+            place = "" if first.where in wait.why else place
+            says = f"{who} did not join {call_says(call)}{seconds}: {wait.why}{place}"
+            return replace(group, says=says)
         last = last_recorded(facts, group.cell, first.rank)
         place = place or (
             f"; the last call recorded of {'it' if len(group.ranks) == 1 else 'them'} is"

@@ -1,5 +1,5 @@
 """The one builder of the wait-for graph: from each rank to what it waits for, and from there on, as
-far as the evidence shows, for live jobs, cells of the ladder and jobs of which dumps are left.
+far as the evidence shows, for live jobs, cells of the ladder, dumps and logs.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.waits.activity import Activity, Watch
+from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.dump_hangs import dumped_world, only_dumps, saved_groups, saved_standings
 from trainprobe.waits.edges import Edges
@@ -23,7 +24,6 @@ from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merge
 from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
 from trainprobe.waits.live_standings import live_standings
-from trainprobe.waits.recorder_waits import recorded_waits
 from trainprobe.waits.servers import is_server, serves
 from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import slow_groups
@@ -140,7 +140,7 @@ def _launching(job: Job, launcher: MainThread, waits: float | None) -> Situation
 
 
 def _saved_view(facts: Facts, job: Job) -> Situation:
-    waits = recorded_waits(facts, job.cell)
+    waits = collective_waits(facts, job.cell)
     ranks = saved_standings(facts, job.cell, dumped_world(facts, job), waits)
     groups = saved_groups(facts, job.cell, ranks, waits)
     if not groups:
