@@ -63,8 +63,13 @@ def _op_of(part: str) -> tuple[str, str]:
 
 def differs(scene: Scene) -> str:
     """In what two finger prints differ: number, operation, shape; empty where there are none or
-    where they do not tell.
+    where they do not tell, and where the calls themselves show the shape.
     """
+    what = _aspect(scene)
+    return "" if what == "shape" and scene.parted is not None else what
+
+
+def _aspect(scene: Scene) -> str:
     found = said_sizes(scene)
     if found is None:
         told = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
@@ -100,7 +105,7 @@ def of_conditional(scene: Scene, told: Timeouts) -> Weighings:
     """Only some ranks reach a collective."""
     parted, what = scene.parted, differs(scene)
     found = said_sizes(scene)
-    if what in ("operation", "number"):
+    if what == "number" or (what == "operation" and parted is None):
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
         # with one number for both, two orders of the same calls are nearer
         points = 13 if what == "number" else 6

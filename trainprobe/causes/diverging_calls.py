@@ -13,7 +13,7 @@ from trainprobe.causes.phrases import file_line, short
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import Statement
 from trainprobe.facts import Block
-from trainprobe.facts.collectives import POINT_TO_POINT, WATCHDOG
+from trainprobe.facts.collectives import POINT_TO_POINT
 from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.classify import classify
@@ -181,7 +181,7 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
         yield from _from_frames(rank, exception.frames, exception)
     for call in reversed(scene.calls(rank)):
         if not call.finished and (
-            call.source != WATCHDOG or call.op in POINT_TO_POINT
+            not call.partial or call.op in POINT_TO_POINT
         ):  # a log's collectives have no line: the divergence compares them
             yield Place(
                 rank,

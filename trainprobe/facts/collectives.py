@@ -1,10 +1,11 @@
 """Calls of collectives that a rank made, one fact per call, in order: from the witness's journal,
-torch's flight recorder or a log.
+torch's flight recorder, NCCL's RAS or a log.
 
 The journal is a small memory-mapped ring beside the rank's events, so that it survives an abort or
 a kill of the rank.
-`facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/timed_out_calls.py` from
-the lines of a watchdog.
+`facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/launched_calls.py` from
+what RAS counts, `facts/timed_out_calls.py` from the lines of a watchdog, `facts/compared_calls.py`
+from finger prints.
 """
 
 from __future__ import annotations
@@ -20,6 +21,9 @@ from trainprobe.stacks.frames import Frame
 WITNESS = "witness"
 RECORDER = "flight-recorder"
 WATCHDOG = "watchdog"
+COUNTED = "ras"
+COMPARED = "finger-print"
+REPORTED = "desync-report"
 NO_NUMBER = -1
 
 # ProcessGroupNCCL's names of operations (opTypeToString, torch/csrc/distributed/c10d/Work.cpp) as
@@ -72,8 +76,8 @@ class CollectiveCall(Fact):
     it; always in a log, where the call ran into its timeout. `at` is Unix time in seconds, 0 where
     unknown. From a log only: `place` orders its lines, and `seen_at` is file and line.
 
-    From the recorder only: `members` are the world ranks of the group, in the order of their ranks
-    in it, () where unknown;
+    From the recorder, the first two also from RAS: `members` are the world ranks of the group, in
+    the order of their ranks in it, () where unknown;
     `members_known` is false where they are only those that were seen; `desc` names the group in
     words; `state` is scheduled, started or completed; `retired` means that the backend gave it up
     or was done with it; `p2p` is a send or receive and `peer` the world rank at its other end
@@ -120,6 +124,11 @@ class CollectiveCall(Fact):
     def journalled(self) -> bool:
         """By our witness, which misses no call."""
         return self.source == WITNESS
+
+    @property
+    def partial(self) -> bool:
+        """From a source that shows at most one call of a rank: the one that it is stuck in."""
+        return self.source in (WATCHDOG, COMPARED, COUNTED, REPORTED)
 
 
 def operation(name: str) -> str:

@@ -9,6 +9,7 @@ from trainprobe.collect.collector import every_collector
 from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
+from trainprobe.facts.compared_calls import join_compared_calls
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
@@ -27,6 +28,7 @@ from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import join_unnumbered, parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
+from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.leftover_joins import join_leftovers
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
@@ -143,7 +145,9 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_endings,
     join_progress,
     join_recorded_calls,
+    join_launched_calls,
     join_timed_out_calls,
+    join_compared_calls,
     join_log_failures,
     join_log_outputs,
     join_given,

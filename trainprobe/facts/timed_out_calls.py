@@ -1,13 +1,13 @@
-"""Calls of collectives that ran into their timeout, from the lines that a watchdog or a barrier
-left in a log.
+"""Calls of collectives that ran into their timeout, from the lines that a watchdog, a barrier or a
+desync report left in a log.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
-from trainprobe.facts.collectives import NO_NUMBER, WATCHDOG, CollectiveCall, operation
+from trainprobe.facts.collectives import NO_NUMBER, REPORTED, WATCHDOG, CollectiveCall, operation
 from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_jobs import LogJob
 from trainprobe.model.facts import Fact
@@ -40,6 +40,7 @@ def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
                 found[key] = call
     return [
         *facts,
+        *(call for event in events if event.event == "desync-rank" for call in _reported(event)),
         *sorted(found.values(), key=lambda call: call.place if call.place is not None else -1),
     ]
 
@@ -85,6 +86,28 @@ def _call(
         place=event.place,
         seen_at=event.seen_at,
     )
+
+
+def _reported(event: LogEvent) -> Iterator[CollectiveCall]:
+    """The last call of each rank of one line: finished, and the next one not joined; or joined and
+    not finished.
+    """
+    finished, unfinished = event.number("finished"), event.number("unfinished")
+    number = finished if finished is not None else unfinished
+    for rank in re.findall(r"\d{1,7}", event.captured.get("ranks", "")):
+        if number is not None:
+            yield CollectiveCall(
+                event.evidence,
+                event.cell,
+                int(rank),
+                number=number,
+                group=REPORTED,
+                at=event.at or 0.0,
+                finished=finished is not None,
+                source=REPORTED,
+                place=event.place,
+                seen_at=event.seen_at,
+            )
 
 
 def _rank(event: LogEvent) -> int | None:

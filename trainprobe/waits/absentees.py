@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainprobe.facts import CollectiveCall, Facts, LogEvent, LogFailure, LogJob, MainThread
-from trainprobe.facts.collectives import NO_NUMBER, POINT_TO_POINT, WATCHDOG
+from trainprobe.facts.collectives import NO_NUMBER, POINT_TO_POINT, REPORTED, WATCHDOG
 from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.model.ranks import unfold_ranks
 from trainprobe.waits.divergence import ranks_say
@@ -41,7 +41,6 @@ TIMEOUTS = frozenset(
 # Messages that name the ranks that did not come, the best first.
 _NAMING = (
     "desync",
-    "desync-rank",
     "missing-ranks",
     "recorder-missing-ranks",
     "barrier-timeout",
@@ -59,7 +58,7 @@ class Absentees:
     ranks: tuple[int, ...]
     why: str
     says: str
-    facts: tuple[LogEvent | CollectiveCall | MainThread, ...]
+    facts: tuple[LogEvent | CollectiveCall | MainThread | LogFailure, ...]
     sure: bool = True
     named: bool = False
 
@@ -70,12 +69,15 @@ class Absentees:
 
 
 def given_up(facts: Facts, cell: str) -> tuple[CollectiveCall, ...]:
-    """The calls on which a watchdog of the cell's ranks gave up."""
-    return tuple(
+    """The calls on which a watchdog of the cell's ranks gave up, those with a name first."""
+    found = (
         call
         for call in facts.of(CollectiveCall, cell=cell)
-        if call.source == WATCHDOG and not (call.number == NO_NUMBER and call.op in _UNNUMBERED)
+        if call.source in (WATCHDOG, REPORTED)
+        and not call.finished
+        and not (call.number == NO_NUMBER and call.op in _UNNUMBERED)
     )
+    return tuple(sorted(found, key=lambda call: not call.op))
 
 
 def world_of(job: LogJob, failures: Sequence[LogFailure]) -> tuple[int, ...]:
@@ -94,6 +96,7 @@ def absentees(facts: Facts, cell: str) -> Absentees | None:
     failures = facts.of(LogFailure, cell=cell)
     calls, world = given_up(facts, cell), world_of(job, failures)
     ways = (
+        _reported(facts, cell),
         _named(facts, cell, len(world)),
         _by_stacks(facts, cell),
         _behind(facts, cell, calls, len(world)),
@@ -104,33 +107,35 @@ def absentees(facts: Facts, cell: str) -> Absentees | None:
     return next((found for way in ways for found in way), None)
 
 
+def _reported(facts: Facts, cell: str) -> Iterator[Absentees]:
+    """A desync report lists the last call of each rank: these are one call behind."""
+    last = [
+        call
+        for call in facts.of(CollectiveCall, cell=cell)
+        if call.source == REPORTED and call.finished
+    ]
+    lowest = min((call.number for call in last), default=0)
+    shown = tuple(call for call in last if call.number == lowest)
+    ranks = tuple(sorted({call.rank for call in shown if call.rank is not None}))
+    if ranks:
+        says = f"{_who(ranks)} had finished collective #{lowest} and did not join #{lowest + 1}"
+        yield Absentees(ranks, f"{shown[0].seen_at} says so", says, shown, named=True)
+
+
 def _named(facts: Facts, cell: str, world_size: int) -> Iterator[Absentees]:
     """A monitored barrier, a desync report or the recorder's analysis names them."""
     events = facts.of(LogEvent, cell=cell)
     for name in _NAMING:
         for event in events:
-            if event.event != name or not (ranks := _ranks_named(event, events)):
+            captured = event.captured
+            speaker = name == "unique-id-timeout"  # there `rank` is the one that waited
+            one = "" if speaker else captured.get("rank", "")
+            ranks = _ranks_in(captured.get("ranks", "") or one)
+            if event.event != name or not ranks:
                 continue
             if len(ranks) < world_size or world_size < 2:
                 says = f"The log says that {ranks_say(ranks)} did not come: {event.line[:160]}"
                 yield Absentees(ranks, f"{event.seen_at} says so", says, (event,), named=True)
-
-
-def _ranks_named(event: LogEvent, events: Sequence[LogEvent]) -> tuple[int, ...]:
-    captured = event.captured
-    ranks = captured.get("ranks", "") or captured.get("rank", "")
-    if event.event == "unique-id-timeout":
-        return _ranks_in(captured.get("ranks", ""))
-    if event.event != "desync-rank":
-        return _ranks_in(ranks)
-    if "missed" not in captured:
-        return ()
-    same = [
-        other.captured
-        for other in events
-        if other.event == "desync-rank" and other.captured.get("missed") == captured["missed"]
-    ]
-    return _ranks_in(" ".join(row.get("ranks", "") or row.get("rank", "") for row in same))
 
 
 def _ranks_in(text: str) -> tuple[int, ...]:
@@ -244,9 +249,10 @@ def _silent(
         and set(job.ranks) >= spoke
     ):
         they = "it says" if len(ranks) == 1 else "they say"
-        shown: list[MainThread | CollectiveCall] = [
+        shown: list[MainThread | CollectiveCall | LogFailure] = [
             *(thread for thread in stacks if thread.rank in ranks),
             *calls,
+            *(failure for failure in failures if failure.echo_of in TIMEOUTS),
         ]
         yield Absentees(
             ranks,

@@ -42,7 +42,7 @@ def crash_groups(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> tuple[S
     # A rank that left with exit code 0 may have got through the very collective in which another
     # passed something else.
     if divergence is not None and not (left and divergence.kind == "call-site"):
-        return (_divergence_group(rung, ranks, divergence),)
+        return (parted_group(rung, ranks, divergence),)
     if mismatches:
         return (_camps_group(rung, ranks),)
     if left:
@@ -168,9 +168,7 @@ def _left_group(rung: Rung, ranks: Sequence[Standing], left: Sequence[Standing])
     )
 
 
-def _divergence_group(
-    rung: Rung, ranks: Sequence[Standing], divergence: Divergence
-) -> SuspectGroup:
+def parted_group(rung: Rung, ranks: Sequence[Standing], divergence: Divergence) -> SuspectGroup:
     suspects = _minority(divergence.camps)
     members = [standing for standing in ranks if standing.rank in suspects]
     says = f"the ranks part at collective #{divergence.position}: {camps_say(divergence)}"

@@ -4,9 +4,9 @@ be unknown.
 
 from __future__ import annotations
 
-from trainprobe.facts import Checkpoint, CollectiveCall, Deadline, Facts, Thread
+from trainprobe.facts import Checkpoint, CollectiveCall, Deadline, Facts, Job, Thread
 from trainprobe.model.diagnosis import Expiry, Killing
-from trainprobe.waits.live import LiveView
+from trainprobe.waits.situation import Situation
 from trainprobe.waits.standings import IN_COLLECTIVE
 
 UNKNOWN = "unknown"
@@ -21,19 +21,21 @@ def looked_at(facts: Facts, cell: str) -> float | None:
     return max((thread.at for thread in facts.of(Thread, cell=cell) if thread.at), default=None)
 
 
-def expiries(facts: Facts, view: LiveView) -> tuple[Expiry, ...]:
+def expiries(facts: Facts, view: Situation) -> tuple[Expiry, ...]:
     """The group's timeout and the scheduler's limit, in this order; each is there even where
     nothing is known of it.
     """
-    return (_group_timeout(facts, view), _scheduler(facts, looked_at(facts, view.job.cell)))
+    return (_group_timeout(facts, view), _scheduler(facts, looked_at(facts, view.cell)))
 
 
-def killing(facts: Facts, view: LiveView) -> Killing:
+def killing(facts: Facts, view: Situation) -> Killing:
     """The newest checkpoint and its age."""
     found = [fact for fact in facts.of(Checkpoint) if fact.modified_at is not None]
-    now = looked_at(facts, view.job.cell)
+    now = looked_at(facts, view.cell)
     if not found:
-        young = now is not None and view.job.began is not None and now - view.job.began < YOUNG_S
+        job = facts.one(Job, cell=view.cell)
+        began = job.began if job is not None else None
+        young = now is not None and began is not None and now - began < YOUNG_S
         says = "none was found" if young else "none was found: all work since the start may be lost"
         return Killing(
             None, None, says if facts.looked("deadlines") else "unknown: none was looked for"
@@ -53,7 +55,7 @@ def killing(facts: Facts, view: LiveView) -> Killing:
     )
 
 
-def advice(view: LiveView, ends: tuple[Expiry, ...], cost: Killing) -> str:
+def advice(view: Situation, ends: tuple[Expiry, ...], cost: Killing) -> str:
     """One sentence that ends in what to do: wait until when, or save the case and kill."""
     soonest = min(
         (end for end in ends if end.left_s is not None),
@@ -87,7 +89,7 @@ def advice(view: LiveView, ends: tuple[Expiry, ...], cost: Killing) -> str:
     return f"It does not get on by itself{until}: save the case, then kill the job; {lost}."
 
 
-def _group_timeout(facts: Facts, view: LiveView) -> Expiry:
+def _group_timeout(facts: Facts, view: Situation) -> Expiry:
     limits = _limits(facts, view)
     waited = [
         one.since_s for one in view.ranks if one.since_s is not None and one.leaf in IN_COLLECTIVE
@@ -104,7 +106,7 @@ def _group_timeout(facts: Facts, view: LiveView) -> Expiry:
             shortest.source,
             f"{_span(length)} long; how long anybody has waited is unknown",
         )
-    now = looked_at(facts, view.job.cell)
+    now = looked_at(facts, view.cell)
     left_s = max(0.0, length - max(waited))
     return Expiry(
         "the group's timeout",
@@ -115,14 +117,12 @@ def _group_timeout(facts: Facts, view: LiveView) -> Expiry:
     )
 
 
-def _limits(facts: Facts, view: LiveView) -> list[Deadline]:
+def _limits(facts: Facts, view: Situation) -> list[Deadline]:
     """The timeouts of the calls that wait, where the recorder tells of them; else what was found
     of the groups' own.
     """
     waiting = [
-        call
-        for call in facts.of(CollectiveCall, cell=view.job.cell)
-        if call.pending and call.timeout_s
+        call for call in facts.of(CollectiveCall, cell=view.cell) if call.pending and call.timeout_s
     ]
     if waiting:
         shortest = min(waiting, key=lambda call: call.timeout_s or 0.0)

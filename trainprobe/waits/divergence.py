@@ -68,7 +68,7 @@ def divergence_in(
     a recorder, else what the logs tell.
     """
     calls = facts.of(CollectiveCall, cell=cell)
-    full = [call for call in calls if call.source != WATCHDOG]
+    full = [call for call in calls if not call.partial]
     return earliest_divergence(full or calls, world, hung, dumped=dumped)
 
 
@@ -159,10 +159,8 @@ def _in_group(by_rank: Mapping[int, Calls], hung: bool, whole: bool) -> Divergen
         return None
     oldest = max((min(calls) for calls in by_rank.values() if calls), default=0)
     newest = max(max(calls) for calls in by_rank.values() if calls)
-    if any(call.source == WATCHDOG for calls in by_rank.values() for call in calls.values()):
-        oldest = min(
-            min(calls) for calls in by_rank.values() if calls
-        )  # a log holds only the calls that ended badly
+    if any(call.partial for calls in by_rank.values() for call in calls.values()):
+        oldest = min(min(calls) for calls in by_rank.values() if calls)
     silent_pairing: Divergence | None = None
     for position in (
         range(oldest, newest + 1)
@@ -186,7 +184,7 @@ def _in_group(by_rank: Mapping[int, Calls], hung: bool, whole: bool) -> Divergen
         if len(here) < len(by_rank):
             if silent_pairing is not None and silent_pairing.position < position:
                 return silent_pairing
-            if any(call.source == WATCHDOG for call in here.values()):
+            if any(call.partial for call in here.values()):
                 continue  # who printed nothing of it may have been killed first
             return _missing(position, by_rank, here) if hung else None
         if all(not call.journalled and call.pending for call in here.values()):

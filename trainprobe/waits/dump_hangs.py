@@ -1,8 +1,8 @@
-"""The verdict on a job of which only dumps were saved: flight recorder, stack dumps, or both.
-Nothing of it can be looked at again.
+"""The suspects of a job of which only dumps or logs were saved: nothing of it can be looked at
+again.
 
-What was recorded knows group and sequence number and goes first; where a rank left no record, its
-stack says whether it was in a collective.
+What was recorded or printed of calls goes first; where a rank left none, its stack says whether it
+was in a collective.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from trainprobe.facts import Facts, FlightDump, Job, JobRank, MainThread, Rung
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import RankState
 from trainprobe.model.waits import Node
+from trainprobe.waits.absentees import absentees
+from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import call_says, ranks_say
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.graph import Graph
@@ -32,30 +34,34 @@ def only_dumps(job: Job) -> bool:
     return job.launcher == LAUNCHER
 
 
-def saved_standings(
-    facts: Facts, job: Job, waits: Mapping[int, RecordedWait]
-) -> tuple[Standing, ...]:
-    """One standing per rank of the world that the dumps tell of; a rank that left neither dump
-    nor stack is `unseen`.
-    """
+def dumped_world(facts: Facts, job: Job) -> list[int]:
+    """The ranks of the world that the dumps tell of."""
     known = {fact.rank for fact in facts.of(JobRank, cell=job.cell) if fact.rank is not None}
-    world = sorted(known | {rank for rank in job.absent if rank >= 0} | set(waits))
-    return numbered([_standing(facts, job.cell, rank, waits.get(rank)) for rank in world], waits)
+    return sorted(
+        known | {rank for rank in job.absent if rank >= 0} | set(collective_waits(facts, job.cell))
+    )
+
+
+def saved_standings(
+    facts: Facts, cell: str, world: Sequence[int], waits: Mapping[int, RecordedWait]
+) -> tuple[Standing, ...]:
+    """One standing per rank; a rank that left neither dump nor stack is `unseen`."""
+    return numbered([_standing(facts, cell, rank, waits.get(rank)) for rank in world], waits)
 
 
 def saved_groups(
-    facts: Facts, job: Job, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]
+    facts: Facts, cell: str, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]
 ) -> tuple[SuspectGroup, ...]:
     """The suspects, most to blame first; empty where nobody was seen to wait."""
-    rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
+    rung = Rung((), cell, None, 0, PROBE, "", len(ranks), "timed_out")
     if not any(standing.in_collective or standing.leaf == AT_THE_STORE for standing in ranks):
         return _standing_still(facts, rung, ranks)
     dumped = [
         dump.rank
-        for dump in facts.of(FlightDump, cell=job.cell)
+        for dump in facts.of(FlightDump, cell=cell)
         if dump.rank is not None and dump.format
     ]
-    divergence = parting(facts, job.cell, ranks, dumped) if dumped else None
+    divergence = parting(facts, cell, ranks, dumped or None)
     if divergence is not None and (divergence.kind != "missing"):
         return (divergence_group(rung, ranks, divergence),)
     graph = Edges(facts, rung.cell, ranks, recorded=waits).graph()
@@ -165,20 +171,31 @@ def _said(
             group, says=f"{group.says}: nobody is behind, so the network or a GPU holds them up"
         )
     blamed = frozenset(group.ranks)
-    call = next((wait.call for wait in waits.values() if not blamed.isdisjoint(wait.awaited)), None)
+    wait = next((wait for wait in waits.values() if not blamed.isdisjoint(wait.awaited)), None)
     if group.how == "not-visible" and waits:
         one = len(group.ranks) == 1
-        after = f", and the others wait in {call_says(call)}" if call is not None else ""
+        after = f", and the others wait in {call_says(wait.call)}" if wait is not None else ""
         return replace(
             group, says=f"{ranks_say(group.ranks)} left no dump{'' if one else 's'}{after}"
         )
-    if group.how == "never-joined" and call is not None and group.ranks:
+    camps = group.camps
+    if len(camps) > 1 and all(rank in waits for camp in camps for rank in camp):
+        calls = [f"{ranks_say(camp)} in {waits[camp[0]].meeting}" for camp in camps]
+        verb = "stands" if len(camps[0]) == 1 else "stand"
+        return replace(group, says=", ".join(calls).replace(" in ", f" {verb} in ", 1))
+    if group.how == "never-joined" and wait is not None and group.ranks:
+        call, who = wait.call, ranks_say(group.ranks)
         first = next(standing for standing in ranks if standing.rank == group.ranks[0])
         place = (
             f"; it stands at {first.where}"
             if first.thread is not None and first.where and len(group.ranks) == 1
             else ""
         )
+        if wait.why:
+            seconds = f" after {call.timeout_s:g} s" if call.timeout_s else ""
+            place = "" if first.where in wait.why else place
+            says = f"{who} did not join {call_says(call)}{seconds}: {wait.why}{place}"
+            return replace(group, says=says)
         last = last_recorded(facts, group.cell, first.rank)
         place = place or (
             f"; the last call recorded of {'it' if len(group.ranks) == 1 else 'them'} is"
@@ -186,9 +203,7 @@ def _said(
             if last is not None
             else ""
         )
-        return replace(
-            group, says=f"{ranks_say(group.ranks)} did not join {call_says(call)}{place}"
-        )
+        return replace(group, says=f"{who} did not join {call_says(call)}{place}")
     return group
 
 
@@ -221,13 +236,19 @@ def _standing(facts: Facts, cell: str, rank: int, wait: RecordedWait | None) -> 
     if not where and wait is not None:
         where = call_says(wait.call)
     pid = thread.pid if thread is not None and thread.pid > 0 else None
-    shown = [fact.evidence for fact in (thread, dump) if fact is not None]
+    leaf = "comm-wait" if wait is not None else thread.leaf if thread is not None else ""
+    missing = absentees(facts, cell)
+    call = wait.call if wait is not None else None
+    shown = [fact.evidence for fact in (thread, dump, call) if fact is not None]
+    if missing is not None and rank in missing.ranks:
+        shown += [fact.evidence for fact in missing.facts]
+        leaf = "" if leaf in IN_COLLECTIVE else leaf  # its wait is for a kernel of its own
     return Standing(
         rank=rank,
         state=state,
         pid=pid,
         where=where,
-        leaf="comm-wait" if wait is not None else thread.leaf if thread is not None else "",
+        leaf=leaf,
         op=wait.call.op if wait is not None else thread.op if thread is not None else "",
         moved=thread.moved if thread is not None else None,
         thread=thread,

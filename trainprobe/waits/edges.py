@@ -1,5 +1,5 @@
 """The one builder of the wait-for graph: from each rank to what it waits for, and from there on, as
-far as the evidence shows, for live jobs, cells of the ladder and jobs of which dumps are left.
+far as the evidence shows, for live jobs, cells of the ladder, dumps and logs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from trainprobe.facts import (
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
 from trainprobe.waits.activity import ON_CHILDREN, Watch
+from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
-from trainprobe.waits.recorder_waits import RecordedWait, recorded_waits
+from trainprobe.waits.recorder_waits import RecordedWait
 from trainprobe.waits.standings import AT_THE_STORE, Standing, meetings_of
 
 HALF = 0.5
@@ -51,7 +52,7 @@ class Edges:
             standing.pid: self.of_rank[standing.rank] for standing in ranks if standing.pid
         }
         self.by_rank = {standing.rank: standing for standing in ranks}
-        self.recorded = recorded_waits(facts, cell) if recorded is None else recorded
+        self.recorded = collective_waits(facts, cell) if recorded is None else recorded
         self.names: dict[Node, str] = {}
         self._pids: dict[Node, int] = {}
         self.waits: list[Wait] = []
@@ -304,15 +305,13 @@ class Edges:
             if one.state in ("stopped", "blocked", "exited", "crashed")
             or (one.state == "unseen" and one.pid is None)
         ]
+        waiting = {wait.waiter for wait in self.waits}
         for standing in self.ranks:
             me = self.of_rank[standing.rank]
+            if me in waiting:
+                continue
             polls = standing.pid is not None and self.watch.activity(standing.pid).kind == "polls"
-            asks = (polls or (standing.leaf == "net-io" and not standing.goes_on)) and all(
-                wait.waiter != me for wait in self.waits
-            )
-            recorded = self.recorded.get(standing.rank)
-            if recorded is not None and recorded.sure and recorded.awaited:
-                continue  # the recorder knows whom it waits for
+            asks = polls or (standing.leaf == "net-io" and not standing.goes_on)
             if standing.state == "waiting" and (standing.thread is None or asks):
                 for other in to_blame:
                     how = (

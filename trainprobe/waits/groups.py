@@ -22,11 +22,11 @@ from trainprobe.waits.grid import (
 )
 from trainprobe.waits.hang import hang_groups
 from trainprobe.waits.leftovers import leftover_groups
-from trainprobe.waits.live import LiveView, live_views
 from trainprobe.waits.model_stress import stressed_groups
 from trainprobe.waits.standings import Standing, standings
 from trainprobe.waits.suspects import Mode, SuspectGroup
 
+_MODE_ORDER = {"hang": 0, "crash": 0, "slow": 1, "check": 2}
 HANG_S = 20.0  # a silence below this is no hang yet: the ladder's own stall_s
 
 
@@ -107,19 +107,19 @@ def outgrown_rungs(facts: Facts) -> tuple[Rung, ...]:
     )
 
 
-def suspect_groups(
-    facts: Facts, views: Sequence[LiveView] | None = None
-) -> tuple[SuspectGroup, ...]:
-    """The groups of every live job, then those of every failing cell in the order of the ladder."""
-    live = tuple(
-        group for view in (live_views(facts) if views is None else views) for group in view.groups
-    )
+def suspect_groups(facts: Facts) -> tuple[SuspectGroup, ...]:
+    """The groups of every failing cell: by mode, then in the order of the ladder."""
     failed = _alike_together(
         [(rung, group) for rung in failing_rungs(facts) for group in groups_of(facts, rung)]
     )
-    return live + (
-        failed or (*leftover_groups(facts), *spread_groups(facts))
-    )  # where a rung failed, both are weighed beside its own evidence
+    # where a rung failed, both are weighed beside its own evidence
+    found = failed or (*leftover_groups(facts), *spread_groups(facts))
+    return tuple(by_mode(found))
+
+
+def by_mode(groups: Sequence[SuspectGroup]) -> list[SuspectGroup]:
+    """What has stopped a job comes before what slows it down, and that before a mere risk."""
+    return sorted(groups, key=lambda group: _MODE_ORDER[group.mode])
 
 
 def _alike_together(found: Sequence[tuple[Rung, SuspectGroup]]) -> tuple[SuspectGroup, ...]:

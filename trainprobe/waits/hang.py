@@ -373,6 +373,12 @@ def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
                 ranks=ranks,
                 says=says,
                 victims=tuple(sorted(set(first.victims) - set(ranks))),
+                chain=tuple(
+                    replace(link, awaited=ranks_say(ranks))
+                    if link.awaited == ranks_say(first.ranks)
+                    else link
+                    for link in first.chain
+                ),
                 evidence=tuple(dict.fromkeys(id_ for group in same for id_ in group.evidence)),
             )
         )

@@ -5,7 +5,7 @@ since when nobody got on.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from trainprobe.facts import Facts, Job, MainThread, Rung
@@ -14,8 +14,9 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.waits.activity import Activity, Watch
+from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.dump_hangs import only_dumps, saved_groups, saved_standings
+from trainprobe.waits.dump_hangs import dumped_world, only_dumps, saved_groups, saved_standings
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.ended_jobs import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.graph import Graph
@@ -23,8 +24,8 @@ from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merge
 from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
 from trainprobe.waits.live_standings import live_standings
-from trainprobe.waits.recorder_waits import recorded_waits
 from trainprobe.waits.servers import is_server, serves
+from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
@@ -36,51 +37,41 @@ bounds nobody can tell.
 PROBE = "job"
 
 
-@dataclass(frozen=True)
-class LiveView:
-    """What is concluded of one live cell before any cause is weighed. `groups` is empty unless
-    the verdict is hung or slow.
-    """
-
-    job: Job
-    verdict: Verdict
-    conclusive: bool
-    says: str
-    ranks: tuple[Standing, ...] = ()
-    groups: tuple[SuspectGroup, ...] = ()
-    longest_wait_s: float | None = None
-    waits_for: Mapping[int, str] = field(default_factory=dict)
-    next_look: str = ""
-
-
-def live_views(facts: Facts) -> tuple[LiveView, ...]:
+def live_views(facts: Facts) -> tuple[Situation, ...]:
     """One view per job of the case; restarts that have been replaced are not judged."""
     return tuple(live_view(facts, job) for job in facts.of(Job))
 
 
-def live_view(facts: Facts, job: Job) -> LiveView:
+def live_view(facts: Facts, job: Job) -> Situation:
     """Judge one live job, or one of which only dumps were saved."""
     if only_dumps(job):
-        return _saved_view(facts, job)
+        return replace(_saved_view(facts, job), world_size=job.world_size or 0)
     watch = Watch(facts, job.cell)
     ranks = live_standings(facts, job, watch)
     launcher = waiting_launcher(facts, job) if not ranks and (job.nnodes or 1) > 1 else None
     if launcher is not None:
-        return _launching(job, launcher, waits_s(watch, launcher))
+        view = _launching(job, launcher, waits_s(watch, launcher))
+        return replace(view, world_size=job.world_size or 0, running=True)
     if not ranks:
-        return LiveView(
-            job, "undetermined", conclusive=False, says="No rank of this job could be found"
+        return Situation(
+            job.cell,
+            "undetermined",
+            conclusive=False,
+            says="No rank of this job could be found",
+            world_size=job.world_size or 0,
+            running=True,
         )
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
-    return _earned(_View(facts, job, rung, ranks, watch).judged())
+    view = _View(facts, job, rung, ranks, watch).judged()
+    return _earned(replace(view, world_size=job.world_size or 0, running=True), job)
 
 
-def _earned(view: LiveView) -> LiveView:
+def _earned(view: Situation, job: Job) -> Situation:
     """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody
     looked at, leave it open.
     """
     lives = all(one.ending is None for one in view.ranks)
-    if view.job.torch is False and view.verdict in ("healthy", "undetermined") and lives:
+    if job.torch is False and view.verdict in ("healthy", "undetermined") and lives:
         return replace(
             view, verdict="undetermined", conclusive=False, says=_no_training(view), next_look=""
         )
@@ -98,9 +89,9 @@ def _earned(view: LiveView) -> LiveView:
         if unknown
         else []
     )
-    if view.job.absent and view.job.elsewhere:
+    if job.absent and job.elsewhere:
         doubts.append(
-            f"{ranks_say(view.job.absent)} of {view.job.world_size}, on other hosts or missing,"
+            f"{ranks_say(job.absent)} of {job.world_size}, on other hosts or missing,"
             " could not be looked at"
         )
     return (
@@ -115,7 +106,7 @@ def _earned(view: LiveView) -> LiveView:
     )
 
 
-def _no_training(view: LiveView) -> str:
+def _no_training(view: Situation) -> str:
     """A server, or a script before its first import: that it does not hang says nothing about a
     training.
     """
@@ -136,27 +127,25 @@ def _processes(unknown: Sequence[int]) -> str:
     )
 
 
-def _launching(job: Job, launcher: MainThread, waits: float | None) -> LiveView:
+def _launching(job: Job, launcher: MainThread, waits: float | None) -> Situation:
     group = launcher_group(job, launcher, PROBE)
     if waits is not None and waits < HUNG_S:
-        return LiveView(
-            job,
+        return Situation(
+            job.cell,
             "healthy",
             conclusive=False,
             says=f"not hung so far: {job.launcher} waits at the rendezvous for other nodes",
         )
-    return LiveView(
-        job, "hung", conclusive=True, says=group.says, groups=(group,), longest_wait_s=waits
-    )
+    return Situation(job.cell, "hung", conclusive=True, says=group.says, groups=(group,))
 
 
-def _saved_view(facts: Facts, job: Job) -> LiveView:
-    waits = recorded_waits(facts, job.cell)
-    ranks = saved_standings(facts, job, waits)
-    groups = saved_groups(facts, job, ranks, waits)
+def _saved_view(facts: Facts, job: Job) -> Situation:
+    waits = collective_waits(facts, job.cell)
+    ranks = saved_standings(facts, job.cell, dumped_world(facts, job), waits)
+    groups = saved_groups(facts, job.cell, ranks, waits)
     if not groups:
-        return LiveView(
-            job,
+        return Situation(
+            job.cell,
             "undetermined",
             conclusive=False,
             says="nobody waited in a collective when these dumps were written",
@@ -169,8 +158,8 @@ def _saved_view(facts: Facts, job: Job) -> LiveView:
         for rank, wait in waits.items()
         if wait.awaited
     }
-    return LiveView(
-        job,
+    return Situation(
+        job.cell,
         "hung",
         conclusive=True,
         says=headline(groups[0], ranks),
@@ -201,7 +190,7 @@ class _View:
         self.graph: Graph = self.edges.graph()
         self.by_node = {Node("rank", str(standing.rank)): standing for standing in ranks}
 
-    def judged(self) -> LiveView:
+    def judged(self) -> Situation:
         if not any(
             standing.thread or standing.process or standing.state in ("exited", "crashed")
             for standing in self.ranks
@@ -230,7 +219,7 @@ class _View:
             return replace(self._view("hung", headline(groups[0], self.ranks)), groups=groups)
         return self._not_hung(ends)
 
-    def _not_hung(self, ends: _Ends) -> LiveView:
+    def _not_hung(self, ends: _Ends) -> Situation:
         left = [standing.rank for standing in self.ranks if standing.ending is not None]
         if left:
             return self._view(
@@ -268,7 +257,7 @@ class _View:
             return replace(self._view("slow", slow[0].says), groups=slow)
         return self._healthy(ends.works)
 
-    def _over(self) -> LiveView:
+    def _over(self) -> Situation:
         """Nobody is left to wait."""
         self.ranks, groups, says = ended_together(self.facts, self.rung, self.ranks)
         verdict: Verdict = "crashed" if groups else "undetermined"
@@ -388,7 +377,7 @@ class _View:
             if not activity.goes_on and activity.age_s is not None
         )
 
-    def _of_unknown_age(self, end: Sequence[Node]) -> LiveView:
+    def _of_unknown_age(self, end: Sequence[Node]) -> Situation:
         who, activity = self.edges.say(end[0]), self._activity(end[0])
         says = (
             f"{who} {activity.says or 'stands'} and wakes now and then: since when it waits for the"
@@ -588,7 +577,7 @@ class _View:
             )
         return group
 
-    def _healthy(self, works: Sequence[tuple[Node, ...]]) -> LiveView:
+    def _healthy(self, works: Sequence[tuple[Node, ...]]) -> Situation:
         busy = [
             (end, [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node])
             for end in works
@@ -631,15 +620,13 @@ class _View:
             )
         return self._view("healthy", says)
 
-    def _view(self, verdict: Verdict, says: str, *, conclusive: bool = True) -> LiveView:
-        waits = [standing.since_s for standing in self.ranks if standing.since_s is not None]
-        return LiveView(
-            self.job,
+    def _view(self, verdict: Verdict, says: str, *, conclusive: bool = True) -> Situation:
+        return Situation(
+            self.job.cell,
             verdict,
             conclusive,
             says,
-            self.ranks,
-            longest_wait_s=max(waits, default=None),
+            ranks=self.ranks,
             waits_for=self._waits_for(),
         )
 

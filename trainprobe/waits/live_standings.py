@@ -12,7 +12,8 @@ from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thre
 from trainprobe.model.diagnosis import RankState
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.waits.activity import Activity, Watch
-from trainprobe.waits.recorder_waits import numbered, recorded_waits
+from trainprobe.waits.collective_waits import collective_waits
+from trainprobe.waits.recorder_waits import numbered
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 
 F = TypeVar("F", ProcessState, MainThread)
@@ -54,8 +55,15 @@ def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
 
 def live_standings(facts: Facts, job: Job, watch: Watch) -> tuple[Standing, ...]:
     """One standing per rank of `live_world`, in order."""
+    waits = collective_waits(facts, job.cell)
+    awaited = {rank for wait in waits.values() if wait.sure for rank in wait.awaited} - set(waits)
     ranks = [_standing(facts, job, watch, rank) for rank in live_world(facts, job)]
-    return numbered(ranks, recorded_waits(facts, job.cell))
+    # who waits for the GPU and has not launched the others' call waits for a kernel of its own
+    ranks = [
+        replace(one, leaf="") if one.rank in awaited and one.leaf == "gpu-wait" else one
+        for one in ranks
+    ]
+    return numbered(ranks, waits)
 
 
 def _of_rank(fact: object) -> bool:

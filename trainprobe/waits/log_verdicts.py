@@ -7,16 +7,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding
-from trainprobe.model.diagnosis import Link, RankRow, Verdict
+from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding, Rung
+from trainprobe.facts.compared_calls import FOUND_APART
+from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.waits.absentees import world_of
+from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
-from trainprobe.waits.log_hangs import hang_group
+from trainprobe.waits.log_hangs import hang_groups
 from trainprobe.waits.log_stack_hangs import pressed, still_group
+from trainprobe.waits.situation import Situation, failed_before
+from trainprobe.waits.standings import Standing
 from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.timeline import echoes_in, failures_of
 
 LAST = "job"
 PROBE = "job"
@@ -24,30 +29,23 @@ NOBODY = "A rank that the log does not name"
 MOST_ROWS = 4096
 
 
-@dataclass(frozen=True)
-class LoggedView:
-    """What is concluded of one attempt. `groups` is empty where nothing failed; `rows` has one row
-    per rank; `failures` are in order.
-
-    `tentative` marks groups of a log that stops without a failure: they count only where a cause
-    can be named from its last lines.
+def logged_situation(facts: Facts) -> Situation | None:
+    """How the last attempt of a logged job ended, with the suspects of all attempts. None where
+    no log was read.
     """
-
-    job: LogJob
-    verdict: Verdict
-    conclusive: bool
-    says: str
-    groups: tuple[SuspectGroup, ...] = ()
-    rows: tuple[RankRow, ...] = ()
-    failures: tuple[LogFailure, ...] = ()
-    origins: bool = False
-    tentative: bool = False
-
-
-def logged_views(facts: Facts) -> tuple[LoggedView, ...]:
-    """One view per attempt, the last attempt first, then the others from the first on."""
     jobs = sorted(facts.of(LogJob), key=lambda job: (job.cell != LAST, _number(job.cell)))
-    return tuple(logged_view(facts, job) for job in jobs)
+    attempts = tuple(_attempt(facts, job) for job in jobs)
+    if not attempts:
+        return None
+    groups = _ordered_groups(facts, attempts)
+    found = replace(
+        attempts[0],
+        says=groups[0].says if groups else attempts[0].says,
+        groups=groups,
+        attempts=attempts,
+        echoes=tuple(echo for one in attempts for echo in echoes_in(facts, one)),
+    )
+    return replace(found, remarks=failed_before(found))
 
 
 def _number(cell: str) -> int:
@@ -55,65 +53,42 @@ def _number(cell: str) -> int:
     return int(tail) if tail.isdigit() else 0
 
 
-def logged_view(facts: Facts, job: LogJob) -> LoggedView:
+def _attempt(facts: Facts, job: LogJob) -> Situation:
     """Judge one attempt by what its logs tell."""
-    failures = tuple(sorted(facts.of(LogFailure, cell=job.cell), key=lambda one: one.order))
+    failures = failures_of(facts, job.cell)
+    found = _judged(facts, job, failures)
+    return replace(found, ranks=_standings(facts, job, failures), world_size=job.world_size or 0)
+
+
+def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situation:
     origins = [failure for failure in failures if not failure.echo]
-    rows = _rows(facts, job, failures)
-    divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
     if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
-        return LoggedView(
-            job,
-            "hung",
-            conclusive=True,
-            says=still.says,
-            groups=(still,),
-            rows=rows,
-            failures=failures,
-        )
+        return _ended(still)
     if origins:
-        group = replace(_first_group(job, failures, origins), divergence=divergence)
-        return LoggedView(
-            job,
-            "crashed",
-            conclusive=True,
-            says=group.says,
-            groups=(group,),
-            rows=rows,
-            failures=failures,
-            origins=True,
-        )
-    hang = hang_group(facts, job, failures, divergence)
-    if hang is not None:
-        return LoggedView(
-            job,
-            "hung" if hang.mode == "hang" else "crashed",
-            conclusive=True,
-            says=hang.says,
-            groups=(hang,),
-            rows=rows,
-            failures=failures,
-        )
+        divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
+        if divergence is not None and FOUND_APART in origins[0].text:
+            ranks = _standings(facts, job, failures)
+            rung = Rung((), job.cell, None, 0, PROBE, "", len(ranks), "crashed")
+            return replace(_ended(parted_group(rung, ranks, divergence)), origin=True)
+        group = _first_group(job, failures, origins)
+        return replace(_ended(replace(group, divergence=divergence)), origin=True)
+    hang = hang_groups(facts, job, failures)
+    if hang:
+        return replace(_ended(hang[0]), groups=hang)
     if failures:
-        group = _echoes_only(job, failures)
-        return LoggedView(
-            job,
-            "crashed",
-            conclusive=True,
-            says=group.says,
-            groups=(group,),
-            rows=rows,
-            failures=failures,
-        )
-    view = _unfailed(facts, job)
-    still = (
-        (still_group(facts, job, failures) or lock_group(facts, job))
-        if view.verdict == "undetermined"
-        else None
+        return _ended(_echoes_only(job, failures))
+    found = _unfailed(facts, job)
+    if found.verdict == "undetermined":
+        still = still_group(facts, job, failures) or lock_group(facts, job)
+        return _ended(still) if still is not None else found
+    return found
+
+
+def _ended(group: SuspectGroup) -> Situation:
+    verdict: Verdict = (
+        "hung" if group.mode == "hang" else "slow" if group.mode == "slow" else "crashed"
     )
-    if still is not None:
-        return LoggedView(job, "hung", conclusive=True, says=still.says, groups=(still,), rows=rows)
-    return replace(view, rows=rows)
+    return Situation(group.cell, verdict, conclusive=True, says=group.says, groups=(group,))
 
 
 def _first_group(
@@ -224,7 +199,7 @@ def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
     )
 
 
-def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
+def _unfailed(facts: Facts, job: LogJob) -> Situation:
     """Nothing failed: the job finished, fell short of its plan, or the log simply stops."""
     told = facts.of(LogProgress, cell=job.cell)
     last = max(
@@ -285,11 +260,10 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
                     dict.fromkeys(id_ for one in (*said, *well, *told) for id_ in one.evidence)
                 )[:8],
             )
-            return LoggedView(job, "crashed", conclusive=True, says=says, groups=(group,))
+            return _ended(group)
         where = f" at {count}" if count else ""
-        return LoggedView(
-            job, "healthy", conclusive=True, says=f"Nothing failed: the job finished{where}{how}"
-        )
+        says = f"Nothing failed: the job finished{where}{how}"
+        return Situation(job.cell, "healthy", conclusive=True, says=says)
     slow = next(
         (event for event in facts.of(LogEvent, cell=job.cell) if event.event == "straggler-told"),
         None,
@@ -298,8 +272,8 @@ def _unfailed(facts: Facts, job: LogJob) -> LoggedView:
         return _slow(job, slow)
     says = _stops(job, last, count)
     words = _last_words(facts, job, told, says)
-    return LoggedView(
-        job,
+    return Situation(
+        job.cell,
         "undetermined",
         conclusive=False,
         says=says,
@@ -318,7 +292,7 @@ def _left_well(facts: Facts, job: LogJob) -> list[LogEvent]:
     return left if ends and len(pids) >= (job.world_size or 2) else []
 
 
-def _slow(job: LogJob, told: LogEvent) -> LoggedView:
+def _slow(job: LogJob, told: LogEvent) -> Situation:
     """A detector in the job has told of ranks that are slower than the others, and the log
     simply goes on.
     """
@@ -345,7 +319,7 @@ def _slow(job: LogJob, told: LogEvent) -> LoggedView:
         evidence=told.evidence,
         world_size=job.world_size or 1,
     )
-    return LoggedView(job, "slow", conclusive=True, says=says, groups=(group,))
+    return _ended(group)
 
 
 NEAR_LINES = 80
@@ -481,63 +455,62 @@ def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
     )
 
 
-def _consequence(last: LoggedView, before: LoggedView) -> bool:
+def _consequence(facts: Facts, last: Situation, before: Situation) -> bool:
     """Did the last attempt only fail because of the one before, whose port is still held, or
     which ended the ranks that this one lost?
     """
-    if not last.groups or not before.groups or not last.failures or not before.failures:
+    failures = [failures_of(facts, one.cell) for one in (last, before)]
+    if not last.groups or not before.groups or not all(failures):
         return False
-    origins = [
-        next((failure for failure in view.failures if not failure.echo), None)
-        for view in (last, before)
-    ]
+    origins = [next((failure for failure in of if not failure.echo), None) for of in failures]
     if origins[0] is None:
         return origins[1] is not None
     return any(words in origins[0].text for words in ("ddress already in use", "EADDRINUSE"))
 
 
-def ordered_groups(views: Sequence[LoggedView]) -> tuple[SuspectGroup, ...]:
+def _ordered_groups(facts: Facts, attempts: Sequence[Situation]) -> tuple[SuspectGroup, ...]:
     """The groups of the last attempt, then of the earlier ones; where the last one only follows
     from an earlier one, that one's first.
     """
-    if not views:
-        return ()
-    last, earlier = views[0], views[1:]
+    last, earlier = attempts[0], attempts[1:]
     if not last.groups:
         return ()
-    kept: list[SuspectGroup] = []
-    for view in earlier:
-        kept += [
-            replace(group, says=f"attempt {_number(view.job.cell)}: {group.says}")
-            for group in view.groups
-        ]
-    if earlier and _consequence(last, earlier[-1]) and kept:
-        same = [view for view in earlier if view.groups]
-        first = next(iter(same)).groups
-        return (*kept[: len(first)], *last.groups, *kept[len(first) :])
-    return (*last.groups, *kept)
+    before = [
+        replace(group, says=f"attempt {_number(one.cell)}: {group.says}")
+        for one in earlier
+        for group in one.groups
+    ]
+    if earlier and _consequence(facts, last, earlier[-1]):
+        first = len(next(one for one in earlier if one.groups).groups)
+        return (*before[:first], *last.groups, *before[first:])
+    return (*last.groups, *before)
 
 
-def _rows(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> tuple[RankRow, ...]:
-    """One row per rank that is known of."""
+def _standings(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> tuple[Standing, ...]:
+    """One standing per rank that is known of."""
     failed = {failure.rank: failure for failure in reversed(failures) if failure.rank is not None}
     endings = {
         ending.rank: ending
         for ending in facts.of(RankEnding, cell=job.cell)
         if ending.rank is not None and ending.role == "rank"
     }
-    rows = []
+    found = []
     for rank in world_of(job, failures)[:MOST_ROWS]:
         failure, ending = failed.get(rank), endings.get(rank)
-        state = (
-            "crashed"
-            if failure is not None
-            or (ending is not None and (ending.abnormal or ending.by_launcher))
-            else "exited"
-            if ending is not None
-            else "unseen"
+        known = [one for one in (failure, ending) if one is not None]
+        state: RankState = "unseen"
+        if failure is not None or (ending is not None and (ending.abnormal or ending.by_launcher)):
+            state = "crashed"
+        elif ending is not None:
+            state = "exited"
+        found.append(
+            Standing(
+                rank,
+                state,
+                host=next((one.host for one in known if one.host), ""),
+                pid=next((one.pid for one in reversed(known) if one.pid), None),
+                where=failure.where if failure is not None else "",
+                ending=ending,
+            )
         )
-        host = next((one.host for one in (failure, ending) if one is not None and one.host), "")
-        pid = next((one.pid for one in (ending, failure) if one is not None and one.pid), None)
-        rows.append(RankRow(rank, host, pid, state, failure.where if failure is not None else ""))  # type: ignore[arg-type] # one of the literal's words
-    return tuple(rows)
+    return tuple(found)

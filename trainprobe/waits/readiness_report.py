@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import Any
 
 from trainprobe.checks import spec_of
@@ -21,6 +22,8 @@ from trainprobe.facts import (
 )
 from trainprobe.model.diagnosis import Notice, Verdict
 from trainprobe.model.node_names import folded
+from trainprobe.waits.groups import suspect_groups
+from trainprobe.waits.ladder import where_ranks_stood
 from trainprobe.waits.readiness import (
     BAD,
     camps_say,
@@ -28,19 +31,33 @@ from trainprobe.waits.readiness import (
     cut_short,
     difference_says,
     doubts_of,
+    is_readiness,
     nodes_of,
+    of_rungs,
+    ready_groups,
+    ready_verdict,
     where_says,
 )
 from trainprobe.waits.readiness_pairs import CHECK, PAIR, isolation_told, pair_rows, surely_at_fault
+from trainprobe.waits.situation import Situation
 from trainprobe.waits.suspects import SuspectGroup
 
 _IN_WORDS = {PAIR: "its traffic fails", "node.look": "no answer"}
 MOST_HOSTS_TOLD = 4096
 
 
-def readiness(
-    facts: Facts, groups: Sequence[SuspectGroup], verdict: Verdict, *, conclusive: bool
-) -> dict[str, Any]:
+def ready_situation(facts: Facts) -> Situation | None:
+    """Whether the job may start; None where `ready` did not gather."""
+    if not is_readiness(facts):
+        return None
+    groups = (*ready_groups(facts), *of_rungs(facts, suspect_groups(facts)))
+    verdict = ready_verdict(facts, groups)
+    says = ready_says(facts, verdict, groups)
+    found = Situation("", verdict, conclusive=True, says=says, groups=groups)
+    return replace(where_ranks_stood(facts, found), open=doubts_of(facts))
+
+
+def readiness(facts: Facts, groups: Sequence[SuspectGroup], verdict: Verdict) -> dict[str, Any]:
     """The report's `readiness`: see docs/ready.md. `exclude` are the nodes without which the
     rest is ready, `shared` whether something is amiss that this does not heal.
     """
@@ -51,7 +68,7 @@ def readiness(
         ((), True) if interrupted else to_leave_out(groups, nodes, surely_at_fault(facts))
     )
     return {
-        "ready": verdict == "healthy" and conclusive,
+        "ready": verdict == "healthy",
         "budget": plan.budget,
         "slot": plan.slot,
         "nodes": list(nodes),

@@ -33,7 +33,8 @@ class RecordedWait:
 
     `awaited` are the members that have not joined; `undumped` are those of them that left no dump,
     so that they may have. `sure` is false where the recorder does not know the group's members
-    (gloo): then `awaited` are the ranks that may be members, and an edge has half weight.
+    (gloo): then `awaited` are the ranks that may be members, and an edge has half weight. `why`
+    continues a sentence: what shows that they did not come.
     """
 
     rank: int
@@ -42,6 +43,7 @@ class RecordedWait:
     awaited: tuple[int, ...] = ()
     undumped: tuple[int, ...] = ()
     sure: bool = True
+    why: str = ""
 
 
 def recorded_waits(facts: Facts, cell: str) -> dict[int, RecordedWait]:

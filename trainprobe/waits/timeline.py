@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from trainprobe.facts import Facts, LogEvent, LogFailure, LogProgress, RankEnding
+from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding
 from trainprobe.facts.collectives import operation
 from trainprobe.model.codec import to_json
 from trainprobe.model.diagnosis import TimelineAttempt, TimelineEvent, TimelineRanks
 from trainprobe.model.ranks import fold_ranks
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.log_verdicts import LoggedView
+from trainprobe.waits.situation import Echo, Situation
 
 EVENTS = 40  # where the command line says nothing else
 WORDS = {
@@ -34,74 +34,73 @@ WORDS = {
 }
 
 
-def echoes_said(view: LoggedView) -> list[tuple[tuple[int, ...], str]]:
-    """(ranks, sentence) of each kind of echo of a view."""
+def failures_of(facts: Facts, cell: str) -> tuple[LogFailure, ...]:
+    """The failures of one attempt in their order."""
+    return tuple(sorted(facts.of(LogFailure, cell=cell), key=lambda one: one.order))
+
+
+def echoes_in(facts: Facts, attempt: Situation) -> tuple[Echo, ...]:
+    """Each kind of echo of one attempt."""
+    suspects = {rank for group in attempt.groups for rank in group.ranks}
     kinds: dict[str, list[LogFailure]] = {}
-    for failure in view.failures:
-        if (
-            failure.echo
-            and failure.rank is not None
-            and not any(failure.rank in group.ranks for group in view.groups)
-        ):
-            kinds.setdefault(
-                WORDS.get(failure.echo_of, failure.echo_of or "failed after it"), []
-            ).append(failure)
-    return [
-        (
-            ranks,
-            (
-                f"{ranks_say(ranks)} {words} ({failures[0].seen_at})"
-                if failures[0].seen_at
-                else f"{ranks_say(ranks)} {words}"
-            ),
-        )
-        for words, failures in kinds.items()
-        if (
-            ranks := tuple(
-                sorted({failure.rank for failure in failures if failure.rank is not None})
-            )
-        )
-    ]
+    for failure in failures_of(facts, attempt.cell):
+        if failure.echo and failure.rank is not None and failure.rank not in suspects:
+            kind = WORDS.get(failure.echo_of, failure.echo_of or "failed after it")
+            kinds.setdefault(kind, []).append(failure)
+    found = []
+    for words, failures in kinds.items():
+        ranks = tuple(sorted({one.rank for one in failures if one.rank is not None}))
+        at = f" ({failures[0].seen_at})" if failures[0].seen_at else ""
+        found.append(Echo(attempt.cell, ranks, f"{ranks_say(ranks)} {words}{at}"))
+    return tuple(found)
 
 
-def logged_extra(facts: Facts, views: Sequence[LoggedView]) -> dict[str, object]:
+def logged_extra(facts: Facts, attempts: Sequence[Situation]) -> dict[str, object]:
     """What the report of logs has beside the usual: the launcher, and `timeline`, one per
-    attempt, the last attempt first.
+    attempt, the last attempt first. Empty where no log was read.
     """
-    extra: dict[str, object] = {"timeline": to_json(tuple(timeline(facts, view) for view in views))}
-    most = next((view.job.max_events for view in views if view.job.max_events), None)
+    jobs = [job for one in attempts for job in facts.of(LogJob, cell=one.cell)]
+    if not jobs:
+        return {}
+    extra: dict[str, object] = {
+        "timeline": to_json(tuple(timeline(facts, one) for one in attempts))
+    }
+    most = next((job.max_events for job in jobs if job.max_events), None)
     if most:
         extra["max_events"] = most
-    launcher = next((view.job.launcher for view in views if view.job.launcher), "")
+    launcher = next((job.launcher for job in jobs if job.launcher), "")
     if launcher:
         extra["form"] = launcher
     return extra
 
 
-def timeline(facts: Facts, view: LoggedView) -> TimelineAttempt:
+def timeline(facts: Facts, attempt: Situation) -> TimelineAttempt:
     """`ranks`: rows of ranks that stand alike; `events`: the failures in order, echoes of one
     kind as one.
     """
-    job = view.job
+    job = facts.one(LogJob, cell=attempt.cell) or LogJob()
+    failures = failures_of(facts, attempt.cell)
     return TimelineAttempt(
         job.cell,
-        view.verdict,
-        view.says,
+        attempt.verdict,
+        attempt.says,
         job.files[:200],
         job.world_size,
         job.first_at,
         job.last_at,
-        rank_rows(facts, view),
-        event_rows(view.failures),
+        rank_rows(facts, attempt, failures),
+        event_rows(failures),
     )
 
 
-def rank_rows(facts: Facts, view: LoggedView) -> tuple[TimelineRanks, ...]:
+def rank_rows(
+    facts: Facts, attempt: Situation, failures: Sequence[LogFailure]
+) -> tuple[TimelineRanks, ...]:
     """Per rank the last step, the last collective, the first error and the exit status; ranks
     alike in all of them in one row.
     """
-    cell = view.job.cell
-    failed = {failure.rank: failure for failure in reversed(view.failures)}
+    cell = attempt.cell
+    failed = {failure.rank: failure for failure in reversed(failures)}
     endings = {
         ending.rank: ending for ending in facts.of(RankEnding, cell=cell) if ending.role == "rank"
     }
@@ -109,7 +108,7 @@ def rank_rows(facts: Facts, view: LoggedView) -> tuple[TimelineRanks, ...]:
     calls = _last_calls(facts, cell)
     alike: dict[tuple[str, str, str, str], list[int]] = {}
     nobody: list[tuple[str, str, str, str]] = []
-    for rank in [*(row.rank for row in view.rows), None]:
+    for rank in [*(one.rank for one in attempt.ranks), None]:
         row = (
             _step(progress.get(rank)),
             calls.get(rank, ""),

@@ -9,7 +9,8 @@ from trainprobe.facts import Block, Facts, Job, JobRank, ProcessState, SourceSit
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
-from trainprobe.waits.live import LiveView, live_views
+from trainprobe.waits.live import live_views
+from trainprobe.waits.situation import Situation
 
 CELL = "job"
 SITE = "/env/lib/python3.11/site-packages/"
@@ -120,6 +121,6 @@ def facts_of(*facts: Fact | list[Fact]) -> Facts:
     return Facts(join_threads(flat))
 
 
-def view(*facts: Fact | list[Fact]) -> LiveView:
+def view(*facts: Fact | list[Fact]) -> Situation:
     (found,) = live_views(facts_of(*facts))
     return found

@@ -1,15 +1,16 @@
 """One situation of a hung job of four ranks, rendered into each source of evidence that can carry
-it: looks at the live job, a ladder cell with its journal, flight-recorder dumps, a watchdog's log
-and a desync report.
+it: looks at the live job, the same with the recorders or with NCCL's RAS, a ladder cell with its
+journal, flight-recorder dumps, a watchdog's log and two reports that name the ranks.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from tests.unit.facts.records import Records
 from tests.unit.recorder.dumps import CELL as DUMPED
 from tests.unit.recorder.dumps import entry, facts_of, in_group, nccl, send_or_recv
 from tests.unit.waits.live_rows import C10D, CELL, LOADER, MAIN, SITE, job, own, process, site
@@ -23,8 +24,10 @@ from trainprobe.facts import (
     LockWait,
     Plan,
     RankEnding,
+    RasCommunicator,
     Rung,
 )
+from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
@@ -139,6 +142,43 @@ def live_deep(situation: Hang, _: Path) -> Any:
     return _concluded([job(RANKS), *members, *_processes(situation), *recorded_facts(asked)])
 
 
+def live_ras(situation: Hang, _: Path) -> Any:
+    """The same, where NCCL's RAS told who has launched what; a process that cannot run is missing."""
+    members = [JobRank((f"E{100 + rank}",), CELL, rank, pid=100 + rank) for rank in range(RANKS)]
+    groups = {"0": tuple(range(RANKS))}
+    groups |= {wait.group: wait.members for wait in waiting(situation).values()}
+    asked = Records(CELL).add(
+        "ras",
+        {"communicators": [_communicator(situation, *group) for group in groups.items()]},
+    )
+    facts: list[Fact] = [job(RANKS), *members, *_processes(situation)]
+    return _concluded(join_launched_calls([*facts, *asked.facts().of(RasCommunicator)]))
+
+
+def _communicator(situation: Hang, group: str, members: Sequence[int]) -> Mapping[str, Any]:
+    """Collectives that were launched in it; sends and receives are not counted."""
+    rows = []
+    for number, rank in enumerate(members):
+        what = situation.doing[rank]
+        inside = isinstance(what, Waits) and what.peer is None and what.group == group
+        launched = (FIRST if group == "0" else 1) - (0 if inside else 1)
+        rows.append(
+            {
+                "rank": number,
+                "host": "10.0.0.7",
+                "pid": 100 + rank,
+                "counts": {"AllReduce": launched},
+            }
+        )
+    lost = [row for rank, row in zip(members, rows, strict=True) if not _answers(situation, rank)]
+    return {
+        "hash": f"0xae{group}",
+        "size": len(members),
+        "ranks": [row for row in rows if row not in lost],
+        "missing": lost,
+    }
+
+
 def recorded_facts(dumped: Mapping[int, bytes]) -> list[Fact]:
     """What a live job's recorders show, from their dumps by rank."""
     assert DUMPED == CELL
@@ -242,23 +282,41 @@ def log(situation: Hang, folder: Path) -> Any:
 
 
 def report(situation: Hang, folder: Path) -> Any:
-    """Torch's own desync report: the ranks that did not come, by name."""
-    absent = [rank for rank, what in situation.doing.items() if not isinstance(what, Waits)]
+    """A monitored barrier: the ranks that did not come, by name."""
+    absent = ", ".join(map(str, _absent(situation)))
+    says = f"[Rank 0]: Ranks {absent} failed to pass monitoredBarrier in 600000 ms"
+    return _reported(situation, folder, f"[rank0]: RuntimeError: {says}")
+
+
+def desync(situation: Hang, folder: Path) -> Any:
+    """Torch's own desync report: the last call of each rank that did not come."""
+    return _reported(
+        situation,
+        folder,
+        " - To our best knowledge, the lagging/dead/mismatched ranks that caused the desync are:",
+        f"   - {_absent(situation)} finished collective #{FIRST - 1}, but didn't join collective"
+        f" #{FIRST} (count from 1)",
+    )
+
+
+def _absent(situation: Hang) -> list[int]:
+    return [rank for rank, what in situation.doing.items() if not isinstance(what, Waits)]
+
+
+def _reported(situation: Hang, folder: Path, *said: str) -> Any:
     lines = [f"[rank{rank}]: step {FIRST} loss 1.0" for rank in range(RANKS)]
     lines += [_watchdog(rank, wait) for rank, wait in list(waiting(situation).items())[:1]]
-    lines.append(
-        f"[rank0]: RuntimeError: [Rank 0]: Ranks {', '.join(map(str, absent))} failed to pass"
-        " monitoredBarrier in 600000 ms"
-    )
-    (folder / "job.log").write_text("\n".join(lines) + "\n")
+    (folder / "job.log").write_text("\n".join([*lines, *said]) + "\n")
     return _explained(folder)
 
 
 SOURCES: dict[str, Callable[[Hang, Path], Any]] = {
     "live": live,
     "live with recorder": live_deep,
+    "live with RAS": live_ras,
     "cell": cell,
     "dumps": dumps,
     "log": log,
     "report": report,
+    "desync": desync,
 }

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.unit.facts.records import Records
 from tests.unit.recorder.dumps import entry, nccl
-from tests.unit.waits.live_rows import C10D, MAIN, job, own
+from tests.unit.waits.live_rows import C10D, CELL, MAIN, SITE, job, own
 from tests.unit.waits.live_rows import rank as rank_facts
 from tests.unit.waits.renderings import (
     KILLED,
@@ -31,7 +32,8 @@ from tests.unit.waits.renderings import (
 )
 from trainprobe.causes import built
 from trainprobe.causes.priors import load_priors
-from trainprobe.facts import CollectiveCall, Facts, Plan, Rung
+from trainprobe.facts import CollectiveCall, Facts, Plan, RasCommunicator, Rung
+from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
@@ -40,6 +42,7 @@ from trainprobe.pipelines import explain
 from trainprobe.stacks.frames import Frame
 
 RANKS = 4
+CUDA = SITE + "torch/cuda/__init__.py"
 FIRST = (
     3  # number of the first call in which somebody is stuck; all earlier calls were done together
 )
@@ -363,6 +366,51 @@ def test_sizes_that_fit_are_no_mismatch_in_any_source(situation: Situation, tmp_
         assert not math.isnan(sum(cause.confidence for cause in report.causes))
 
 
+def finger_print(rank: int, call: Call) -> str:
+    return (
+        f"Rank {rank} is running collective: CollectiveFingerPrint(SequenceNumber={FIRST},"
+        f" OpType={BACKEND[call.op]}, TensorShape=[{call.numel_in}], TensorDtypes=Float,"
+        " TensorDeviceTypes=TensorOptions(dtype=float (default), device=cpu))"
+    )
+
+
+def compared(situation: Situation, folder: Path) -> Any:
+    """What torch prints where it compares the calls before it makes them; each rank raises."""
+    lines = [f"[rank{rank}]: step {FIRST} loss 1.0" for rank in range(RANKS)]
+    first = [calls[0] for calls in situation.calls]
+    for rank, mine in enumerate(first):
+        other = next(one for one, theirs in enumerate(first) if theirs != mine)
+        lines += [
+            f"[rank{rank}]: Traceback (most recent call last):",
+            f'[rank{rank}]:   File "/job/train.py", line {line_of(mine, situation)}, in step',
+            f"[rank{rank}]:     work(x)",
+            (
+                f"[rank{rank}]: RuntimeError: Detected mismatch between collectives on ranks."
+                f" {finger_print(rank, mine)}, but {finger_print(other, first[other])}."
+            ),
+        ]
+    (folder / "job.log").write_text("\n".join(lines) + "\n")
+    return explain(ExplainRequest(paths=(str(folder),), argv=("trainprobe", "explain")))
+
+
+@pytest.mark.parametrize(
+    "situation",
+    [one for one in SITUATIONS if one.journal and one.name != "size-all_to_all"],
+    ids=lambda situation: situation.name,
+)
+def test_calls_that_torch_compared_name_the_same_ranks(
+    situation: Situation, tmp_path: Path
+) -> None:
+    """These jobs have crashed. Of an order the next calls are unknown, so it may be other calls."""
+    report = compared(situation, tmp_path)
+    accepted = {situation.cause} if situation.cause == SHAPE else {ORDER, CONDITIONAL}
+    assert (str(report.verdict), sorted(report.suspects[0].ranks)) == (
+        "crashed",
+        list(situation.ranks),
+    )
+    assert candidates(report)[0] in accepted
+
+
 MISSING = [
     Situation(
         f"missing-{rank}",
@@ -426,9 +474,9 @@ SILENCE = (
 )
 NO_DUMP = "a process that cannot run writes no dump"
 ONLY_CALLS = "a recorder and a log show calls, neither locks nor workers"
-UNTOLD = {"log": SILENCE, "report": SILENCE}
-CALLS_ALONE = {"dumps": ONLY_CALLS, "log": ONLY_CALLS, "report": ONLY_CALLS}
-GONE = {"dumps": NO_DUMP, "log": SILENCE, "report": SILENCE}
+UNTOLD = dict.fromkeys(("log", "report", "desync"), SILENCE)
+CALLS_ALONE = dict.fromkeys(("dumps", "log", "report", "desync"), ONLY_CALLS)
+GONE = {"dumps": NO_DUMP, **UNTOLD}
 RECV_OF_LOG = "a watchdog's line does not name the peer"
 
 
@@ -504,7 +552,7 @@ CIRCLE = Hang(
     {0: Waits("recv", peer=1), 1: Waits("recv", peer=0), 2: Waits(), 3: Waits()},
     "collective-order-mismatch",
     (0, 1),
-    {"log": RECV_OF_LOG, "report": RECV_OF_LOG},
+    dict.fromkeys(("log", "report", "desync"), RECV_OF_LOG),
 )
 
 
@@ -547,3 +595,24 @@ def test_a_log_in_which_a_rank_is_silent_has_its_standing_still_among_the_candid
         folder = tmp_path / source
         folder.mkdir()
         assert "rank-stuck" in candidates(SOURCES[source](situation, folder))
+
+
+def test_ras_tells_a_wait_for_a_kernel_of_ones_own_from_a_wait_for_the_others() -> None:
+    """All ranks wait for the GPU by their stacks; rank 2 has not launched what the others have."""
+    found = {}
+    for launched in (3, 2):
+        rows = [
+            {"rank": one, "pid": 100 + one, "counts": {"AllReduce": 3 if one != 2 else launched}}
+            for one in range(RANKS)
+        ]
+        asked = Records(CELL).add(
+            "ras", {"communicators": [{"hash": "0xae", "size": RANKS, "ranks": rows}]}
+        )
+        stack = (MAIN, Frame("step", "/job/train.py", 88), Frame("synchronize", CUDA, 890))
+        facts: list[Fact] = [job(RANKS), *asked.facts().of(RasCommunicator)]
+        for number in range(RANKS):
+            facts += rank_facts(number, stack, stack)
+        report = judge(Facts(join_threads(join_launched_calls(facts))), built(), load_priors())
+        assert report.verdict == "hung"
+        found[launched] = (report.suspects[0].how, report.suspects[0].ranks)
+    assert found == {3: ("stuck-inside", (0, 1, 2, 3)), 2: ("never-joined", (2,))}
