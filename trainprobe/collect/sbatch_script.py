@@ -20,7 +20,7 @@ from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.sbatch.engine import plan_of
 from trainprobe.sbatch.rules.paths import named_paths
-from trainprobe.sbatch.site import Here
+from trainprobe.sbatch.site import LoginNode
 
 KIND = "sbatch"
 PATHS_S = 5.0
@@ -114,7 +114,7 @@ def look_at_script(
         text,
         tuple(options),
         None,
-        Here(environ=here["environ"], cwd=here["cwd"], home=here["home"]),
+        LoginNode(environ=here["environ"], cwd=here["cwd"], home=here["home"]),
     )
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
