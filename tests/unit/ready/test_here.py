@@ -133,7 +133,7 @@ def test_the_checks_that_a_site_leaves_out_are_told_as_left_out(tmp_path: Path) 
 
 def test_our_own_programs_answer_without_home_path_and_a_place_to_write() -> None:
     code = (
-        "from trainprobe.ready.local_checks import Wanted, run_checks\nrun_checks(Wanted(stop_s=40), lambda"
+        "from trainprobe.ready.local_checks import CheckTask, run_checks\nrun_checks(CheckTask(stop_s=40), lambda"
         " told: print(told.kind, told.source, told.outcome, told.reason))"
     )
     argv = [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(ROOT)!r})\n{code}"]
