@@ -52,7 +52,7 @@ def added_causes() -> tuple[tuple[Cause, ...], tuple[str, ...]]:
     from trainprobe import causes, plugins
 
     added = plugins.causes(known={cause.id for cause in causes.built()})
-    return added.causes, added.trouble
+    return added.found, added.trouble
 
 
 def catalogue_text() -> str:

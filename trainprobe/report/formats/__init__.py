@@ -11,7 +11,7 @@ from trainprobe.errors import UsageError
 from trainprobe.report.format import COMMANDS, Format, Subject
 
 if TYPE_CHECKING:
-    from trainprobe.plugins import AddedFormats
+    from trainprobe.plugins import Added
 
 
 def find(name: str) -> Format | None:
@@ -67,7 +67,7 @@ def failure_of(argv: Sequence[str], sentence: str) -> tuple[str, int] | None:
     return found.failure(sentence) if found is not None and found.failure is not None else None
 
 
-def _added() -> AddedFormats:
+def _added() -> Added:
     from trainprobe import plugins  # a prolog has no time to look for them
 
     return plugins.formats(known=_names())
