@@ -1,5 +1,5 @@
-"""The case: a folder that keeps every look at the world, written line by line so that it
-survives our own death.
+"""The case: a folder that keeps every piece of evidence, written line by line so that it survives
+the death of this process.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from trainprobe.saved_case import EVIDENCE, META, SCHEMA, read_case, why
 FILES = "files"
 MOST_FILE_BYTES = 64 * 2**20
 ANOTHER = "Name another folder with --case DIR."
+NEW = "Begin a new case."
 
 
 class Case:
@@ -42,16 +43,12 @@ class Case:
         self._evidence: List[Evidence] = []
         self._unwritten: List[Tuple[str, bytes]] = []
         self._lock = threading.RLock()
-        self.heard: Callable[[Evidence], None] = lambda _: (
-            None
-        )  # told of each look before it is written
+        # Called with each piece of evidence before it is written.
+        self.heard: Callable[[Evidence], None] = lambda _: None
         self._stuck = self._lost = ""
         self._torn, self._size, self._sealed, self._last = False, 0, False, 0
-        self._fd = os.open(
-            os.path.join(folder, EVIDENCE),
-            os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
-            0o600,
-        )
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+        self._fd = os.open(os.path.join(folder, EVIDENCE), flags, 0o600)
         _lock(self._fd)
 
     @classmethod
@@ -80,36 +77,29 @@ class Case:
             os.makedirs(os.path.join(name, FILES), mode=0o700)
             return cls(os.path.abspath(name), name, redactor)
         except (OSError, ValueError) as error:
-            why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-            raise UsageError(
-                f"The case folder {name} cannot be written: {why}.", ANOTHER
-            ) from error
+            problem = f"The case folder {name} cannot be written: {why(error)}."
+            raise UsageError(problem, ANOTHER) from error
 
     @classmethod
     def reopen(cls, folder: str) -> Case:
-        """Open a saved case to go on with it; what is added comes behind what is there.
+        """Open a saved case to continue it; new evidence is appended.
 
-        A last line that is torn is cut off, since nothing can be read of it. UsageError when
-        `folder` is no case, cannot be written, or is being written.
+        A torn last line is cut off: it cannot be read. UsageError when `folder` is no case, cannot
+        be written, or is being written.
         """
         saved = read_case(folder)
         if saved.damage and not saved.evidence:
-            raise UsageError(
-                f"{folder} cannot be gone on with: {saved.damage[0]}", "Begin a new case."
-            )
+            raise UsageError(f"{folder} cannot be continued: {saved.damage[0]}", NEW)
         try:
             size = _whole_lines(os.path.join(folder, EVIDENCE))
             os.makedirs(os.path.join(folder, FILES), mode=0o700, exist_ok=True)
             case = cls(os.path.abspath(folder), folder, Redactor(os.environ))
         except OSError as error:
-            raise UsageError(
-                f"{folder} cannot be gone on with: {why(error)}.", "Begin a new case."
-            ) from error
+            raise UsageError(f"{folder} cannot be continued: {why(error)}.", NEW) from error
         case._evidence = list(saved.evidence)
         case._size = size
-        case._last = max(
-            (int(one.id[1:]) for one in saved.evidence if one.id[1:].isdigit()), default=0
-        )
+        numbers = (record.id[1:] for record in saved.evidence)
+        case._last = max((int(number) for number in numbers if number.isdigit()), default=0)
         return case
 
     def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9
@@ -130,7 +120,7 @@ class Case:
 
     @property
     def trouble(self) -> str:
-        """What could not be saved, in one sentence, or nothing."""
+        """One sentence about what could not be saved, or ""."""
         return self._stuck or self._lost
 
     def add(  # noqa: PLR0913 - the fields of Evidence
@@ -147,21 +137,16 @@ class Case:
         data: Optional[Mapping[str, Any]] = None,
         files: Sequence[str] = (),
     ) -> Evidence:
-        """Keep one look and return it as it was kept: with its id, cleaned, and without secrets.
-        `began` None means just now.
+        """Keep one piece of evidence and return it as it was kept: with its id, cleaned, and
+        without secrets. `began` None means just now.
         """
         try:
             hidden, count = self.redactor.data(to_json(data or {}))
         except RecursionError:
-            hidden, count = {}, 0
-            outcome, reason = (
-                "partial",
-                f"{reason} The data were nested too deeply to be kept.".strip(),
-            )
-        (shown_source, more), (shown_reason, most) = (
-            self.redactor.text(clean(source)),
-            self.redactor.text(clean(reason)),
-        )
+            hidden, count, outcome = {}, 0, "partial"
+            reason = f"{reason} The data were nested too deeply to be kept.".strip()
+        shown_source, in_source = self.redactor.text(clean(source))
+        shown_reason, in_reason = self.redactor.text(clean(reason))
         with self._lock:
             new = Evidence(
                 f"E{self._last + 1}",
@@ -175,7 +160,7 @@ class Case:
                 shown_reason,
                 hidden,
                 tuple(name for name in files if name),
-                count + more + most,
+                count + in_source + in_reason,
             )
             if self._sealed:
                 return new
@@ -187,9 +172,7 @@ class Case:
         return new
 
     def keep(self, record: Evidence, **changed: Any) -> Evidence:
-        """Keep a look that was made elsewhere, with an id of this case; `changed` are fields
-        that it shall have here.
-        """
+        """Keep evidence of another case under an id of this case; `changed` replaces fields."""
         made = ("subject", "cell", "source", "began", "took_s", "outcome", "reason", "data")
         return self.add(
             record.kind, **{**{name: getattr(record, name) for name in made}, **changed}
@@ -207,9 +190,8 @@ class Case:
             whole = content if isinstance(content, bytes) else _read_bounded(content)
             with self._lock:
                 relative = self._free_name(name)
-                _write_whole(
-                    os.path.join(self.folder, relative), _without_secrets(whole, self.redactor)
-                )
+                kept = _without_secrets(whole, self.redactor)
+                _write_whole(os.path.join(self.folder, relative), kept)
         except (OSError, ValueError) as error:
             self._lost = f"The file {name} could not be kept in the case {self.name}: {why(error)}."
             return ""
@@ -227,10 +209,8 @@ class Case:
         return True
 
     def seal(self) -> Tuple[Evidence, ...]:
-        """Return all evidence and keep none that comes later: a thread that was left behind at its
-        deadline may still come home.
-
-        So what is judged now is what is read from the folder later.
+        """Return all evidence and refuse any that comes later, such as from a thread that missed
+        its deadline. What is judged now is then what the folder holds.
         """
         with self._lock:
             self._sealed = True
@@ -245,17 +225,13 @@ class Case:
                 self._fd = -1
 
     def _write(self) -> None:
-        """Append what is not written yet. After a full disk it goes on where it stopped, once
-        there is room again.
-        """
+        """Append what is not written yet. After a full disk it continues where it stopped."""
         try:
             if self._fd < 0:
                 raise OSError(0, "it is closed")  # noqa: TRY301 - one handler for every way in which it cannot be written
             while self._unwritten:
                 line = (b"\n" if self._torn else b"") + self._unwritten[0][1]
-                if os.write(self._fd, line) < len(
-                    line
-                ):  # the disk took a part: without the rest that part is worth nothing
+                if os.write(self._fd, line) < len(line):  # a part of a line is useless
                     self._torn = True
                     os.ftruncate(self._fd, self._size)
                     self._torn = False
@@ -282,7 +258,8 @@ class Case:
 
 def _default_name(host: str) -> str:
     """A folder that is not there yet; the time is in UTC, to the minute."""
-    stem = f"./trainprobe-{time.strftime('%Y-%m-%dT%H-%M', time.gmtime())}-{re.sub(r'[^A-Za-z0-9.-]', '_', host.partition('.')[0])}"  # noqa: E501
+    minute = time.strftime("%Y-%m-%dT%H-%M", time.gmtime())
+    stem = f"./trainprobe-{minute}-{re.sub(r'[^A-Za-z0-9.-]', '_', host.partition('.')[0])}"
     name, place = f"{stem}/", 1
     while True:
         try:
@@ -291,9 +268,8 @@ def _default_name(host: str) -> str:
             place += 1
             name = f"{stem}-{place}/"
         except OSError as error:
-            raise UsageError(
-                f"The case folder {name} cannot be made: {why(error)}.", ANOTHER
-            ) from error
+            problem = f"The case folder {name} cannot be made: {why(error)}."
+            raise UsageError(problem, ANOTHER) from error
         else:
             return name
 
@@ -303,17 +279,15 @@ def _make_room(name: str) -> None:
     something else.
     """
     if os.path.exists(name) and not os.path.isdir(name):
-        raise UsageError(
-            f"The case folder {name} cannot be made: there is a file of that name.", ANOTHER
-        )
+        problem = f"The case folder {name} cannot be made: there is a file of that name."
+        raise UsageError(problem, ANOTHER)
     os.makedirs(name, mode=0o700, exist_ok=True)
     there = [entry for entry in os.listdir(name) if not entry.startswith("earlier-")]
     if not there:
         return
     if META not in there and EVIDENCE not in there:
-        raise UsageError(
-            f"The folder {name} holds other things than a case, {min(there)} for one.", ANOTHER
-        )
+        problem = f"The folder {name} holds other things than a case, {min(there)} for one."
+        raise UsageError(problem, ANOTHER)
     place = 1
     while os.path.lexists(os.path.join(name, f"earlier-{place}")):
         place += 1
@@ -358,8 +332,8 @@ def _whole_lines(path: str) -> int:
 
 
 def _lock(fd: int) -> None:
-    """Take the case for ourselves as long as `fd` is open; OSError where somebody has it. File
-    systems without locks let anybody in.
+    """Lock the case as long as `fd` is open; OSError if another process holds the lock. Some
+    file systems have no locks: there nothing is locked.
     """
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -380,11 +354,8 @@ def _read_bounded(path: Union[str, os.PathLike[str]]) -> bytes:
         half = MOST_FILE_BYTES // 2
         head = file.read(half)
         file.seek(-half, os.SEEK_END)
-        return (
-            head
-            + b"\n[trainprobe: %d bytes cut here]\n" % (found.st_size - 2 * half)
-            + file.read(half)
-        )
+        cut = b"\n[trainprobe: %d bytes cut here]\n" % (found.st_size - 2 * half)
+        return head + cut + file.read(half)
 
 
 def _without_secrets(content: bytes, redactor: Redactor) -> bytes:

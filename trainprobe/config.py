@@ -128,13 +128,8 @@ def setting_rows() -> tuple[SettingRow, ...]:
     """Return every setting, in the order of the dataclass."""
     defaults = Settings()
     return tuple(
-        SettingRow(
-            one.metadata["key"],
-            one.metadata["kind"],
-            getattr(defaults, one.name),
-            one.metadata["says"],
-        )
-        for one in fields(Settings)
+        SettingRow(default=getattr(defaults, setting.name), **setting.metadata)
+        for setting in fields(Settings)
     )
 
 
@@ -153,11 +148,9 @@ def read_settings(path: str | None = None) -> Settings:
 
 def settings_of(text: str, path: str) -> Settings:
     """Return the settings that `text` holds; `path` is only for messages."""
-    names = {one.metadata["key"]: one for one in fields(Settings)}
-    values = values_of(
-        text, path, {key: _READERS[one.metadata["kind"]] for key, one in names.items()}
-    )
-    return Settings(**{names[key].name: value for key, value in values.items()})
+    names = {setting.metadata["key"]: setting.name for setting in fields(Settings)}
+    readers = {row.key: _READERS[row.kind] for row in setting_rows()}
+    return Settings(**{names[key]: value for key, value in values_of(text, path, readers).items()})
 
 
 def values_of(text: str, path: str, readers: Mapping[str, Reader]) -> dict[str, Any]:
@@ -206,9 +199,8 @@ def _tree(text: str, path: str) -> Node | None:
     depth = 0
     try:
         for event in yaml.parse(text, Loader=yaml.SafeLoader):
-            depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(
-                event, yaml.CollectionEndEvent
-            )
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
             if depth > DEEPEST:
                 raise UsageError(f"{path}: this is nested too deeply for a settings file.", _PAGE)
             if isinstance(event, yaml.AliasEvent):
@@ -221,11 +213,8 @@ def _tree(text: str, path: str) -> Node | None:
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}" if mark is not None else ""
-        problem = (
-            getattr(error, "problem", None)
-            or getattr(error, "reason", None)
-            or "it cannot be parsed"
-        )
+        reasons = (getattr(error, name, None) for name in ("problem", "reason"))
+        problem = next(filter(None, reasons), "it cannot be parsed")
         raise UsageError(f"{path}{where}: this is not YAML: {problem}.") from None
 
 
@@ -240,32 +229,24 @@ def _entries(
     found: dict[str, Node] = {}
     sections = {key.rpartition(".")[0] for key in names} - {""}
     allowed = {key[len(prefix) :].partition(".")[0] for key in names if key.startswith(prefix)}
-    seen: set[str] = set()
+    used: set[str] = set()
     for key_node, value in node.value:
         name = key_node.value if isinstance(key_node, ScalarNode) else ""
         if name not in allowed:
-            raise _wrong(
-                path,
-                key_node,
-                f"{prefix}{name or '(not a name)'} is no setting",
-                _did_you_mean(f"{prefix}{name}", names, prefix, allowed),
-            )
-        if name in seen:
-            raise _wrong(
-                path, key_node, f"{prefix}{name} stands here a second time", "Keep one of the two."
-            )
-        seen.add(name)
+            proposal = _did_you_mean(f"{prefix}{name}", names, prefix, allowed)
+            unknown = f"{prefix}{name or '(not a name)'} is no setting"
+            raise _wrong(path, key_node, unknown, proposal)
+        if name in used:
+            twice = f"{prefix}{name} stands here a second time"
+            raise _wrong(path, key_node, twice, "Keep one of the two.")
+        used.add(name)
         full = f"{prefix}{name}"
         if full in sections:
             if _is_null(value):
                 continue
             if not isinstance(value, MappingNode):
-                raise _wrong(
-                    path,
-                    value,
-                    f"{full} must hold `name: value` lines, not a {_shape(value)}",
-                    _PAGE,
-                )
+                needs = f"{full} must hold `name: value` lines, not a {_shape(value)}"
+                raise _wrong(path, value, needs, _PAGE)
             found.update(_entries(value, path, f"{full}.", names))
         elif not _is_null(value):
             found[full] = value
@@ -284,11 +265,9 @@ def _did_you_mean(key: str, names: Mapping[str, Any], prefix: str, allowed: set[
         for name in names
         if difflib.get_close_matches(last, [name.rpartition(".")[2]], n=1, cutoff=0.75)
     ]
-    return (
-        f"Did you mean {elsewhere[0]}?"
-        if elsewhere
-        else f"There are: {', '.join(sorted(allowed))}."
-    )
+    if elsewhere:
+        return f"Did you mean {elsewhere[0]}?"
+    return f"There are: {', '.join(sorted(allowed))}."
 
 
 def _value(node: Node) -> Any:
@@ -336,20 +315,18 @@ def one_of(choices: Collection[str]) -> Callable[[Node, str, str], str]:
 
 
 def number(node: Node, path: str, key: str) -> float:
-    value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
-        raise _wrong(path, node, f"{key} needs a number, not {_shown(node)}")
-    return float(value)
+    return _number(node, path, key, "a number", -math.inf, math.inf)
 
 
 def seconds(node: Node, path: str, key: str) -> float:
+    needs = f"seconds, more than 0 and at most {LONGEST_S}"
+    return _number(node, path, key, needs, 0, math.nextafter(LONGEST_S, math.inf))
+
+
+def _number(node: Node, path: str, key: str, needs: str, above: float, below: float) -> float:
     value = _value(node)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= LONGEST_S:
-        raise _wrong(
-            path,
-            node,
-            f"{key} needs seconds, more than 0 and at most {LONGEST_S}, not {_shown(node)}",
-        )
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not above < value < below:
+        raise _wrong(path, node, f"{key} needs {needs}, not {_shown(node)}")
     return float(value)
 
 
@@ -386,11 +363,8 @@ def by_name(
         values: dict[str, Value] = {}
         for name, value in node.value:
             if not isinstance(name, yaml.ScalarNode) or name.value in values:
-                raise _wrong(
-                    path,
-                    name,
-                    f"{key} has a name that is no text or stands there twice: {_shown(name)}",
-                )
+                says = f"{key} has a name that is no text or stands there twice: {_shown(name)}"
+                raise _wrong(path, name, says)
             if allowed is not None and name.value not in allowed:
                 raise _wrong(path, name, f"{key} knows {', '.join(allowed)}, not {_shown(name)}")
             values[name.value] = read(value, path, f"{key}.{name.value}")
@@ -410,15 +384,7 @@ _READERS: dict[str, Callable[[Node, str, str], Any]] = {
 
 
 def _shape(node: Node) -> str:
-    from yaml.nodes import MappingNode, SequenceNode
-
-    return (
-        "table"
-        if isinstance(node, MappingNode)
-        else "list"
-        if isinstance(node, SequenceNode)
-        else "single value"
-    )
+    return {"MappingNode": "table", "SequenceNode": "list"}.get(type(node).__name__, "single value")
 
 
 def _shown(node: Node) -> str:

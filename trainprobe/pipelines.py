@@ -1,5 +1,5 @@
-"""The plot of the book: gather evidence into a case, judge it, write the report. The only place
-that sees both towers.
+"""What each command does: gather evidence into a case, judge it, write the report. Only this module
+imports both what gathers and what judges.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
-    """Climb the ladder and say what it shows.
+    """Climb the ladder and report what it shows.
 
     Raises UsageError before anything is started where the request cannot be carried out. Ctrl-C
     ends the climb, not the report.
@@ -54,19 +54,18 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
 
 
 def attach(request: AttachRequest, progress: Progress, choose: Choose | None = None) -> Report:
-    """Look at a live job and say what it waits for.
+    """Look at a live job and report what it waits for.
 
-    Of several jobs `choose` picks one. Raises UsageError before anything is looked at where there
-    is no such job. Ctrl-C ends the look, not the report.
+    Of several jobs `choose` picks one. Raises UsageError before it looks at anything if there is
+    no such job. Ctrl-C ends the look, not the report.
     """
     from trainprobe.attach import Interrupted, find_target, look_at_job
     from trainprobe.case import Case
 
     if request.slurm or request.hosts or request.kubectl:
         return _attach_far(request, progress)
-    job = find_target(
-        request.pid, choose, progress, *((request.timeout_s,) if request.timeout_s else ())
-    )
+    limits = (request.timeout_s,) if request.timeout_s else ()
+    job = find_target(request.pid, choose, progress, *limits)
     case = Case.create(request.case, "attach", request.argv)
     try:
         look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
@@ -77,7 +76,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
 
 
 def _attach_far(request: AttachRequest, progress: Progress) -> Report:
-    """The same on every node of a job, and one report over all of them."""
+    """Look at every node of a job, and write one report about all of them."""
     from trainprobe.attach import Interrupted
     from trainprobe.attach.nodes import Nodes
     from trainprobe.case import Case
@@ -112,13 +111,10 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     site = read_site()
     site.refuse(request.budget, os.getuid())
     way = way_to_nodes(request)
-    threading.Thread(
-        target=_make_ready_to_judge, name="trainprobe-judge", daemon=True
-    ).start()  # while the nodes are waited for
-    with (
-        Interruption() as interruption,
-        case_for(request) as (case, name),
-    ):  # also between two looks, and while it is judged, nothing is lost
+    # Load the judge while the nodes work.
+    threading.Thread(target=_make_ready_to_judge, name="trainprobe-judge", daemon=True).start()
+    # An interruption between two looks or during the judgement loses nothing either.
+    with Interruption() as interruption, case_for(request) as (case, name):
         tell(case=name)
         tell(count=len(way.names), nodes=list(way.names)[:64], budget=request.budget)
         case.heard = tell_findings
@@ -127,15 +123,9 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
         except Interrupted:
             progress.note("Interrupted: this is what was learnt.")
         tell(doing="judging what was found")
-        report = conclude(
-            case.seal(),
-            "ready",
-            name,
-            (*((case.trouble,) if case.trouble and name else ()), *site.notes),
-        )
-        if (
-            interruption.asked
-        ):  # also while it was judged: who stopped us wants nothing started behind us
+        trouble = (case.trouble,) if case.trouble and name else ()
+        report = conclude(case.seal(), "ready", name, (*trouble, *site.notes))
+        if interruption.asked:  # also during the judgement: then nothing may be started afterwards
             report = replace(report, extra={**report.extra, "interrupted": True})
         return _kept(case, report)
 
@@ -145,11 +135,11 @@ def explain(
     case: str | None = None,
     progress: Progress | None = None,
 ) -> Report:
-    """Judge a saved case again, or make one of what is left of a job (logs, dumps, error files) and
-    judge that.
+    """Judge a saved case again, or make a case from what a job left behind (logs, dumps, error
+    files) and judge that.
 
-    `case` is the folder for the new one, None for a temporary one that is gone afterwards. Raises
-    UsageError where nothing can be judged.
+    `case` is the folder of the new case; None means a temporary one. Raises UsageError if there is
+    nothing to judge.
     """
     from trainprobe.case import Case
     from trainprobe.errors import UsageError
@@ -162,6 +152,7 @@ def explain(
         paths = (asked,) if isinstance(asked, str) else tuple(asked)
         asked = ExplainRequest(paths=paths, case=case, argv=("trainprobe", "explain", *paths))
     found = find_inputs(asked.paths)
+    listener = progress or Silence()
     adds = found.files or found.unread or asked.env_files or asked.nodes or asked.gpus
     if len(found.cases) == 1 and not adds:
         if asked.case is not None:
@@ -169,8 +160,7 @@ def explain(
                 f"{found.cases[0]} is a case already.",
                 "--case says where a case is made of loose files; leave it out.",
             )
-        return _explain_case(found.cases[0], progress or Silence())
-    listener = progress or Silence()
+        return _explain_case(found.cases[0], listener)
     if asked.case is None:
         with (
             working_folder() as folder,
@@ -184,8 +174,8 @@ def explain(
 def _explain_found(
     asked: ExplainRequest, found: Found, case: Case, name: str, progress: Progress
 ) -> Report:
-    """Gather everything into one case: earlier cases, dumps, then logs. Ctrl-C ends the reading,
-    not the report.
+    """Gather earlier cases, dumps and logs into one case. Ctrl-C ends the reading, not the
+    report.
     """
     from trainprobe.logs.gathering import gather
 
@@ -196,12 +186,12 @@ def _explain_found(
 
 @contextlib.contextmanager
 def _judging(progress: Progress) -> Iterator[None]:
-    """Say that it is being judged, and for how long, where that takes more than a second. It is
-    done in one go, so that another thread speaks.
+    """Show how long the judgement has taken once it takes more than a second. A thread shows it:
+    the judgement runs in one go.
     """
     import threading
 
-    _make_ready_to_judge()  # a cold start is no long judgement
+    _make_ready_to_judge()  # the time of the imports does not count
     over = threading.Event()
 
     def speak() -> None:
@@ -232,19 +222,15 @@ def _explain_case(folder: str, progress: Progress) -> Report:
             saved.damage,
         )
     made_by = saved.meta.get("tool")
-    return (
-        replace(report, tool=Tool("trainprobe", str(made_by["version"])))
-        if isinstance(made_by, dict) and "version" in made_by
-        else report
-    )
+    if not isinstance(made_by, dict) or "version" not in made_by:
+        return report
+    return replace(report, tool=Tool("trainprobe", str(made_by["version"])))
 
 
 def conclude(
     evidence: Iterable[Evidence], command: str, case: str, notes: Iterable[str] = ()
 ) -> Report:
-    """Facts, graph, causes, ranking, report: pure, so that the same evidence always gives the
-    same report.
-    """
+    """Judge the evidence. Pure: the same evidence always gives the same report."""
     from trainprobe import causes, plugins
     from trainprobe.causes.priors import load_priors
     from trainprobe.collect import collector as collectors
@@ -255,9 +241,8 @@ def conclude(
     records = tuple(evidence)
     added = plugins.causes(known={cause.id for cause in causes.built()})
     failures: list[str] = []
-    built = [
-        plugins.guarded(cause, failures) for cause in causes.built()
-    ]  # a fault in one cause must not cost the report
+    # A fault in one cause must not cost the report.
+    built = [plugins.guarded(cause, failures) for cause in causes.built()]
     left_out = [
         str(says)
         for record in records
@@ -266,7 +251,7 @@ def conclude(
     ]
     diagnosis = judge(
         read(records),
-        (*built, *added.causes),
+        (*built, *added.found),
         load_priors(),
         (*left_out, *notes, *collectors.added().trouble, *added.trouble),
     )
@@ -275,13 +260,13 @@ def conclude(
 
 
 def _concluded(case: Case, evidence: Iterable[Evidence], command: str, name: str) -> Report:
-    """The same of a case that is open, with what could not be saved of it."""
+    """Judge an open case; the report names what could not be saved of it."""
     return conclude(evidence, command, name, (case.trouble,) if case.trouble else ())
 
 
 def _looked_s(records: Sequence[Evidence]) -> float:
-    """From the first look to the end of the last one; where a climb was gone on with, without
-    the pauses in between.
+    """The time from the first look to the end of the last one, without the pauses of a climb that
+    was resumed.
     """
     parts: list[list[tuple[float, float]]] = [[]]
     for record in records:
@@ -299,7 +284,7 @@ def _listed(value: object) -> list[object]:
 
 
 def _make_ready_to_judge() -> None:
-    """Load what concluding needs, while a job is given time to go on between two looks."""
+    """Import the modules that judge, while we wait for the job or the nodes."""
     import importlib
 
     from trainprobe import causes, plugins
@@ -312,7 +297,7 @@ def _make_ready_to_judge() -> None:
 
 
 def _kept(case: Case, report: Report) -> Report:
-    """Write the derived files, which can be deleted and made again from the evidence."""
+    """Write the files that are derived from the evidence: they can be made again."""
     from trainprobe.report.json_report import report_text
     from trainprobe.report.text import text_of
 

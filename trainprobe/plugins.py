@@ -26,49 +26,23 @@ _CLASS_OF = {
     CAUSES: ("trainprobe.causes.cause", "Cause"),
     FORMATS: ("trainprobe.report.format", "Format"),
 }
-"""Values are recognised by the name of their class: this module stands on the ground floor, below
-theirs.
-"""
+"""Values are recognised by the name of their class: this module may not import those classes."""
 
 
 @dataclass(frozen=True)
-class AddedProbes:
-    """Folders with probes, and one sentence for each plugin that could not be used."""
+class Added:
+    """What plugins add (folders of probes, collectors, causes or formats), and one sentence for
+    each plugin that could not be used.
 
-    folders: tuple[str, ...] = ()
-    trouble: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class AddedCollectors:
-    """Collectors, and one sentence for each plugin that could not be used."""
-
-    collectors: tuple[Any, ...] = ()
-    trouble: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class AddedCauses:
-    """Causes, and one sentence for each plugin that could not be used.
-
-    `failures` fills while the causes are weighed: one sentence for each function of a plugin that
-    raised.
+    `failures` fills while causes are weighed: one sentence for each function that raised.
     """
 
-    causes: tuple[Any, ...] = ()
+    found: tuple[Any, ...] = ()
     trouble: tuple[str, ...] = ()
     failures: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
-class AddedFormats:
-    """Output formats, and one sentence for each plugin that could not be used."""
-
-    found: tuple[Any, ...] = ()
-    trouble: tuple[str, ...] = ()
-
-
-def probe_folders() -> AddedProbes:
+def probe_folders() -> Added:
     """Return the folders that installed packages name, in a fixed order."""
     folders: dict[str, None] = {}
     trouble = []
@@ -81,35 +55,32 @@ def probe_folders() -> AddedProbes:
                 folders[folder] = None
         except BaseException as error:  # noqa: BLE001 - a stranger's module may raise anything, SystemExit too
             _reraise(error)
-            trouble.append(f"The {_named(entry)} adds no probes: {_said(error)}.")
-    return AddedProbes(tuple(folders), tuple(trouble))
+            trouble.append(f"The {_named(entry)} adds no probes: {_text(error)}.")
+    return Added(tuple(folders), tuple(trouble))
 
 
-def collectors(known: Collection[str] = ()) -> AddedCollectors:
+def collectors(known: Collection[str] = ()) -> Added:
     """Return the collectors that installed packages add. A kind that stands in `known`, or that
     two packages claim, is left to the first.
     """
-    return AddedCollectors(*_added(COLLECTORS, known, lambda added: str(added.kind)))
+    return _added(COLLECTORS, known, lambda added: str(added.kind))
 
 
-def causes(known: Collection[str] = ()) -> AddedCauses:
+def causes(known: Collection[str] = ()) -> Added:
     """Return the causes that installed packages add. An id that stands in `known`, or that two
     packages claim, is left to the first.
     """
-    failures: list[str] = []
-    found, trouble = _added(CAUSES, known, lambda cause: str(cause.id))
-    kept = tuple(guarded(cause, failures, "of a plugin ") for cause in found)
-    return AddedCauses(kept, trouble, failures)
+    added = _added(CAUSES, known, lambda cause: str(cause.id))
+    kept = tuple(guarded(cause, added.failures, "of a plugin ") for cause in added.found)
+    return replace(added, found=kept)
 
 
-def formats(known: Collection[str] = ()) -> AddedFormats:
+def formats(known: Collection[str] = ()) -> Added:
     """Return the output formats that installed packages add, by the same rule."""
-    return AddedFormats(*_added(FORMATS, known, lambda added: str(added.name)))
+    return _added(FORMATS, known, lambda added: str(added.name))
 
 
-def _added(
-    group: str, known: Collection[str], name_of: Callable[[Any], str]
-) -> tuple[tuple[Any, ...], tuple[str, ...]]:
+def _added(group: str, known: Collection[str], name_of: Callable[[Any], str]) -> Added:
     noun = _CLASS_OF[group][1].lower()
     found: list[Any] = []
     owner: dict[str, str] = dict.fromkeys(known, "trainprobe")
@@ -119,7 +90,7 @@ def _added(
             values = _values_in(entry.load(), group)
         except BaseException as error:  # noqa: BLE001 - a stranger's module may raise anything, SystemExit too
             _reraise(error)
-            trouble.append(f"The {_named(entry)} adds no {noun}: {_said(error)}.")
+            trouble.append(f"The {_named(entry)} adds no {noun}: {_text(error)}.")
             continue
         for value in values:
             name = name_of(value)
@@ -131,12 +102,12 @@ def _added(
                 continue
             owner[name] = f"the {_named(entry)}"
             found.append(value)
-    return tuple(found), tuple(trouble)
+    return Added(tuple(found), tuple(trouble))
 
 
 def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
-    """Return `cause` with functions that cannot end the report: one that raises says nothing,
-    and a sentence about it goes to `failures`.
+    """Return `cause` with functions that cannot end the report: one that raises counts as
+    silent, and a sentence about it goes to `failures`.
     """
 
     def guard(
@@ -149,7 +120,7 @@ def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
                 return read(function(scene))
             except Exception as error:  # noqa: BLE001 - a stranger's function may raise anything
                 what = name.removesuffix("_for")
-                sentence = f"The cause {cause.id} {whose}failed in its {what}: {_said(error)}."
+                sentence = f"The cause {cause.id} {whose}failed in its {what}: {_text(error)}."
                 if sentence not in failures:
                     failures.append(sentence)
                 return otherwise(scene)
@@ -177,9 +148,7 @@ def _entries(group: str) -> list[EntryPoint]:
 
 
 def _folder(entry: EntryPoint) -> str:
-    """Find the folder without running the package where that can be: probes are programs,
-    nothing has to be imported for them.
-    """
+    """Find the folder, where possible without importing the package: probes are programs."""
     from importlib.util import find_spec
 
     if not entry.attr:
@@ -196,11 +165,8 @@ def _folder(entry: EntryPoint) -> str:
 def _values_in(found: Any, group: str) -> tuple[Any, ...]:
     kind = _CLASS_OF[group]
     found = getattr(found, kind[1].upper(), found)
-    items = (
-        tuple(found)
-        if isinstance(found, Iterable) and not isinstance(found, (str, bytes))
-        else (found,)
-    )
+    many = isinstance(found, Iterable) and not isinstance(found, (str, bytes))
+    items = tuple(found) if many else (found,)
     for item in items:
         if (type(item).__module__, type(item).__qualname__) != kind:
             raise TypeError(f"it names a {type(item).__name__}, not a {kind[1]}")
@@ -212,7 +178,7 @@ def _named(entry: EntryPoint) -> str:
     return f"plugin {entry.name} of {package}" if package else f"plugin {entry.name}"
 
 
-def _said(error: BaseException) -> str:
+def _text(error: BaseException) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}".rstrip(": .")
 
 

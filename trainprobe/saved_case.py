@@ -53,7 +53,9 @@ def read_case(folder: str) -> SavedCase:
 def _read_lines(
     file: BinaryIO, size: int, evidence: Dict[str, Evidence], damage: List[str]
 ) -> None:
-    """Fill in what the lines hold, and what is wrong with them. ValueError ends the reading."""
+    """Read the lines into `evidence`, and what is wrong with them into `damage`. Raises ValueError
+    when the rest cannot be read.
+    """
     if size > MOST_EVIDENCE_BYTES:
         raise ValueError(f"is larger than {MOST_EVIDENCE_BYTES // 2**20} MiB and was not read")
     number = 0
@@ -92,15 +94,10 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     path = os.path.join(folder, META)
     do = "Name a folder that trainprobe made."
     try:
+        if not os.path.exists(folder):
+            raise UsageError(f"There is no folder {folder}.", do)
         if not os.path.isdir(folder):
-            raise UsageError(
-                (
-                    f"{folder} is a file, not the folder of a case."
-                    if os.path.exists(folder)
-                    else f"There is no folder {folder}."
-                ),
-                do,
-            )
+            raise UsageError(f"{folder} is a file, not the folder of a case.", do)
         meta = json.loads(read_regular_file(path, MOST_META_BYTES, within=folder).decode("utf-8"))
     except FileNotFoundError as error:
         raise UsageError(f"{folder} is not a case: it has no {META}.", do) from error
@@ -109,11 +106,7 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} {_refusal(error)}.", do) from error
     schema = meta.get("schema") if isinstance(meta, dict) else None
-    if (
-        not isinstance(meta, dict)
-        or not isinstance(schema, str)
-        or not schema.startswith("trainprobe.case/")
-    ):
+    if not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
         raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
     if schema != SCHEMA:
         raise UsageError(
@@ -122,10 +115,9 @@ def _read_meta(folder: str) -> Dict[str, Any]:
         )
     for name, kind in (("command", str), ("case", str), ("tool", dict)):
         if not isinstance(meta.get(name), kind):
-            raise UsageError(
-                f"{path} is damaged: its field {name} is missing or of the wrong type.", do
-            )
-    return meta
+            problem = f"{path} is damaged: its field {name} is missing or of the wrong type."
+            raise UsageError(problem, do)
+    return dict(meta)
 
 
 def _short(error: BaseException) -> str:

@@ -1,11 +1,11 @@
 """`/etc/trainprobe/site.yaml`: what the site's administrators set for everybody. It wins over
 trainprobe.yaml and the command line.
 
-Its place cannot be given: no option and no variable of a user's leads elsewhere. It counts only if
-root alone can write it and every folder above it; else it is ignored, and that is said. It is read
-as trainprobe.yaml is: small, plain YAML, no aliases, no tags, no repeated keys.
+No option and no variable of a user's changes its path. It counts only if root alone can write it
+and every folder above it; else it is ignored, with a note. It is read as trainprobe.yaml is: small,
+plain YAML, no aliases, no tags, no repeated keys.
 A file that counts but cannot be understood forbids what it might have forbidden, and stops nobody:
-a slip of the pen must not drain a cluster.
+a typing error must not drain a cluster.
 """
 
 from __future__ import annotations
@@ -26,8 +26,6 @@ BUDGETS = ("quick", "standard", "deep")
 SLOTS = ("step", "prolog", "epilog", "healthcheck", "taskprolog")
 ANSWERS = ("pass", "fail")
 _ROOT = 0
-_CAUTIOUS: Mapping[str, Any] = {"forbid": ("deep",), "drain": ()}
-"""What holds where the file cannot be understood: the site may have forbidden it."""
 
 
 def _rule(default: Any, key: str, says: str) -> Any:
@@ -99,8 +97,8 @@ class Site:
         return min(given) if given else None
 
     def unknown(self, ids: Sequence[str]) -> tuple[str, ...]:
-        """Return a sentence for each rule about a check that is none of `ids`: a slip of the pen
-        that changes nothing, silently.
+        """Return a sentence for each rule about a check that is none of `ids`: such a rule has no
+        effect.
         """
         known = set(ids)
         return tuple(
@@ -123,9 +121,9 @@ def site_rows() -> tuple[SiteRow, ...]:
     """Return every rule, in the order of the dataclass."""
     defaults = Site()
     return tuple(
-        SiteRow(one.metadata["key"], getattr(defaults, one.name), one.metadata["says"])
-        for one in fields(Site)
-        if one.metadata
+        SiteRow(default=getattr(defaults, rule.name), **rule.metadata)
+        for rule in fields(Site)
+        if rule.metadata
     )
 
 
@@ -138,62 +136,55 @@ def read_site(path: str = SITE_FILE, owner: int = _ROOT) -> Site:
     except FileNotFoundError:
         return Site()
     except _NotTheirs as why:
-        return Site(
-            path="",
-            notes=(
-                (
-                    f"{path} is ignored: {why}. It must be a file of root's that nobody else can"
-                    " write, in folders that nobody else can write."
-                ),
-            ),
+        ignored = (
+            f"{path} is ignored: {why}. It must be a file of root's that nobody else can write, in"
+            " folders that nobody else can write."
         )
+        return Site(notes=(ignored,))
     except OSError as error:
         if error.errno in (errno.ENOTDIR, errno.ELOOP):
             return Site(notes=(f"{path} is ignored: {error.strerror}.",))
-        return Site(path=path, notes=(_not_understood(path, str(error.strerror)),), **_CAUTIOUS)
+        return _cautious(path, str(error.strerror))
     if len(raw) > LARGEST_BYTES:
-        return Site(
-            path=path,
-            notes=(_not_understood(path, f"it is larger than {LARGEST_BYTES // 1024} kB"),),
-            **_CAUTIOUS,
-        )
+        return _cautious(path, f"it is larger than {LARGEST_BYTES // 1024} kB")
     try:
         return site_of(raw.decode("utf-8-sig"), path)
     except UnicodeDecodeError:
-        return Site(path=path, notes=(_not_understood(path, "it is not UTF-8 text"),), **_CAUTIOUS)
+        return _cautious(path, "it is not UTF-8 text")
     except UsageError as error:
-        return Site(path=path, notes=(_not_understood(path, error.says.rstrip(".")),), **_CAUTIOUS)
+        return _cautious(path, error.says.rstrip("."))
+
+
+def _cautious(path: str, why: str) -> Site:
+    """What holds where the file cannot be understood: the site may have forbidden it."""
+    note = (
+        "The site's rules could not be read, so nobody may use --deep or --drain:"
+        f" {why if path in why else f'{path}: {why}'}."
+    )
+    return Site(forbid=("deep",), drain=(), path=path, notes=(note,))
 
 
 def site_of(text: str, path: str) -> Site:
     """Return the rules that `text` holds; `path` is for messages. Raises UsageError where it
-    says something that is no rule.
+    holds something that is no rule.
     """
-    from trainprobe.config import (
-        by_name,
-        names_of,
-        number,
-        one_of,
-        seconds,
-        values_of,
-        whole_number,
-    )
+    from trainprobe import config
 
     readers = {
-        "forbid": names_of,
-        "fan_out": whole_number(WIDEST),
+        "forbid": config.names_of,
+        "fan_out": config.whole_number(WIDEST),
         "keep.folder": _folder,
-        "keep.days": whole_number(MOST_DAYS),
-        "keep.most": whole_number(MOST_KEPT),
-        "thresholds": by_name(number, "number"),
+        "keep.days": config.whole_number(MOST_DAYS),
+        "keep.most": config.whole_number(MOST_KEPT),
+        "thresholds": config.by_name(config.number, "number"),
         "paths": _folders,
-        "leave_out": names_of,
-        "drain": names_of,
-        "inconclusive": by_name(one_of(ANSWERS), "pass or fail", SLOTS),
-        "stop_s": by_name(seconds, "seconds", SLOTS),
+        "leave_out": config.names_of,
+        "drain": config.names_of,
+        "inconclusive": config.by_name(config.one_of(ANSWERS), "pass or fail", SLOTS),
+        "stop_s": config.by_name(config.seconds, "seconds", SLOTS),
     }
-    names = {one.metadata["key"]: one.name for one in fields(Site) if one.metadata}
-    found = {names[key]: value for key, value in values_of(text, path, readers).items()}
+    names = {rule.metadata["key"]: rule.name for rule in fields(Site) if rule.metadata}
+    found = {names[key]: value for key, value in config.values_of(text, path, readers).items()}
     odd = [budget for budget in found.get("forbid", ()) if budget not in BUDGETS[1:]]
     if odd:
         raise UsageError(f"{path}: forbid knows {' and '.join(BUDGETS[1:])}, not {odd[0][:40]!r}.")
@@ -233,13 +224,6 @@ def _theirs(found: os.stat_result, owner: int, what: str) -> None:
         raise _NotTheirs(f"others may write {what} (mode {stat.S_IMODE(found.st_mode):04o})")
 
 
-def _not_understood(path: str, why: str) -> str:
-    return (
-        "The site's rules could not be read, so nobody may use --deep or --drain:"
-        f" {why if path in why else f'{path}: {why}'}."
-    )
-
-
 def _folders(node: Any, path: str, key: str) -> tuple[str, ...]:
     from trainprobe.config import names_of
 
@@ -249,12 +233,8 @@ def _folders(node: Any, path: str, key: str) -> tuple[str, ...]:
 
 def _folder(node: Any, path: str, key: str) -> str:
     value = node.value if isinstance(node.value, str) else ""
-    if (
-        not os.path.isabs(value)
-        or "\0" in value
-        or ":" in value
-        or os.path.normpath(value) in ("/", "//")
-    ):
+    odd = "\0" in value or ":" in value or os.path.normpath(value) in ("/", "//")
+    if odd or not os.path.isabs(value):
         raise UsageError(
             f"{path}, line {node.start_mark.line + 1}: {key} needs the full path of a folder."
         )

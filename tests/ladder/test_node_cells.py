@@ -144,7 +144,7 @@ def test_a_node_that_freezes_is_lost_and_told_once(
     assert done.outcomes() == {"mine@2": "timed_out"}
     assert (done.rung("mine@2")["ranks"], done.rung("mine@2")["says"]) == (
         [1],
-        "other has said nothing for 3 s",
+        "other has been silent for 3 s",
     )
     assert [(one.subject.host, one.outcome) for one in done.of("node.look")] == [
         ("other", "timed_out")

@@ -78,7 +78,7 @@ def test_evidence_that_is_a_link_is_not_followed(folder: str, tmp_path: Path) ->
     evidence_of(folder).rename(elsewhere)
     evidence_of(folder).symlink_to(elsewhere)
     before = elsewhere.read_bytes()
-    with pytest.raises(UsageError, match="cannot be gone on with"):
+    with pytest.raises(UsageError, match="cannot be continued"):
         Case.reopen(folder)
 
     assert elsewhere.read_bytes() == before

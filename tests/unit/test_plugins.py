@@ -103,7 +103,7 @@ def run_python(code: str, folder: Path) -> str:
 def test_the_package_adds_its_cause(acme: Path) -> None:
     code = (
         "from trainprobe import plugins; added = plugins.causes(); print([c.id for c in"
-        " added.causes], added.trouble)"
+        " added.found], added.trouble)"
     )
     assert run_python(code, acme) == "['acme-licence-missing'] ()\n"
 
@@ -111,7 +111,7 @@ def test_the_package_adds_its_cause(acme: Path) -> None:
 def test_the_package_adds_its_folder_of_probes_without_being_imported(acme: Path) -> None:
     code = (
         "import json, sys; from trainprobe import plugins; added ="
-        " plugins.probe_folders();print(json.dumps([added.folders, added.trouble,"
+        " plugins.probe_folders();print(json.dumps([added.found, added.trouble,"
         " 'acme_trainprobe.probes.acme_licence' in sys.modules]))"
     )
     folders, trouble, imported = json.loads(run_python(code, acme))
@@ -123,7 +123,7 @@ def test_the_package_adds_its_folder_of_probes_without_being_imported(acme: Path
 def test_the_ladder_finds_the_probe(acme: Path) -> None:
     code = (
         "from trainprobe import plugins; from trainprobe.ladder.probes import find;print([(s.name,"
-        " s.rung) for s in find(plugins.probe_folders().folders) if s.name.startswith('acme')])"
+        " s.rung) for s in find(plugins.probe_folders().found) if s.name.startswith('acme')])"
     )
     assert run_python(code, acme) == "[('acme_licence', 15)]\n"
 
@@ -190,7 +190,7 @@ def test_a_cause_that_does_not_load_is_one_sentence(
     monkeypatch.syspath_prepend(tmp_path)
     added = plugins.causes()
     sys.modules.pop("bad_module", None)
-    assert added.causes == ()
+    assert added.found == ()
     (sentence,) = added.trouble
     assert sentence.startswith("The plugin bad of bad adds no cause: ")
     assert words in sentence
@@ -212,7 +212,7 @@ def test_probes_that_cannot_be_found_are_one_sentence(
     monkeypatch.syspath_prepend(tmp_path)
     added = plugins.probe_folders()
     sys.modules.pop("zz_module", None)
-    assert added.folders == ()
+    assert added.found == ()
     (sentence,) = added.trouble
     assert sentence.startswith("The plugin zz of zz adds no probes: ")
     assert words in sentence
@@ -233,7 +233,7 @@ def test_an_id_that_is_taken_is_named_and_left_to_the_first(
     added = plugins.causes(known={"rank-stuck"})
     for name in ("first", "second", "third"):
         sys.modules.pop(f"{name}_module", None)
-    assert [cause.id for cause in added.causes] == ["same-name"]
+    assert [cause.id for cause in added.found] == ["same-name"]
     assert added.trouble == (
         (
             "The plugin second of second adds no same-name: the plugin first of first has a cause"
@@ -247,8 +247,8 @@ def test_an_id_that_is_taken_is_named_and_left_to_the_first(
 
 
 def test_without_plugins_nothing_is_added() -> None:
-    assert plugins.causes() == plugins.AddedCauses()
-    assert plugins.probe_folders() == plugins.AddedProbes()
+    assert plugins.causes() == plugins.Added()
+    assert plugins.probe_folders() == plugins.Added()
 
 
 @pytest.mark.parametrize(
@@ -332,7 +332,7 @@ def test_a_cause_that_raises_says_nothing_and_is_named(
     monkeypatch.syspath_prepend(tmp_path)
     added = plugins.causes()
     sys.modules.pop("broken_module", None)
-    (cause,) = added.causes
+    (cause,) = added.found
     scene = Scene(Facts(), SuspectGroup("c", "p", (2,), "failed-first", "", "check"))
     assert cause.weigh(scene) == ()
     assert cause.summary(scene) == "A title"

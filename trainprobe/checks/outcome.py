@@ -1,9 +1,9 @@
-"""What a check program told, made whole from the catalogue, and what it means for the node: the
+"""What check programs reported, completed from the catalogue, and what it means for the node: the
 rule of the administrators' slots.
 
-It is the rule of the whole judgement (trainprobe/waits/readiness.py) for one node without causes:
-those who weigh causes load four hundred modules, and a prolog runs before every job on every node.
-A test holds the two together.
+It is the rule of the whole judgement (trainprobe/waits/readiness.py) for one node without causes.
+Weighing causes needs four hundred modules, and a prolog runs before every job on every node. A test
+compares the two rules.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class CheckRow:
 
 
 @dataclass(frozen=True)
-class ProgramTold:
-    """What one check program told: `outcome` and `reason` of its end, and its data (`checks`,
+class ProgramResult:
+    """What one check program reported: `outcome` and `reason` of its end, and its data (`checks`,
     `dropped`).
     """
 
@@ -57,17 +57,15 @@ class ProgramTold:
     data: Mapping[str, Any]
 
 
-def rows_of(programs: Iterable[ProgramTold]) -> tuple[CheckRow, ...]:
-    """Return every check that was told, in the order of its stage; what it does not say of
-    itself the catalogue says.
-    """
+def rows_of(programs: Iterable[ProgramResult]) -> tuple[CheckRow, ...]:
+    """Return every reported check in the order of its stage, completed from the catalogue."""
     rows = [_row(row) for program in programs for row in _listed(program.data, "checks")]
     return tuple(sorted(rows, key=lambda row: (_stage(row.id), row.id)))
 
 
-def doubts_of(programs: Sequence[ProgramTold], rows: Iterable[CheckRow]) -> tuple[str, ...]:
-    """What was not measured though a failure of it would be a blocker, a sentence each. Not
-    measured is not healthy.
+def doubts_of(programs: Sequence[ProgramResult], rows: Iterable[CheckRow]) -> tuple[str, ...]:
+    """Return a sentence for each check that was not measured and whose failure would be a blocker:
+    not measured is not healthy.
     """
     found = [f"{row.id}: {row.says or 'no reason was given'}" for row in rows if row.doubtful]
     hung = [program for program in programs if program.outcome in ENDED_BADLY]
@@ -95,33 +93,32 @@ def verdict_of(
 def _row(row: Mapping[str, Any]) -> CheckRow:
     spec = spec_of(row["id"])
 
-    def told(name: str, known: str) -> str:
+    def text(name: str, default: str) -> str:
         value = row.get(name)
-        return (
-            known
-            if value in (None, "")
-            else (value if isinstance(value, str) else json.dumps(value))[:_TEXT]
-        )
+        if value in (None, ""):
+            return default
+        return (value if isinstance(value, str) else json.dumps(value))[:_TEXT]
 
-    severity = told("severity", spec.severity if spec else "degraded")
+    severity = text("severity", spec.severity if spec else "degraded")
     state = row.get("state")
     value = row.get("value")
     return CheckRow(
         row["id"][:_NAME],
         state if isinstance(state, str) and state in STATES else "unknown",
         severity if severity in SEVERITIES else "degraded",
-        "admin" if told("who", spec.who if spec else "") == "admin" else "user",
-        told("says", ""),
-        "" if state == "ok" else told("fix", spec.fix if spec else ""),
-        told("threshold", spec.threshold if spec else ""),
-        told("source", spec.source if spec else ""),
-        (
-            value
-            if (isinstance(value, (int, str)) and not isinstance(value, bool))
-            or (isinstance(value, float) and math.isfinite(value))
-            else None
-        ),
+        "admin" if text("who", spec.who if spec else "") == "admin" else "user",
+        text("says", ""),
+        "" if state == "ok" else text("fix", spec.fix if spec else ""),
+        text("threshold", spec.threshold if spec else ""),
+        text("source", spec.source if spec else ""),
+        value if _is_value(value) else None,
     )
+
+
+def _is_value(value: object) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, (int, str)) and not isinstance(value, bool)
 
 
 def _stage(check: str) -> int:
@@ -131,9 +128,6 @@ def _stage(check: str) -> int:
 
 def _listed(data: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
     rows = data.get(name)
-    told = rows[:_ROWS] if isinstance(rows, (list, tuple)) else ()
-    return [
-        row
-        for row in told
-        if isinstance(row, Mapping) and isinstance(row.get("id"), str) and row["id"]
-    ]
+    rows = rows[:_ROWS] if isinstance(rows, (list, tuple)) else ()
+    mappings = (row for row in rows if isinstance(row, Mapping))
+    return [row for row in mappings if isinstance(row.get("id"), str) and row["id"]]

@@ -103,30 +103,29 @@ def command_line(argv: list[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None
     except Exception as problem:
-        # what typer raises for a wrong command line has had several homes; it is told by its method
-        told = getattr(problem, "format_message", None)
-        if told is None:
+        # typer has moved its usage errors between modules; their method identifies them
+        message = getattr(problem, "format_message", None)
+        if message is None:
             raise
-        says = str(told())
+        says = " ".join(str(message()).split()).rstrip(".")
         command = f"{argv[0]} " if argv[0] in command_names() else ""
-        raise UsageError(
-            f"{' '.join(says.split()).rstrip('.')}.", f"See trainprobe {command}--help."
-        ) from None
+        raise UsageError(f"{says}.", f"See trainprobe {command}--help.") from None
     return result if isinstance(result, int) else 0
 
 
 def command_names() -> list[str]:
     """Return the commands, hidden ones too, in the order of the help."""
-    return [_name(one) for one in app.registered_commands]
+    return [_name(command) for command in app.registered_commands]
 
 
 def _with_only(name: str) -> typer.Typer:
-    """The application with the options of the command `name` alone. The others are there to be
-    listed: to read all their options takes longer than to import typer.
+    """The application with the options of the command `name` only; the others are just listed.
+    Reading all options takes longer than importing typer.
     """
     made = copy.copy(app)
     made.registered_commands = [
-        one if _name(one) == name else _listed(one) for one in app.registered_commands
+        command if _name(command) == name else _listed(command)
+        for command in app.registered_commands
     ]
     return made
 
@@ -146,8 +145,8 @@ def _name(command: CommandInfo) -> str:
 
 
 def help_of(command: str = "") -> str:
-    """Return the help text of `command`, 100 columns wide; of the whole without one. docs/cli.md
-    is written from it.
+    """Return the help text of `command`, 100 columns wide, or of the whole; docs/cli.md shows
+    it.
     """
     import io
 

@@ -33,7 +33,7 @@ def whole_number(
 
 
 def device_name(typed: str | None) -> Literal["", "cpu", "cuda"]:
-    """Return `cpu` or `cuda`, empty where nothing was said; raises UsageError for anything else."""
+    """Return `cpu` or `cuda`, empty without the option; raises UsageError for anything else."""
     if typed is None:
         return ""
     word = typed.strip().lower()
@@ -76,7 +76,7 @@ def rank_list(option: str, typed: Sequence[str]) -> tuple[int, ...]:
     else.
     """
     found: set[int] = set()
-    for part in [part.strip() for one in typed for part in one.split(",") if part.strip()]:
+    for part in names(typed):
         match = re.fullmatch(r"([0-9]{1,7})(?:-([0-9]{1,7}))?", part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (1, 0)
         if not first <= last < MOST_RANKS_SHOWN:
@@ -87,9 +87,8 @@ def rank_list(option: str, typed: Sequence[str]) -> tuple[int, ...]:
 
 def names(typed: Sequence[str]) -> tuple[str, ...]:
     """Return the names of an option that takes `a,b` and may be repeated, each once, in order."""
-    return tuple(
-        dict.fromkeys(name.strip() for one in typed for name in one.split(",") if name.strip())
-    )
+    parts = (part.strip() for text in typed for part in text.split(","))
+    return tuple(dict.fromkeys(part for part in parts if part))
 
 
 def amount(option: str, typed: str, *, least: int = 1, most: int = MOST_RANKS) -> int:
@@ -125,36 +124,31 @@ def sizes(
 def knobs(typed: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """Return (name, value) of each `name=value`; raises UsageError for what has no name."""
     found = []
-    for one in typed:
-        name, equals, value = one.partition("=")
+    for knob in typed:
+        name, equals, value = knob.partition("=")
         if not equals or not re.fullmatch(r"-{0,2}[A-Za-z_][A-Za-z0-9_.-]{0,99}", name.strip()):
-            raise UsageError(f"--knob needs name=value, as num_workers=0, not {one[:60]!r}.")
+            raise UsageError(f"--knob needs name=value, as num_workers=0, not {knob[:60]!r}.")
         found.append((name.strip().lstrip("-"), value))
     return tuple(dict.fromkeys(found))
 
 
 def planned_sizes(typed: str | None) -> Mapping[str, int]:
-    """Return what `rows=14.8M,ranks=8,workers=4` says, by name; empty where nothing was typed."""
+    """Return the sizes of `rows=14.8M,ranks=8,workers=4` by name; empty without the option."""
     found: dict[str, int] = {}
     for part in (typed or "").split(","):
         name, equals, value = part.strip().partition("=")
         if not part.strip():
             continue
         if not equals or name not in PLANNED:
-            raise UsageError(
-                f"--planned knows {', '.join(f'{one}=N' for one in PLANNED)}, not {part[:40]!r}."
-            )
-        found[name] = amount(
-            f"--planned {name}=",
-            value,
-            least=0 if name == "workers" else 1,
-            most=MOST_ROWS if name == "rows" else 10**6,
-        )
+            known = ", ".join(f"{size}=N" for size in PLANNED)
+            raise UsageError(f"--planned knows {known}, not {part[:40]!r}.")
+        least, most = 0 if name == "workers" else 1, MOST_ROWS if name == "rows" else 10**6
+        found[name] = amount(f"--planned {name}=", value, least=least, most=most)
     return found
 
 
 def form_of(words: Sequence[str], after_dashes: int) -> Literal["none", "launch", "command"]:
-    """Say what stands after the dashes: nothing, a Python script that we launch, or the user's
+    """Classify the words after the dashes: nothing, a Python script that we launch, or the user's
     own command.
     """
     if len(words) > max(after_dashes, 0):
@@ -172,8 +166,8 @@ def form_of(words: Sequence[str], after_dashes: int) -> Literal["none", "launch"
 
 
 def _is_python_text(path: str) -> bool:
-    """A file without the ending counts as a script when it cannot be run as it stands and its
-    first line names Python.
+    """A file without the ending counts as a script when it is not executable and its first line
+    names Python.
     """
     if not os.path.isfile(path) or os.access(path, os.X_OK):
         return False

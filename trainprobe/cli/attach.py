@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import typer
 
-from trainprobe.cli.options import Case, JsonFile, NoColor, OutputFile, Quiet, format_option
+from trainprobe.cli.options import (
+    Case,
+    JsonFile,
+    NoColor,
+    OutputFile,
+    Quiet,
+    flag,
+    format_option,
+    option,
+)
 
 
 def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -21,70 +31,43 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         ),
     ] = None,
     slurm: Annotated[
-        str | None,
-        typer.Option(
-            metavar="JOB[.STEP]", help="A running job of SLURM: look on all of its nodes."
-        ),
+        str | None, option("JOB[.STEP]", "A running job of SLURM: look on all of its nodes.")
     ] = None,
     hosts: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,...", help="Look on these hosts, over ssh: node1,node2 or node[1-8]."
-        ),
+        str | None, option("A,B,...", "Look on these hosts, over ssh: node1,node2 or node[1-8].")
     ] = None,
     kubectl: Annotated[
         str | None,
-        typer.Option(
-            metavar="SELECTOR",
-            help="Look into the pods with these labels, by kubectl exec: job-name=train.",
+        option(
+            "SELECTOR", "Look into the pods with these labels, by kubectl exec: job-name=train."
         ),
     ] = None,
-    namespace: Annotated[
-        str | None, typer.Option(metavar="N", help="With --kubectl: the pods' namespace.")
-    ] = None,
+    namespace: Annotated[str | None, option("N", "With --kubectl: the pods' namespace.")] = None,
     container: Annotated[
-        str | None, typer.Option(metavar="C", help="With --kubectl: the container of each pod.")
+        str | None, option("C", "With --kubectl: the container of each pod.")
     ] = None,
     bundle: Annotated[
         bool,
-        typer.Option(
-            "--bundle",
-            help="Send the tool along to nodes that do not have it; into pods it always is.",
+        flag(
+            "Send the tool along to nodes that do not have it; into pods it always is.", "--bundle"
         ),
     ] = False,
     node_python: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PROGRAM",
-            help="What runs it there: Python 3.9 or newer. [default: python3]",
-            show_default=False,
-        ),
+        str | None, option("PROGRAM", "What runs it there: Python 3.9 or newer. [default: python3]")
     ] = None,
     deep: Annotated[
         bool,
-        typer.Option(
-            "--deep",
-            help="Have each rank write its flight recorder: this runs code inside the job.",
-        ),
+        flag("Have each rank write its flight recorder: this runs code inside the job.", "--deep"),
     ] = False,
     trigger_dump: Annotated[
-        bool,
-        typer.Option(
-            "--trigger-dump", help="Ask for a flight-recorder dump through the job's own pipe."
-        ),
+        bool, flag("Ask for a flight-recorder dump through the job's own pipe.", "--trigger-dump")
     ] = False,
     watch: Annotated[
-        str | None,
-        typer.Option(
-            metavar="S", help="Look again every S seconds until Ctrl-C, and say what moved."
-        ),
+        str | None, option("S", "Look again every S seconds until Ctrl-C, and say what moved.")
     ] = None,
-    times: Annotated[
-        str | None, typer.Option(metavar="N", help="With --watch: look N times in all.")
-    ] = None,
+    times: Annotated[str | None, option("N", "With --watch: look N times in all.")] = None,
     timeout: Annotated[
-        str | None,
-        typer.Option(metavar="S", help="End the look after S seconds and report what was seen."),
+        str | None, option("S", "End the look after S seconds and report what was seen.")
     ] = None,
     case: Case = None,
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
@@ -123,13 +106,14 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         raise UsageError(
             "--times says how often to look.", "Give --watch S too: the seconds between two looks."
         )
-    if sum(one is not None for one in (pid, slurm, hosts, kubectl)) > 1:
+    elsewhere = [option for option in (slurm, hosts, kubectl) if option is not None]
+    if len(elsewhere) + (pid is not None) > 1:
         raise UsageError(
             "PID, --slurm, --hosts and --kubectl each name the job.", "Give one of them."
         )
     if (namespace is not None or container is not None) and kubectl is None:
         raise UsageError("--namespace and --container are of pods.", "Give --kubectl SELECTOR too.")
-    if (bundle or node_python is not None) and slurm is None and hosts is None and kubectl is None:
+    if (bundle or node_python is not None) and not elsewhere:
         raise UsageError(
             "--bundle and --node-python are for other nodes.",
             "Give --slurm, --hosts or --kubectl too.",
@@ -138,7 +122,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         raise UsageError("--node-python runs the tool that is sent along.", "Give --bundle too.")
     if slurm is not None and not slurm.strip():
         raise UsageError("--slurm needs a job id, as 4711 or 4711.0.", "See yours: squeue --me.")
-    if any(one is not None for one in (slurm, hosts, kubectl)) and (deep or trigger_dump or watch):
+    if elsewhere and (deep or trigger_dump or watch):
         raise UsageError(
             "--deep, --trigger-dump and --watch look on this host only.",
             "Run them on the node: ssh NODE trainprobe attach --deep.",
@@ -153,13 +137,15 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         case=case,
         argv=_again(
             pid,
+            {
+                "--slurm": slurm,
+                "--hosts": hosts,
+                "--kubectl": kubectl,
+                "--namespace": namespace,
+                "--container": container,
+                "--node-python": node_python,
+            },
             bundle=bundle,
-            slurm=slurm,
-            hosts=hosts,
-            kubectl=kubectl,
-            namespace=namespace,
-            container=container,
-            node_python=node_python,
         ),
         slurm=slurm or "",
         kubectl=kubectl or "",
@@ -177,16 +163,12 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     return output.exit_code(report, code_of_report(report))
 
 
-def _again(pid: str | None, *, bundle: bool, **options: str | None) -> tuple[str, ...]:
+def _again(pid: str | None, options: Mapping[str, str | None], *, bundle: bool) -> tuple[str, ...]:
     """The command that looks at the same job again."""
-    given = [(f"--{name.replace('_', '-')}", value) for name, value in options.items() if value]
-    return (
-        "trainprobe",
-        "attach",
-        *((pid,) if pid else ()),
-        *(word for pair in given for word in pair),
-        *(("--bundle",) if bundle else ()),
-    )
+    argv = ["trainprobe", "attach", *((pid,) if pid else ())]
+    for name, value in options.items():
+        argv += [name, value] if value else []
+    return (*argv, "--bundle") if bundle else tuple(argv)
 
 
 def _chooser() -> Callable[[Sequence[str]], int] | None:
@@ -205,8 +187,6 @@ def ask(lines: Sequence[str]) -> int:
     sys.stderr.write(f"Which one? 1-{len(lines)}: ")
     sys.stderr.flush()
     answer = sys.stdin.readline().strip()
-    if not (
-        answer.isascii() and answer.isdigit() and len(answer) < 4 and 1 <= int(answer) <= len(lines)
-    ):
+    if not re.fullmatch("[0-9]{1,3}", answer) or not 1 <= int(answer) <= len(lines):
         raise UsageError("No job was chosen.", "Name one: trainprobe attach PID.")
     return int(answer) - 1

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from trainprobe.errors import UsageError
 from trainprobe.report.cause_section import UNKNOWN
-from trainprobe.report.lines import Span, plain, span, wrapped
+from trainprobe.report.lines import plain, span, wrapped
 from trainprobe.report.phrases import clean
 
 if TYPE_CHECKING:
@@ -30,11 +30,11 @@ FAMILY_TITLES = {
 UNKNOWN_PAGE = (
     "Nothing in the catalogue fits",
     (
-        "The graph found where the trouble sits, and no cause of the catalogue explains it."
-        " `unknown` takes part in every ranking with a fixed number of points, and stands first"
-        " where no cause has clearly more.\n\nThe ranks beside it are right all the same: it is the"
-        " why that is missing, not the where. What would settle it stands in the report; the case"
-        " holds the output and the stacks of every rank."
+        "The graph shows where the trouble is, and no cause of the catalogue explains it."
+        " `unknown` takes part in every ranking with a fixed number of points, and comes first"
+        " where no cause has clearly more.\n\nThe named ranks are right nevertheless: only the why"
+        " is missing, not the where. The report names the look that would decide; the case holds"
+        " the output and the stacks of every rank."
     ),
     "no cause has enough evidence to be named",
 )
@@ -52,44 +52,26 @@ def added_causes() -> tuple[tuple[Cause, ...], tuple[str, ...]]:
     from trainprobe import causes, plugins
 
     added = plugins.causes(known={cause.id for cause in causes.built()})
-    return added.causes, added.trouble
+    return added.found, added.trouble
 
 
 def catalogue_text() -> str:
-    """Return the list: what is weighed by family, then what is only known by name."""
+    """Return the list: the weighed causes by family, then those only known by name."""
     from trainprobe import causes
 
     built, planned = causes.built(), causes.planned()
     added, trouble = added_causes()
-    names = (
-        max(
-            len(cause_id)
-            for cause_id in (
-                *(one.id for one in built),
-                *(one.id for one in planned),
-                *(one.id for one in added),
-            )
-        )
-        + 2
-    )
+    ids = [*(cause.id for cause in (*built, *added)), *(cause.id for cause in planned)]
+    names = max(map(len, ids)) + 2
     lines: list[str] = []
     for family in dict.fromkeys((*FAMILY_TITLES, *causes.FAMILIES)):
-        some = [cause for cause in built if causes.family_of(cause.id) == family]
-        lines += _section(
-            FAMILY_TITLES.get(family, family), [(cause.id, cause.title) for cause in some], names
-        )
+        rows = [(cause.id, cause.title) for cause in built if causes.family_of(cause.id) == family]
+        lines += _section(FAMILY_TITLES.get(family, family), rows, names)
     lines += _section(ADDED, [(cause.id, cause.title) for cause in added], names)
-    lines += _section(
-        "Known by name, not weighed yet", [(cause.id, cause.means) for cause in planned], names
-    )
-    lines += [
-        (
-            f"{len(built) + len(added)} causes are weighed, {len(planned)} are known by name. One"
-            " page: trainprobe causes ID"
-        ),
-        *trouble,
-    ]
-    return "\n".join(lines) + "\n"
+    rows = [(cause.id, cause.means) for cause in planned]
+    lines += _section("Known by name, not weighed yet", rows, names)
+    counts = f"{len(built) + len(added)} causes are weighed, {len(planned)} are known by name"
+    return "\n".join([*lines, f"{counts}. One page: trainprobe causes ID", *trouble]) + "\n"
 
 
 def cause_text(cause_id: str) -> str:
@@ -101,8 +83,8 @@ def cause_text(cause_id: str) -> str:
     if cause_id == UNKNOWN:
         return _page(UNKNOWN, *UNKNOWN_PAGE)
     added, _ = added_causes()
-    everything: dict[str, Cause | Planned] = {one.id: one for one in causes.planned()}
-    everything |= {one.id: one for one in (*added, *causes.built())}
+    everything: dict[str, Cause | Planned] = {cause.id: cause for cause in causes.planned()}
+    everything |= {cause.id: cause for cause in (*added, *causes.built())}
     found = everything.get(cause_id)
     if found is None:
         near = difflib.get_close_matches(cause_id, sorted(everything), n=1)
@@ -111,13 +93,9 @@ def cause_text(cause_id: str) -> str:
             f"Did you mean {near[0]}?" if near else "The list: trainprobe causes",
         )
     if isinstance(found, causes.Planned):
-        return _page(
-            found.id,
-            "Known by name; not weighed yet, so it never stands in a ranking.",
-            found.means,
-            found.telling,
-            ("usual fix", found.usual_fix),
-        )
+        title = "Known by name; not weighed yet, so no ranking contains it."
+        fix = ("usual fix", found.usual_fix)
+        return _page(found.id, title, found.means, found.telling, fix)
     story = causes.page(found.id) or found.means
     return _page(found.id, found.title, story, found.telling, *weighed_rows(found))
 
@@ -137,8 +115,8 @@ def _page(cause_id: str, title: str, means: str, telling: str, *rows: tuple[str,
     for says in dict.fromkeys((title, *means.split("\n\n"))):
         lines += [plain(line) for line in wrapped([span(says)], WIDTH, first="  ")]
         lines.append("")
-    told = (("told by", telling),) if telling else ()
-    for label, says in (*told, *rows):
+    signs = (("told by", telling),) if telling else ()
+    for label, says in (*signs, *rows):
         lines += [plain(line) for line in wrapped([span(says)], WIDTH, first=f"  {label:<17}")]
     return "\n".join(lines) + "\n"
 
@@ -148,8 +126,6 @@ def _section(title: str, rows: list[tuple[str, str]], names: int) -> list[str]:
         return []
     lines = [title]
     for cause_id, says in rows:
-        lines += [
-            plain(line)
-            for line in wrapped([Span(clean(says))], WIDTH, first=f"  {clean(cause_id):<{names}}")
-        ]
+        first = f"  {clean(cause_id):<{names}}"
+        lines += [plain(line) for line in wrapped([span(says)], WIDTH, first=first)]
     return [*lines, ""]

@@ -6,22 +6,19 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
+from trainprobe.cli.options import option
 
 
 def collect_env(
     json_to: Annotated[
-        str | None, typer.Option("--json", metavar="FILE", help="Write it as JSON; - for stdout.")
+        str | None, option("FILE", "Write it as JSON; - for stdout.", "--json")
     ] = None,
     python: Annotated[
         str,
-        typer.Option(
+        option(
+            "PATH",
+            "The Python of the job, whose packages are listed; else the one that runs trainprobe.",
             "--python",
-            metavar="PATH",
-            help=(
-                "The Python of the job, whose packages are listed; else the one that runs"
-                " trainprobe."
-            ),
         ),
     ] = "",
 ) -> int:

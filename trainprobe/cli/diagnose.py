@@ -6,143 +6,104 @@ from typing import Annotated
 
 import typer
 
-from trainprobe.cli.options import Case, JsonFile, NoColor, OutputFile, Quiet, format_option
+from trainprobe.cli.options import (
+    Case,
+    JsonFile,
+    NoColor,
+    OutputFile,
+    Quiet,
+    flag,
+    format_option,
+    option,
+)
 
 
 def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     context: typer.Context,
-    gpus: Annotated[
-        str | None, typer.Option(metavar="N", help="Ranks, each on its own GPU.")
-    ] = None,
+    gpus: Annotated[str | None, option("N", "Ranks, each on its own GPU.")] = None,
     nproc: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Ranks on this machine, without GPUs where there are none."),
+        str | None, option("N", "Ranks on this machine, without GPUs where there are none.")
     ] = None,
     python: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="The Python of the job, where it is not the first on PATH."
-        ),
+        str | None, option("PATH", "The Python of the job, where it is not the first on PATH.")
     ] = None,
     imports: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="A,B",
-            help="Modules to import one by one, in place of those that the script names.",
-        ),
+        option("A,B", "Modules to import one by one, in place of those that the script names."),
     ] = None,
-    only: Annotated[
-        list[str] | None, typer.Option(metavar="RUNG,...", help="Climb these rungs and no other.")
-    ] = None,
+    only: Annotated[list[str] | None, option("RUNG,...", "Climb these rungs and no other.")] = None,
     skip: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="RUNG,...",
-            help="Leave these rungs out; `lint` leaves the script's source unread.",
-        ),
+        option("RUNG,...", "Leave these rungs out; `lint` leaves the script's source unread."),
     ] = None,
     ranks: Annotated[
-        str | None,
-        typer.Option(
-            metavar="1,2,4", help="Try your command at these numbers of ranks, smallest first."
-        ),
+        str | None, option("1,2,4", "Try your command at these numbers of ranks, smallest first.")
     ] = None,
     rows: Annotated[
         str | None,
-        typer.Option(
-            metavar="2,100,1000",
-            help="Sizes of the data: of {rows} in your command, and of --dataset.",
-        ),
+        option("2,100,1000", "Sizes of the data: of {rows} in your command, and of --dataset."),
     ] = None,
     ablate: Annotated[
         bool,
-        typer.Option(
-            "--ablate",
-            help="Where a cell fails, change one knob at a time and say which one heals it.",
+        flag(
+            "Where a cell fails, change one knob at a time and say which one heals it.", "--ablate"
         ),
     ] = False,
     knob: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="One more knob for --ablate; may be repeated."),
+        list[str] | None, option("NAME=VALUE", "One more knob for --ablate; may be repeated.")
     ] = None,
     resume: Annotated[
         str | None,
-        typer.Option(
-            metavar="DIR",
-            help="Go on with the climb of this case; what it has answered is not asked again.",
+        option(
+            "DIR", "Go on with the climb of this case; what it has answered is not asked again."
         ),
     ] = None,
     dataset: Annotated[
-        str | None,
-        typer.Option(
-            metavar="MODULE:NAME", help="Your own data: pkg.module:factory or file.py:factory."
-        ),
+        str | None, option("MODULE:NAME", "Your own data: pkg.module:factory or file.py:factory.")
     ] = None,
     collate: Annotated[
-        str | None, typer.Option(metavar="MODULE:NAME", help="The collate function for --dataset.")
+        str | None, option("MODULE:NAME", "The collate function for --dataset.")
     ] = None,
-    batch_size: Annotated[
-        str | None, typer.Option(metavar="N", help="Rows in a batch of --dataset.")
-    ] = None,
-    workers: Annotated[
-        str | None, typer.Option(metavar="0,2,4", help="Numbers of loader workers to try.")
-    ] = None,
+    batch_size: Annotated[str | None, option("N", "Rows in a batch of --dataset.")] = None,
+    workers: Annotated[str | None, option("0,2,4", "Numbers of loader workers to try.")] = None,
     model: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="Your own model: pkg.module:factory, file.py:factory, or a folder.",
-        ),
+        option("MODULE:NAME", "Your own model: pkg.module:factory, file.py:factory, or a folder."),
     ] = None,
     sample: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODULE:NAME",
-            help="A batch for --model, or what makes one, of any size or of (rows, length).",
+        option(
+            "MODULE:NAME",
+            "A batch for --model, or what makes one, of any size or of (rows, length).",
         ),
     ] = None,
     nodes: Annotated[
         str | None,
-        typer.Option(
-            metavar="HOSTS|all",
-            help=(
-                "Ranks across these hosts, --nproc on each; `all` for those of the SLURM"
-                " allocation."
-            ),
+        option(
+            "HOSTS|all",
+            "Ranks across these hosts, --nproc on each; `all` for those of the SLURM allocation.",
         ),
     ] = None,
     device: Annotated[
         str | None,
-        typer.Option(
-            metavar="cpu|cuda",
-            help="Where the ranks run; GPUs by default, where torch can use them.",
-        ),
+        option("cpu|cuda", "Where the ranks run; GPUs by default, where torch can use them."),
     ] = None,
     bench_steps: Annotated[
-        str | None,
-        typer.Option(metavar="N", help="Timed steps of --model for its throughput; 20 by default."),
+        str | None, option("N", "Timed steps of --model for its throughput; 20 by default.")
     ] = None,
     fuzz: Annotated[
         str | None,
-        typer.Option(
-            metavar="N", help="Random configurations of --model to try; 12 by default, 0 for none."
-        ),
+        option("N", "Random configurations of --model to try; 12 by default, 0 for none."),
     ] = None,
     seed: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N", help="What the stress test of --model is drawn from; 0 by default."
-        ),
+        str | None, option("N", "What the stress test of --model is drawn from; 0 by default.")
     ] = None,
     planned: Annotated[
         str | None,
-        typer.Option(
-            metavar="rows=N,...", help="What the real run will have: rows=14.8M,ranks=8,workers=4."
-        ),
+        option("rows=N,...", "What the real run will have: rows=14.8M,ranks=8,workers=4."),
     ] = None,
     timeout: Annotated[
-        str | None,
-        typer.Option(metavar="S", help="End the climb after S seconds and report what was learnt."),
+        str | None, option("S", "End the climb after S seconds and report what was learnt.")
     ] = None,
     case: Case = None,
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
@@ -151,14 +112,10 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     quiet: Quiet = False,
     no_color: NoColor = False,
     config: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE", help="Settings; ./trainprobe.yaml by default, where there is one."
-        ),
+        str | None, option("FILE", "Settings; ./trainprobe.yaml by default, where there is one.")
     ] = None,
     probe_dir: Annotated[
-        list[str] | None,
-        typer.Option(metavar="DIR", help="A folder with more probes; may be repeated."),
+        list[str] | None, option("DIR", "A folder with more probes; may be repeated.")
     ] = None,
 ) -> int:
     """Climb a ladder of small checks, from the host up to your own command, and say what is broken.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainprobe.cli.options import JsonFile, NoColor, OutputFile, Quiet, format_option
+from trainprobe.cli.options import JsonFile, NoColor, OutputFile, Quiet, format_option, option
 
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
@@ -26,36 +26,23 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     ],
     since: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Only what came after: 2026-11-21T10:30, or 30m, 2h before the last line.",
-        ),
+        option("TIME", "Only what came after: 2026-11-21T10:30, or 30m, 2h before the last line."),
     ] = None,
     rank: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="RANKS", help="Show these ranks only, as 3 or 0-3,7; may be repeated."
-        ),
+        list[str] | None, option("RANKS", "Show these ranks only, as 3 or 0-3,7; may be repeated.")
     ] = None,
-    max_events: Annotated[
-        str | None, typer.Option(metavar="N", help="Show at most N events of the timeline.")
-    ] = None,
+    max_events: Annotated[str | None, option("N", "Show at most N events of the timeline.")] = None,
     env: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="The job's environment: env, ulimit -a, collect_env; may be repeated.",
-        ),
+        option("FILE", "The job's environment: env, ulimit -a, collect_env; may be repeated."),
     ] = None,
-    nodes: Annotated[str | None, typer.Option(metavar="N", help="Nodes of the job.")] = None,
-    gpus: Annotated[str | None, typer.Option(metavar="N", help="GPUs on each node.")] = None,
+    nodes: Annotated[str | None, option("N", "Nodes of the job.")] = None,
+    gpus: Annotated[str | None, option("N", "GPUs on each node.")] = None,
     timeout: Annotated[
-        str | None,
-        typer.Option(metavar="S", help="End the reading after S seconds and report what was read."),
+        str | None, option("S", "End the reading after S seconds and report what was read.")
     ] = None,
     case: Annotated[
-        str | None,
-        typer.Option(metavar="DIR", help="Keep the case that is made; else it is temporary."),
+        str | None, option("DIR", "Keep the case that is made; else it is temporary.")
     ] = None,
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
     output_file: OutputFile = None,

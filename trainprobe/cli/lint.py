@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from trainprobe.cli.options import JsonFile, NoColor, OutputFile, format_option
+from trainprobe.cli.options import JsonFile, NoColor, OutputFile, flag, format_option, option
 
 
 def lint(  # noqa: PLR0913, PLR0917 - typer's options
@@ -22,30 +22,18 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     output_file: OutputFile = None,
     json_to: JsonFile = None,
     sarif_to: Annotated[
-        str | None,
-        typer.Option(
-            "--sarif", metavar="FILE", help="Write SARIF 2.1.0; - for stdout.", show_default=False
-        ),
+        str | None, option("FILE", "Write SARIF 2.1.0; - for stdout.", "--sarif")
     ] = None,
-    fix: Annotated[bool, typer.Option("--fix", help="Apply the rewrites that are safe.")] = False,
+    fix: Annotated[bool, flag("Apply the rewrites that are safe.", "--fix")] = False,
     diff: Annotated[
-        bool,
-        typer.Option("--diff", help="Show what --fix changes; without --fix nothing is written."),
+        bool, flag("Show what --fix changes; without --fix nothing is written.", "--diff")
     ] = False,
     select: Annotated[
         list[str] | None,
-        typer.Option(
-            "--select",
-            metavar="IDS",
-            help="Only these causes or rules, with commas between.",
-            show_default=False,
-        ),
+        option("IDS", "Only these causes or rules, with commas between.", "--select"),
     ] = None,
     ignore: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--ignore", metavar="IDS", help="All but these causes or rules.", show_default=False
-        ),
+        list[str] | None, option("IDS", "All but these causes or rules.", "--ignore")
     ] = None,
     cpus: Annotated[
         int | None,
@@ -62,10 +50,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     ] = None,
     no_color: NoColor = False,
     quiet: Annotated[
-        bool,
-        typer.Option(
-            "--quiet", "-q", help="One line per finding, and per file that could not be read."
-        ),
+        bool, flag("One line per finding, and per file that could not be read.", "--quiet", "-q")
     ] = False,
 ) -> int:
     """Read training code, without running it, for patterns that will hang or crash a job.

@@ -1,4 +1,4 @@
-"""Reading, judging and mending for `trainprobe lint`."""
+"""Reads, judges and corrects code for `trainprobe lint`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainprobe.lint.output import LintResult
 
 ROUNDS = 4
-"""A rewrite may make room for another; after this many turns nothing is expected to change."""
+"""One rewrite may enable another; after this many turns nothing should change."""
 
 
 def check_paths(paths: Sequence[str]) -> None:
@@ -31,9 +31,10 @@ def check_paths(paths: Sequence[str]) -> None:
 
 def rule_ids(texts: Sequence[str] | None) -> frozenset[str]:
     """Return the ids of `--select a,b`; raises UsageError for one that no rule has."""
+    from trainprobe.cli.arguments import names
     from trainprobe.lint.engine import known_ids
 
-    ids = frozenset(one.strip() for text in texts or () for one in text.split(",") if one.strip())
+    ids = frozenset(names(texts or ()))
     unknown = sorted(ids - known_ids())
     if unknown:
         raise UsageError(
@@ -59,6 +60,7 @@ def look(
     Returns the answer and the differences as text.
     """
     from trainprobe.lint.engine import findings_of
+    from trainprobe.lint.fixing import difference
     from trainprobe.lint.output import LintResult, ReadStats
     from trainprobe.lint.program import NodeInfo
     from trainprobe.lint.reading import installed_versions, read_program
@@ -77,18 +79,10 @@ def look(
             break
         changed = {}
         for module in program.modules.values():
-            if (
-                module.requested
-                and not module.is_notebook
-                and module.path not in {one.file for one in failed}
-            ):
-                made = _mended(
-                    module.path,
-                    module.text,
-                    [one for one in findings if one.file == module.path],
-                    failed,
-                    write=fix,
-                )
+            unwritable = module.path in {entry.file for entry in failed}
+            if module.requested and not module.is_notebook and not unwritable:
+                own = [finding for finding in findings if finding.file == module.path]
+                made = _mended(module.path, module.text, own, failed, write=fix)
                 if made is not None:
                     changed[module.path] = made[0]
                     mended += made[1] if fix else []
@@ -98,17 +92,17 @@ def look(
             break
     read = ReadStats(
         len(program.modules),
-        sum(len(one.lines) for one in program.modules.values()),
+        sum(len(module.lines) for module in program.modules.values()),
         round(time.monotonic() - started, 3),
     )
-    diffs = [_difference(path, first[path], now[path]) for path in sorted(now)] if diff else []
+    diffs = [difference(path, first[path], now[path]) for path in sorted(now)] if diff else []
     return LintResult(findings, read, [*program.not_read, *trouble, *failed], mended), diffs
 
 
 @contextlib.contextmanager
 def _no_collection() -> Iterator[None]:
-    """Syntax trees are many small objects that all stay; looking through them for garbage again
-    and again takes half of the time.
+    """Pause garbage collection: syntax trees are many small objects that all stay, and scanning
+    them takes half of the time.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -117,12 +111,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was_on:
             gc.enable()
-
-
-def _difference(path: str, old: str, new: str) -> str:
-    from trainprobe.lint.fixing import difference
-
-    return difference(path, old, new)
 
 
 def _mended(

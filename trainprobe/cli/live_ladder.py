@@ -28,7 +28,7 @@ REFRESHES_PER_S = 4
 
 @contextlib.contextmanager
 def watching(*, quiet: bool, no_color: bool) -> Iterator[Progress]:
-    """Give the listener that fits stderr, and leave the terminal as it was found."""
+    """Yield the listener that fits stderr, and restore the terminal."""
     colour = wants_colour(sys.stderr, os.environ, asked_not=no_color)
     if quiet:
         yield Silence()
@@ -40,36 +40,31 @@ def watching(*, quiet: bool, no_color: bool) -> Iterator[Progress]:
 
 
 def named(cell: str) -> str:
-    """The name of a cell as a reader has it: `4 ranks x 1000 rows, workers=0` where rows or a
-    knob are in it, else as it is.
+    """The name of a cell for a reader: `4 ranks x 1000 rows, workers=0` where it has rows or a
+    knob, else unchanged.
     """
     size = size_of(cell)
     if not size.ranks or (size.rows is None and not size.knob):
         return clean(cell)
+    ranks = f"{size.ranks} rank{'' if size.ranks == 1 else 's'}"
     rows = "" if size.rows is None else f" x {size.rows} rows"
-    return clean(
-        f"{size.ranks}"
-        f" rank{'' if size.ranks == 1 else 's'}{rows}{f', {size.knob}' if size.knob else ''}"
-    )
+    return clean(f"{ranks}{rows}{f', {size.knob}' if size.knob else ''}")
 
 
 def ended_line(cell: str, outcome: str, took_s: float, says: str, names: int) -> Line:
     """Return the line of a cell that is over; one that was never started shows no time."""
     took = duration(took_s) if outcome not in ("skipped", "not_measured") else ""
     style = OUTCOME_STYLE.get(outcome, "plain")
-    told = says if outcome != "passed" else ""
     return (
         Span(f"{named(cell):<{names}}  "),
         Span(f"{clean(outcome):<12}", style),
         Span(f"{took:>11}  "),
-        span(told, "faint"),
+        span(says if outcome != "passed" else "", "faint"),
     )
 
 
 class PlainLadder:
-    """One line where a cell begins and one where it ends, so that a log shows where a climb
-    stands.
-    """
+    """One line where a cell begins and one where it ends, so that a log shows the progress."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream = stream
@@ -84,13 +79,8 @@ class PlainLadder:
     ) -> None:
         """Say which question is being asked, and for how long at most."""
         del probe, nproc
-        self._print(
-            (
-                Span(f"{named(cell):<{self._names}}  began           "),
-                span(question),
-                Span(f" (at most {duration(deadline_s)})"),
-            )
-        )
+        start = Span(f"{named(cell):<{self._names}}  began           ")
+        self._print((start, span(question), Span(f" (at most {duration(deadline_s)})")))
 
     def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
         """Say how it ended."""
@@ -102,14 +92,13 @@ class PlainLadder:
         self._print((span(says),))
 
     def _print(self, line: Line) -> None:
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # a reader that went away must not cost the diagnosis
+        # A reader that went away must not cost the diagnosis.
+        with contextlib.suppress(OSError, ValueError):
             show([line], self._stream, colour=False)
 
 
 class LiveLadder:
-    """What is over stays as a line; below it stands what runs now, with its question and its
+    """A line for each finished cell; below them the running cells, each with its question and its
     time against the deadline.
     """
 
@@ -184,19 +173,11 @@ class LiveLadder:
         lines = []
         for cell, (began, question, deadline_s) in list(self._running.items()):
             time_now = f"{duration(time.monotonic() - began)} of at most {duration(deadline_s)}"
-            asked = clean(question)
+            text = clean(question)
             room = self._console.width - self._names - columns(time_now) - 5
-            asked = asked if columns(asked) <= room else asked[: max(0, room - 1)] + "…"
-            lines.append(
-                styled(
-                    (
-                        Span(f"{named(cell):<{self._names}}  ", "strong"),
-                        Span(asked),
-                        Span("  "),
-                        Span(time_now, "faint"),
-                    )
-                )
-            )
+            text = text if columns(text) <= room else text[: max(0, room - 1)] + "…"
+            start = Span(f"{named(cell):<{self._names}}  ", "strong")
+            lines.append(styled((start, Span(f"{text}  "), Span(time_now, "faint"))))
         return Text("\n", no_wrap=True).join(lines)
 
 

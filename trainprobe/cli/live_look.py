@@ -1,4 +1,4 @@
-"""What a look at a live job says on stderr: nothing in the first second, then what it is doing."""
+"""The progress of a look at a live job, on stderr: nothing in the first second, then sentences."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ import contextlib
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO
 
-from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.progress import Progress, Silence
 
 PATIENCE_S = 1.0
@@ -17,7 +16,7 @@ PATIENCE_S = 1.0
 
 @contextlib.contextmanager
 def looking(*, quiet: bool, patience_s: float = PATIENCE_S) -> Iterator[Progress]:
-    """Give a listener that speaks up after `patience_s`, and is silent with `quiet`."""
+    """Yield a listener that prints after `patience_s`, and never with `quiet`."""
     if quiet:
         yield Silence()
         return
@@ -28,34 +27,23 @@ def looking(*, quiet: bool, patience_s: float = PATIENCE_S) -> Iterator[Progress
         notes.close()
 
 
-class LateNotes:
-    """Keeps the newest sentence for the first second, so that a quick look says nothing, and
-    prints at once from then on.
+class LateNotes(Silence):
+    """Holds the newest sentence back for the first second, so that a quick look prints nothing,
+    and prints at once from then on.
     """
 
     def __init__(self, stream: IO[str], patience_s: float = PATIENCE_S) -> None:
-        self._stream, self._kept = stream, ""
+        self._stream, self._newest = stream, ""
         self._lock = threading.Lock()
         self._speaks_at = time.monotonic() + patience_s
         self._timer = threading.Timer(patience_s, self._speak)
         self._timer.daemon = True
         self._timer.start()
 
-    def plan(self, rows: Sequence[ProbeSpec]) -> None:
-        """Ignore it: there are no rungs."""
-
-    def cell_began(
-        self, probe: str, cell: str, nproc: int, question: str, deadline_s: float
-    ) -> None:
-        """Ignore it: there are no cells."""
-
-    def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
-        """Ignore it: there are no cells."""
-
     def note(self, says: str) -> None:
         """Print the sentence, or keep it for the end of the first second."""
         with self._lock:
-            self._kept = says
+            self._newest = says
         if time.monotonic() >= self._speaks_at:
             self._speak()
 
@@ -63,16 +51,15 @@ class LateNotes:
         """Say no more."""
         self._timer.cancel()
         with self._lock:
-            self._kept = ""
+            self._newest = ""
 
     def _speak(self) -> None:
         from trainprobe.report.phrases import clean
 
         with self._lock:
-            says, self._kept = self._kept, ""
+            says, self._newest = self._newest, ""
             if says:
-                with contextlib.suppress(
-                    OSError, ValueError
-                ):  # a reader that went away must not cost the look
+                # A reader that went away must not cost the look.
+                with contextlib.suppress(OSError, ValueError):
                     self._stream.write(f"{clean(says)}\n")
                     self._stream.flush()

@@ -1,5 +1,5 @@
-"""How far `explain` has come with reading, on stderr: one line that overwrites itself on a
-terminal, a sentence now and then elsewhere.
+"""The progress of reading in `explain`, on stderr: one line that overwrites itself on a terminal, a
+sentence every few seconds elsewhere.
 """
 
 from __future__ import annotations
@@ -8,10 +8,9 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING
 
-from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.progress import Progress, Silence
 from trainprobe.report.phrases import clean
 
@@ -23,7 +22,7 @@ SENTENCE_S = 5.0
 
 @contextlib.contextmanager
 def reading(*, quiet: bool) -> Iterator[Progress]:
-    """Give the listener that fits stderr, and leave the terminal as it was found."""
+    """Yield the listener that fits stderr, and restore the terminal."""
     if quiet:
         yield Silence()
     elif sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
@@ -36,47 +35,29 @@ def reading(*, quiet: bool) -> Iterator[Progress]:
         yield ReadingSentences(sys.stderr)
 
 
-class _NoLadder:
-    """What a ladder would tell does not happen while files are read."""
-
-    def plan(self, rows: Sequence[ProbeSpec]) -> None:
-        """Ignore it: there are no rungs."""
-
-    def cell_began(
-        self, probe: str, cell: str, nproc: int, question: str, deadline_s: float
-    ) -> None:
-        """Ignore it: there are no cells."""
-
-    def cell_ended(self, probe: str, cell: str, outcome: str, took_s: float, says: str) -> None:
-        """Ignore it: there are no cells."""
-
-
-class ReadingSentences(_NoLadder):
+class ReadingSentences(Silence):
     """Prints the sentence that comes first, and then one every few seconds, so that a log of a
     long reading stays short.
     """
 
     def __init__(self, stream: IO[str], every_s: float = SENTENCE_S) -> None:
         self._stream, self._every_s = stream, every_s
-        self._told: float | None = None
+        self._printed_at: float | None = None
 
     def note(self, says: str) -> None:
         """Print the sentence if it is time for one."""
         now = time.monotonic()
-        if not says or (self._told is not None and now - self._told < self._every_s):
+        if not says or (self._printed_at is not None and now - self._printed_at < self._every_s):
             return
-        self._told = now
-        with contextlib.suppress(
-            OSError, ValueError
-        ):  # a reader that went away must not cost the report
+        self._printed_at = now
+        # A reader that went away must not cost the report.
+        with contextlib.suppress(OSError, ValueError):
             self._stream.write(f"{clean(says)}\n")
             self._stream.flush()
 
 
-class ReadingLine(_NoLadder):
-    """Shows the newest sentence on one line, from the first one until an empty one or `close`;
-    nothing of it stays.
-    """
+class ReadingLine(Silence):
+    """Shows the newest sentence on one line, until an empty one or `close` removes it."""
 
     def __init__(self, stream: IO[str]) -> None:
         self._stream, self._says = stream, ""

@@ -33,10 +33,20 @@ Quiet = Annotated[
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")]
 
 
+def option(metavar: str, says: str, *names: str) -> Any:
+    """Return an option with a value. Without `names` it is called like its parameter."""
+    return typer.Option(*names, metavar=metavar, help=says, show_default=False)
+
+
+def flag(says: str, *names: str) -> Any:
+    """Return an option without a value, off by default."""
+    return typer.Option(*names, help=says)
+
+
 def format_option(*subjects: Subject) -> Any:
     """Return the option `--format`, whose help names the formats that can render `subjects`."""
     from trainprobe.report.formats import formats_of
 
-    found = [one for subject in subjects for one in formats_of(subject)]
-    names = ", ".join(dict.fromkeys(one.name for one in found))
+    found = [known for subject in subjects for known in formats_of(subject)]
+    names = ", ".join(dict.fromkeys(known.name for known in found))
     return typer.Option("--format", metavar="NAME", help=f"On stdout: {names}. [default: text]")

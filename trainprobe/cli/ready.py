@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from trainprobe.cli.options import Case, JsonFile, NoColor, OutputFile, Quiet, format_option
+from trainprobe.cli.options import (
+    Case,
+    JsonFile,
+    NoColor,
+    OutputFile,
+    Quiet,
+    flag,
+    format_option,
+    option,
+)
 
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
@@ -21,85 +30,58 @@ Budget = Literal["quick", "standard", "deep"]
 
 def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     context: typer.Context,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Over in 50 s at most; the default.")
-    ] = False,
-    standard: Annotated[
-        bool, typer.Option("--standard", help="Over in 5 minutes at most.")
-    ] = False,
-    deep: Annotated[bool, typer.Option("--deep", help="Over in 30 minutes at most.")] = False,
+    quick: Annotated[bool, flag("Over in 50 s at most; the default.", "--quick")] = False,
+    standard: Annotated[bool, flag("Over in 5 minutes at most.", "--standard")] = False,
+    deep: Annotated[bool, flag("Over in 30 minutes at most.", "--deep")] = False,
     nodes: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="These hosts, over ssh or the job's srun: node[1-8]; all for those of the job.",
+        option(
+            "A,B,...",
+            "These hosts, over ssh or the job's srun: node[1-8]; all for those of the job.",
         ),
     ] = None,
-    nproc: Annotated[
-        str | None, typer.Option(metavar="N", help="Ranks per node that the job will have.")
-    ] = None,
-    gpus: Annotated[
-        str | None, typer.Option(metavar="N", help="GPUs per node that the job will use.")
-    ] = None,
+    nproc: Annotated[str | None, option("N", "Ranks per node that the job will have.")] = None,
+    gpus: Annotated[str | None, option("N", "GPUs per node that the job will use.")] = None,
     paths: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DIR,...", help="Folders that every node must see: data, checkpoints, logs."
-        ),
+        option("DIR,...", "Folders that every node must see: data, checkpoints, logs."),
     ] = None,
-    script: Annotated[str | None, typer.Option(metavar="FILE", help="The training script.")] = None,
+    script: Annotated[str | None, option("FILE", "The training script.")] = None,
     python: Annotated[
-        str | None,
-        typer.Option(
-            metavar="PATH", help="The Python of the job, where it is not the first on PATH."
-        ),
+        str | None, option("PATH", "The Python of the job, where it is not the first on PATH.")
     ] = None,
     sbatch: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Check a batch script before it is submitted; options of sbatch come after --.",
+        option(
+            "FILE", "Check a batch script before it is submitted; options of sbatch come after --."
         ),
     ] = None,
     write: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="With --sbatch: write the corrected script there."),
+        str | None, option("FILE", "With --sbatch: write the corrected script there.")
     ] = None,
     slot: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME", help="Where this runs: step, prolog, epilog, healthcheck or taskprolog."
-        ),
+        option("NAME", "Where this runs: step, prolog, epilog, healthcheck or taskprolog."),
     ] = None,
     no_slurm: Annotated[
-        bool, typer.Option("--no-slurm", help="Ask SLURM nothing, and look at this node alone.")
+        bool, flag("Ask SLURM nothing, and look at this node alone.", "--no-slurm")
     ] = False,
     format_name: Annotated[str | None, format_option("readiness", "script")] = None,
     output_file: OutputFile = None,
-    strict: Annotated[bool, typer.Option("--strict", help="Warnings count as faults.")] = False,
+    strict: Annotated[bool, flag("Warnings count as faults.", "--strict")] = False,
     inconclusive: Annotated[
-        str | None,
-        typer.Option(
-            metavar="pass|fail", help="End with 0 or 1, and not with 3, where it cannot be told."
-        ),
+        str | None, option("pass|fail", "End with 0 or 1, and not with 3, where it cannot be told.")
     ] = None,
     exclude_file: Annotated[
         str | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the nodes to leave out there; without nodes at fault it is removed.",
-        ),
+        option("FILE", "Write the nodes to leave out there; without nodes at fault it is removed."),
     ] = None,
     drain: Annotated[
         str | None,
-        typer.Option(
-            metavar="A,B,...",
-            help="Set these nodes to drain where they are found at fault; as an admin.",
-        ),
+        option("A,B,...", "Set these nodes to drain where they are found at fault; as an admin."),
     ] = None,
     timeout: Annotated[
-        str | None,
-        typer.Option(metavar="S", help="Be over after S seconds, below the budget's own limit."),
+        str | None, option("S", "Be over after S seconds, below the budget's own limit.")
     ] = None,
     case: Case = None,
     json_to: JsonFile = None,

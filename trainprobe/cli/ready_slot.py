@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from trainprobe.errors import TrainprobeError, UsageError
 
 if TYPE_CHECKING:
-    from trainprobe.checks.outcome import ProgramTold
+    from trainprobe.checks.outcome import ProgramResult
     from trainprobe.model.diagnosis import Report
     from trainprobe.ready.local_checks import CheckResult
     from trainprobe.ready.slots import Inconclusive, Slot
@@ -247,14 +247,14 @@ def _looked(
     return report
 
 
-def _programs(told: Sequence[CheckResult]) -> list[ProgramTold]:
+def _programs(told: Sequence[CheckResult]) -> list[ProgramResult]:
     """What was told, without what looks like a secret."""
-    from trainprobe.checks.outcome import ProgramTold
+    from trainprobe.checks.outcome import ProgramResult
     from trainprobe.redact import Redactor
 
     redactor = Redactor(os.environ)
     return [
-        ProgramTold(
+        ProgramResult(
             one.source, one.outcome, redactor.text(one.reason)[0], redactor.data(one.data)[0]
         )
         for one in told

@@ -126,13 +126,13 @@ def built() -> Tuple[Collector, ...]:
 
 
 @functools.cache
-def added() -> plugins.AddedCollectors:
+def added() -> plugins.Added:
     """Return those of installed packages. A kind that is taken is left to the first."""
     return plugins.collectors(known=[collector.kind for collector in built()])
 
 
 def every_collector() -> Tuple[Collector, ...]:
-    return (*built(), *added().collectors)
+    return (*built(), *added().found)
 
 
 def collect(

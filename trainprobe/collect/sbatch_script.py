@@ -20,7 +20,7 @@ from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Evidence, LookOutcome
 from trainprobe.sbatch.engine import plan_of
 from trainprobe.sbatch.rules.paths import named_paths
-from trainprobe.sbatch.site import Here
+from trainprobe.sbatch.site import LoginNode
 
 KIND = "sbatch"
 PATHS_S = 5.0
@@ -85,15 +85,15 @@ def look_at_script(
     began = time.monotonic()
     text = read_text(script)
     place = _host_record()
-    host = Here(environ=place["environ"], cwd=place["cwd"], home=place["home"])
+    host = LoginNode(environ=place["environ"], cwd=place["cwd"], home=place["home"])
     plan = plan_of(text, tuple(options), None, host)
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
     programs = {
-        launche.script: path
-        for launche in plan.launches
+        launch.script: path
+        for launch in plan.launches
         for path, role, line in named
-        if role == "program" and line == launche.line and launche.script.endswith(".py")
+        if role == "program" and line == launch.line and launch.script.endswith(".py")
     }
     states, about, trouble = look_at_paths(wanted, programs, paths_s)
     place.update({"paths": states, "programs": about})

@@ -15,7 +15,7 @@ from trainprobe.facts.table import Facts
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
-from trainprobe.sbatch.engine import checked, here_of, plan_of
+from trainprobe.sbatch.engine import checked, login_node_of, plan_of
 from trainprobe.sbatch.findings import Finding, corrected, diff, worst
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.site import MOST_NODES, Site, node_of, partition_of, version_of
@@ -44,7 +44,7 @@ def parse_sbatch(record: Evidence) -> list[Fact]:
     """One check for each rule, in the worst state of what it found; and the plan with the lines."""
     plan = plan_from(record.data)
     found = checked(plan)
-    host = plan.here.host or "this host"
+    host = plan.login.host or "this host"
     base: dict[str, Any] = {"evidence": (record.id,), "cell": "checks", "host": host}
     checks = [
         _check(name, [one for one in found if one.id == name], base)
@@ -92,7 +92,7 @@ def plan_from(data: Mapping[str, Any]) -> Plan:
         fields.text(data, "text", cap=2_000_000),
         fields.texts(data, "options"),
         site,
-        here_of(fields.part(data, "here")),
+        login_node_of(fields.part(data, "here")),
     )
 
 

@@ -1,9 +1,9 @@
 """One process at a time: `with trainprobe.import_lock(): import heavy`. Standard library only,
 Python 3.9.
 
-Ranks that import or build at the same moment need the memory of all of them at once. Under this
-lock they do it one after the other: an flock on a file of this user on this host, which the kernel
-releases when its holder ends, however it ends. The file says who holds it.
+Ranks that import or build at the same time need the memory for all of them at once. Under this
+lock they do it one after the other. It is an flock on a file of this user on this host; the kernel
+releases it when its holder ends, however it ends. The file names its holder.
 
     with trainprobe.import_lock():
         import heavy
@@ -11,12 +11,11 @@ releases when its holder ends, however it ends. The file says who holds it.
     @trainprobe.import_lock(timeout_s=120, on_timeout="go-on")
     def load() -> object: ...
 
-It is re-entrant: whoever asks in a process that already holds it, in any thread, goes on at once,
-since its purpose is to keep processes apart, and since threads that wait for each other's imports
-must not wait for this too. A forked child neither holds nor releases what its parent holds, and a
-process whose ancestor holds the lock does not wait for it, for that ancestor may be waiting for it.
-Lines on stderr say what happens (docs/import-lock.md has their form); `quiet=True` or
-TRAINPROBE_QUIET=1 switches them off.
+The lock keeps processes apart, not threads: a process that holds it may enter it again at once, in
+any thread, since threads may already wait for each other's imports. A forked child neither holds
+nor releases its parent's lock. A process whose ancestor holds the lock does not wait for it: that
+ancestor may be waiting for the process. Lines on stderr say what happens (docs/import-lock.md has
+their form); `quiet=True` or TRAINPROBE_QUIET=1 switches them off.
 """
 
 from __future__ import annotations
@@ -78,15 +77,11 @@ class ImportLock:
             raise ValueError(f"on_timeout is raise or go-on, not {on_timeout!r}.")
         if slots < 1 or (timeout_s is not None and timeout_s < 0):
             raise ValueError("slots is at least 1, and timeout_s at least 0.")
-        self.path, self.timeout_s, self.on_timeout, self.slots = (
-            os.path.abspath(path) if path else "",
-            timeout_s,
-            on_timeout,
-            slots,
-        )
-        self.quiet = (
-            os.environ.get("TRAINPROBE_QUIET", "") not in ("", "0") if quiet is None else quiet
-        )
+        self.path = os.path.abspath(path) if path else ""
+        self.timeout_s, self.on_timeout, self.slots = timeout_s, on_timeout, slots
+        if quiet is None:
+            quiet = os.environ.get("TRAINPROBE_QUIET", "") not in ("", "0")
+        self.quiet = quiet
         self._entered = threading.local()  # what this thread entered, innermost last
 
     def __enter__(self) -> ImportLock:  # noqa: PYI034 - Self is newer than Python 3.9
@@ -138,10 +133,8 @@ class ImportLock:
                         held = _process.held[self.path] = _Held(file)
                 now = time.monotonic()
                 if held is not None:
-                    for other in list(
-                        _process.asking
-                    ):  # threads of this process need not wait any more
-                        other.news.set()
+                    for other in list(_process.asking):
+                        other.news.set()  # threads of this process need not wait any more
                     self._say(f"got import lock {self.path} after {now - began:.1f} s")
                     return held
                 holder = asking.holder()
@@ -160,16 +153,9 @@ class ImportLock:
                     self._say(f"waits for import lock {self.path} ({lock_file.held_by(holder)})")
                     spoke = now
                 pause = _FIRST_S / 4 if now - began < _FIRST_S else spoke + SAYS_AGAIN_S - now
-                asking.wait(
-                    max(
-                        0.001,
-                        (
-                            pause
-                            if self.timeout_s is None
-                            else min(pause, began + self.timeout_s - now)
-                        ),
-                    )
-                )
+                if self.timeout_s is not None:
+                    pause = min(pause, began + self.timeout_s - now)
+                asking.wait(max(0.001, pause))
         finally:
             _process.asking.remove(asking)
             asking.leave()
@@ -206,12 +192,8 @@ class _Held:
     """
 
     def __init__(self, file: int) -> None:
-        self.file, self.entered, self.since, self.rss_bytes = (
-            file,
-            1,
-            time.monotonic(),
-            held_memory.resident_bytes()[0],
-        )
+        self.file, self.entered, self.since = file, 1, time.monotonic()
+        self.rss_bytes = held_memory.resident_bytes()[0]
 
 
 class _Process:

@@ -1,7 +1,7 @@
-"""The lock file: where it lies, that it is safe to use, who signed it.
+"""The lock file: where it is, whether it is safe to use, and who holds it.
 
-Its holder writes lines `name value` into it: pid, host, since (Unix seconds), rank, argv0. They are
-gone when it releases the lock.
+The holder writes lines `name value` into it: pid, host, since (Unix seconds), rank, argv0. It
+removes them when it releases the lock.
 """
 
 from __future__ import annotations
@@ -14,28 +14,12 @@ import time
 _RANKS = ("RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK")
 # File systems of a network, or that may be one: an flock there may fail, hang, or hold up every
 # host (statfs(2), flock(2)).
-_NETWORK = (
-    "nfs",
-    "nfs4",
-    "lustre",
-    "gpfs",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "ceph",
-    "beegfs",
-    "afs",
-    "9p",
-    "panfs",
-    "wekafs",
-    "orangefs",
-    "pvfs2",
-    "ocfs2",
-    "gfs2",
+_NETWORK = frozenset(
+    "nfs nfs4 lustre gpfs cifs smb3 smbfs ceph beegfs afs 9p panfs wekafs orangefs pvfs2 ocfs2"
+    " gfs2".split()
 )
-_open_files: dict[
-    int, None
-] = {}  # every lock file that this process has open, for a forked child to close
+# Every lock file that this process has open, for a forked child to close.
+_open_files: dict[int, None] = {}
 
 
 def default_path() -> str:
@@ -65,11 +49,8 @@ def default_path() -> str:
             why = why or f"{folder} cannot be made ({error.strerror})"
             continue
         found = os.lstat(folder)
-        if (
-            stat.S_ISDIR(found.st_mode)
-            and found.st_uid == os.geteuid()
-            and not found.st_mode & 0o077
-        ):
+        own = found.st_uid == os.geteuid() and not found.st_mode & 0o077
+        if own and stat.S_ISDIR(found.st_mode):
             return os.path.join(folder, "import.lock")
         why = f"{folder} is not a folder of this user alone"
     raise OSError(
@@ -78,18 +59,15 @@ def default_path() -> str:
 
 
 def on_network(place: str) -> bool:
-    """Is this folder on a file system of a network? Looked up in the list of mounts, since to
-    ask a dead file server itself would hang.
+    """Is this folder on a network file system? The list of mounts tells; to ask a dead file server
+    would hang.
     """
     best, kind = "", ""
     for line in read("/proc/self/mountinfo").splitlines():
         fields = line.split(" ")
         point = fields[4].replace("\\040", " ") if "-" in fields else ""
-        if (
-            point
-            and len(point) >= len(best)
-            and (place == point or place.startswith(point.rstrip("/") + "/"))
-        ):
+        below = place == point or place.startswith(point.rstrip("/") + "/")
+        if point and below and len(point) >= len(best):
             best, kind = point, fields[fields.index("-") + 1]
     return kind in _NETWORK or kind.startswith("fuse.")
 
@@ -98,13 +76,9 @@ def opened(path: str) -> int:
     """Open a lock file of this user, which is made where it is missing. Raises OSError for a
     link and for somebody else's file.
     """
-    flags = (
-        os.O_RDWR
-        | os.O_CREAT
-        | getattr(os, "O_CLOEXEC", 0)
-        | getattr(os, "O_NOFOLLOW", 0)
-        | getattr(os, "O_NONBLOCK", 0)
-    )
+    flags = os.O_RDWR | os.O_CREAT
+    for name in ("O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK"):
+        flags |= getattr(os, name, 0)
     try:
         file = os.open(path, flags, 0o600)
     except OSError as error:
@@ -114,14 +88,13 @@ def opened(path: str) -> int:
             f"The import lock {path} cannot be opened: {why}. Choose another file with path=.",
         ) from error
     found = os.fstat(file)
-    wrong = (
-        "it is no plain file"
-        if not stat.S_ISREG(found.st_mode)
-        else "it belongs to another user"
-        if found.st_uid != os.geteuid()
-        else ""
-    )
-    wrong = wrong or ("it has a second name (a hard link)" if found.st_nlink > 1 else "")
+    wrong = ""
+    if not stat.S_ISREG(found.st_mode):
+        wrong = "it is no plain file"
+    elif found.st_uid != os.geteuid():
+        wrong = "it belongs to another user"
+    elif found.st_nlink > 1:
+        wrong = "it has a second name (a hard link)"
     if wrong:
         os.close(file)
         raise PermissionError(
@@ -190,9 +163,8 @@ def sign(file: int) -> None:
         "rank": rank(),
         "argv0": (sys.argv or [""])[0][:200],
     }
-    _write(
-        file, "".join(f"{name} {value.splitlines()[0]}\n" for name, value in lines.items() if value)
-    )
+    filled = ((name, value.splitlines()[0]) for name, value in lines.items() if value)
+    _write(file, "".join(f"{name} {value}\n" for name, value in filled))
 
 
 def holder(file: int) -> dict[str, str]:
@@ -201,22 +173,15 @@ def holder(file: int) -> dict[str, str]:
         text = os.pread(file, 2000, 0).decode("utf-8", "replace")
     except OSError:
         return {}
-    return {
-        name: value
-        for name, _, value in (line.partition(" ") for line in text.splitlines())
-        if value
-    }
+    parts = (line.partition(" ") for line in text.splitlines())
+    return {name: value for name, _, value in parts if value}
 
 
 def held_by(holder: dict[str, str]) -> str:
     """`held by rank 0 pid 4240 for 2.1 s`, with the host where it is another one."""
     if not holder.get("pid"):
         return "held by an unknown process"
-    who = (
-        f"rank {holder['rank']} pid {holder['pid']}"
-        if holder.get("rank")
-        else f"pid {holder['pid']}"
-    )
+    who = (f"rank {holder['rank']} " if holder.get("rank") else "") + f"pid {holder['pid']}"
     where = f" on {holder['host']}" if holder.get("host", host()) != host() else ""
     try:
         age = f" for {max(0.0, time.time() - float(holder['since'])):.1f} s"
@@ -227,16 +192,16 @@ def held_by(holder: dict[str, str]) -> str:
 
 def is_ancestor(holder: dict[str, str]) -> bool:
     """Is this process below the holder?"""
-    pid, here = holder.get("pid", ""), os.getppid()
+    pid, ancestor = holder.get("pid", ""), os.getppid()
     if not pid.isdigit() or holder.get("host") != host():
         return False
     for _ in range(64):
-        if here == int(pid):
+        if ancestor == int(pid):
             return True
-        parent = read(f"/proc/{here}/stat").rpartition(")")[2].split()[1:2]
-        if here <= 1 or not parent or not parent[0].isdigit():
+        parent = read(f"/proc/{ancestor}/stat").rpartition(")")[2].split()[1:2]
+        if ancestor <= 1 or not parent or not parent[0].isdigit():
             break
-        here = int(parent[0])
+        ancestor = int(parent[0])
     return False
 
 
@@ -246,9 +211,8 @@ def host() -> str:
 
 def rank() -> str:
     """The rank as the launcher set it; empty where it did not."""
-    return next(
-        (text for text in (os.environ.get(name, "") for name in _RANKS) if text.isdigit()), ""
-    )
+    values = (os.environ.get(name, "") for name in _RANKS)
+    return next((text for text in values if text.isdigit()), "")
 
 
 def read(path: str) -> str:

@@ -1,5 +1,5 @@
-"""Which node or link is at fault, by trying pairs: the search and what its tries show. Pure;
-whoever tries the groups is elsewhere (trainprobe.ready.isolate).
+"""Finds the node or link at fault by trying pairs: the search, and the conclusion from its tries.
+Pure; trainprobe.ready.isolate makes the tries.
 """
 
 from __future__ import annotations

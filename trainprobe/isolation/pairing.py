@@ -1,4 +1,4 @@
-"""Disjoint groups of two over all nodes, each round another set."""
+"""Disjoint groups of two over all nodes, a different set in each round."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import gcd
 
 Groups = tuple[tuple[str, ...], ...]
-SORTED = 64  # nodes, up to which rounds with few neighbours come first
+SORTED = 64  # up to so many nodes, rounds with few neighbours come first
 
 
 @lru_cache(maxsize=256)
@@ -15,7 +15,7 @@ def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
     """Return disjoint groups of all nodes. Turns 0 and 1 are the ring of neighbours, which
     collectives walk; later turns pair nodes further apart.
 
-    With an odd number the one that is left over makes a group of three.
+    With an odd number of nodes one group has three.
     """
     count = len(nodes)
     if count < 2:
@@ -33,14 +33,14 @@ def rotation(nodes: tuple[str, ...], turn: int) -> Groups:
 
 
 def rounds_for_all(count: int) -> int:
-    """How many turns of `rotation` let each of so many nodes, eight at the most, meet each
-    other: the ring and the tournament share pairs, and threes overlap.
+    """How many turns of `rotation` let all of at most eight nodes meet: the ring and the tournament
+    share pairs, and groups of three overlap.
     """
     return 2 * count + 2
 
 
 def one_idle(nodes: tuple[str, ...], turn: int) -> Groups:
-    """The same in pairs only: of an odd number one node rests, another each turn."""
+    """The same in pairs only: of an odd number of nodes one rests, a different one each turn."""
     if len(nodes) % 2 == 0:
         return rotation(nodes, turn)
     rounds = _tournament([*nodes, ""])
@@ -54,15 +54,13 @@ def _neighbours(nodes: Sequence[str]) -> Groups:
 def _odd(nodes: Sequence[str], turn: int) -> Groups:
     count = len(nodes)
     steps = [step for step in range(1, count) if gcd(step, count) == 1]
-    step = steps[
-        (turn // 2) % len(steps)
-    ]  # a walk by a step without a common divisor meets every node once
+    step = steps[(turn // 2) % len(steps)]  # coprime to the count, it meets every node once
     walked = [nodes[(turn + place * step) % count] for place in range(count)]
     return (*_neighbours(walked[:-3]), tuple(walked[-3:]))
 
 
 def _tournament(nodes: Sequence[str]) -> list[Groups]:
-    """The circle method: of n nodes, n - 1 rounds, in which everyone meets everyone once."""
+    """The circle method: n nodes meet each other once in n - 1 rounds."""
     return [_of_tournament(nodes, turn) for turn in range(len(nodes) - 1)]
 
 
@@ -75,11 +73,9 @@ def _of_tournament(nodes: Sequence[str], turn: int) -> Groups:
 
 @lru_cache(maxsize=4)
 def _apart(nodes: tuple[str, ...]) -> tuple[Groups, ...]:
-    """All rounds of the tournament, those first that hold the fewest neighbours."""
-    return tuple(sorted(_tournament(nodes), key=lambda pairs: _near(nodes, pairs)))
-
-
-def _near(nodes: Sequence[str], pairs: Groups) -> int:
-    """How many pairs are neighbours of the ring, which turns 0 and 1 have had."""
-    beside = {frozenset(pair) for pair in zip(nodes, [*nodes[1:], nodes[0]], strict=True)}
-    return sum(frozenset(pair) in beside for pair in pairs)
+    """All rounds of the tournament, first those with the fewest neighbours of the ring, which turns
+    0 and 1 have covered.
+    """
+    ring = {frozenset(pair) for pair in zip(nodes, [*nodes[1:], nodes[0]], strict=True)}
+    rounds = _tournament(nodes)
+    return tuple(sorted(rounds, key=lambda pairs: sum(frozenset(pair) in ring for pair in pairs)))

@@ -1,4 +1,4 @@
-"""What came of trying a group of nodes, what to try next, and what it shows in the end."""
+"""The tries of groups of nodes, the rounds to try next, and the faults that they show."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Outcome = Literal["passed", "failed", "slow", "timed_out", "not_measured"]
 OUTCOMES: tuple[Outcome, ...] = ("passed", "failed", "slow", "timed_out", "not_measured")
 ARMS = ("tcp", "gloo", "nccl")  # each but the first has the one before as its control
 BELOW: Mapping[str, str] = {"gloo": "tcp", "nccl": "gloo"}
-# What a failure looked like; the more telling first.
+# What a failure looked like; the more specific first.
 HOWS = (
     "wrong-address",
     "wrong-result",
@@ -31,8 +31,8 @@ HOWS = (
 
 @dataclass(frozen=True)
 class Link:
-    """What one direction showed: `a` sends to `b`. `how` is empty where nothing was amiss;
-    `rtt_ms` and `mbps` None where not measured.
+    """One direction: `a` sends to `b`. `how` is empty where it is good; `rtt_ms` and `mbps` are
+    None where not measured.
     """
 
     a: str
@@ -47,10 +47,9 @@ class Link:
 class Try:
     """One group tried once.
 
-    `missing` names members that gave no sign of life to whoever started them. `links` may be empty:
-    then only the group's outcome is known.
-    `measures` holds costs for comparison with peers: rtt_ms, mbps, took_ms. `id` is that of the
-    evidence. `rail` is the local rank, None for all of a node.
+    `missing` names members that gave no sign of life. Without `links` only the group's outcome is
+    known. `measures` holds costs for comparison with peers: rtt_ms, mbps, took_ms. `id` is that of
+    the evidence. `rail` is the local rank, None for all of a node.
     """
 
     members: tuple[str, ...]
@@ -74,8 +73,8 @@ class Try:
 
 @dataclass(frozen=True)
 class Round:
-    """Groups to be tried at the same time; no node is in two of them. `further` where nothing is
-    open and more pairs are tried for good measure.
+    """Groups to try at the same time; no node is in two of them. `further` where nothing is open
+    and more pairs are tried in addition.
     """
 
     groups: tuple[tuple[str, ...], ...]
@@ -88,8 +87,8 @@ class Round:
 
 @dataclass(frozen=True)
 class NodeFault:
-    """A node that fails with partners that are good without it. `tries` are the ids of those
-    that show it.
+    """A node that fails with partners that are good without it. `tries` are the ids of the
+    evidence.
     """
 
     host: str
@@ -120,8 +119,8 @@ class LinkFault:
 
 @dataclass(frozen=True)
 class SizeFault:
-    """Groups fail from `size` members on, and pass below. `members` without whom a group of that
-    size passes; empty where it is the size alone, or not to be told.
+    """Groups fail from `size` members on, and pass below. Without one of `members` a group of that
+    size passes; empty where the size alone matters, or the member is not known.
     """
 
     size: int
@@ -133,8 +132,8 @@ class SizeFault:
 
 @dataclass(frozen=True)
 class Shared:
-    """No pair passes, or two camps pass among themselves and never across: nothing that leaving
-    nodes out would heal. `camps` is empty in the first case.
+    """No pair passes, or camps pass among themselves and never across: leaving nodes out would not
+    help. `camps` is empty in the first case.
     """
 
     hosts: tuple[str, ...]
@@ -147,8 +146,8 @@ class Shared:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What all tries together show. `once` are pairs that failed and did not fail again; `left`
-    says what was not tried.
+    """The conclusion from all tries. `once` are pairs that failed and did not fail again; `left`
+    names what was not tried.
     """
 
     nodes: tuple[NodeFault, ...] = ()
@@ -170,11 +169,11 @@ class Verdict:
 class Plan:
     """What to try. `arm` is the traffic; `control` adds the arm below it for what fails.
 
-    `breadth` rounds of disjoint pairs are tried where all is well: two cover the ring of
-    neighbours. Each is repeated `repeats` times, for faults that do not always show. `again` is how
-    often each end of a pair that failed once is tried with others before it is let off. `rotations`
-    are tried before no passing pair is called a common cause. `ladder` adds growing groups where
-    all pairs pass; `rails` local ranks.
+    `breadth` rounds of disjoint pairs are tried where all pass: two cover the ring of neighbours.
+    Each is repeated `repeats` times, for intermittent faults. `again` is how often each end of a
+    pair that failed once is tried with others before it is cleared. `rotations` are tried before
+    the absence of a passing pair is called a common cause. `ladder` adds growing groups where all
+    pairs pass; `rails` adds local ranks.
     """
 
     arm: str = "tcp"
@@ -189,6 +188,6 @@ class Plan:
 
 
 def telling(hows: Sequence[str]) -> str:
-    """The word that tells most of several: the commonest, and of equals the first in HOWS."""
-    known = [one for one in hows if one in HOWS]
-    return min(known, key=lambda one: (-known.count(one), HOWS.index(one))) if known else "failed"
+    """The most telling of several: the commonest, and of equals the first in HOWS."""
+    known = [how for how in hows if how in HOWS]
+    return min(known, key=lambda how: (-known.count(how), HOWS.index(how)), default="failed")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from trainprobe.config import Settings
-from trainprobe.ladder.cells import Cell, smallest
+from trainprobe.ladder.cells import smallest
 from trainprobe.ladder.deadlines import RUN_FLOOR_S, TIMES, Deadlines, deadlines
 from trainprobe.ladder.knobs import AGAIN, Turn, turns
 from trainprobe.ladder.plan import Rung
@@ -16,12 +16,12 @@ from trainprobe.ladder.script_cell import USAGE_ERROR
 from trainprobe.model.subjects import JOB
 
 NOTHING_RAN_S = 60.0
-STEPS_ENOUGH = 3  # a failing cell that came so far has shown its rhythm
+STEPS_ENOUGH = 3  # after so many steps a failing cell has shown its rhythm
 
 
 def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
-    """Find the smallest failing cell and change the knobs in it, as far as the time goes. What
-    is left out is written down with its reason.
+    """Find the smallest failing cell and change its knobs, as far as the time allows. What is left
+    out is recorded with its reason.
     """
     mine = [done for name, done in runner.done.items() if name == rung.name(done.cell)]
     cell = smallest(done.cell for done in mine if done.failed and not done.cell.knob)
@@ -42,15 +42,14 @@ def ablate(rung: Rung, runner: Runner, settings: Settings) -> None:
         return
     by = _deadlines(failing, mine, settings)
     for turn in tried:
-        nothing = _nothing_to_change(turn, failing.data.get("could"))
-        if nothing:
-            _turn(rung, failing, Turn(turn.label, None, nothing), runner, by)
+        because = _nothing_to_change(turn, failing.data.get("could"))
+        if because:
+            _turn(rung, failing, Turn(turn.label, None, because), runner, by)
             continue
         _turn(rung, failing, turn, runner, by)
-        if (
-            done := runner.done.get(_name(rung, failing.cell, turn))
-        ) is not None and done.outcome == "passed":
-            _turn(rung, failing, AGAIN, runner, by)  # or its healing may have been luck
+        done = runner.done.get(rung.name(failing.cell.with_knob(turn.label, rung.spec.name)))
+        if done is not None and done.outcome == "passed":
+            _turn(rung, failing, AGAIN, runner, by)  # to rule out that it passed by chance
 
 
 def _turn(rung: Rung, failing: Done, turn: Turn, runner: Runner, by: Deadlines) -> None:
@@ -62,30 +61,21 @@ def _turn(rung: Rung, failing: Done, turn: Turn, runner: Runner, by: Deadlines) 
     elif runner.interruption.asked or runner.left_s() <= 0:
         runner.over(rung, cell)
     elif runner.left_s() < by_then_s:
-        runner.skip(
-            rung,
-            cell,
-            "time",
-            f"{runner.left_s():.0f} s of the time limit were left, and the cell fails only after"
-            f" {by_then_s:.0f} s",
-        )
+        left = f"{runner.left_s():.0f} s of the time limit were left"
+        runner.skip(rung, cell, "time", f"{left}, and the cell fails only after {by_then_s:.0f} s")
     else:
         runner.run(rung, cell, largest=True, by=by, turn=turn)
 
 
 def _nothing_to_change(turn: Turn, could: object) -> str:
-    """Why a knob for the witness cannot matter in a cell that failed before there was anything
-    for it to change.
+    """Why a knob for the witness cannot matter: the cell failed before there was anything to
+    change.
     """
-    if (
-        turn.change is None
-        or turn.change.how != "witness"
-        or not isinstance(could, Mapping)
-        or not could
-    ):
+    by_witness = turn.change is not None and turn.change.how == "witness"
+    if not by_witness or not isinstance(could, Mapping) or not could:
         return ""
     for label, there, because in (
-        ("workers=0", could.get("workers"), "no DataLoader of it had workers when it failed"),
+        ("workers=0", could.get("workers"), "none of its DataLoaders had workers when it failed"),
         ("batch=half", could.get("loaders"), "it had no DataLoader yet when it failed"),
         ("start=spawn", could.get("children"), "it had started no other process when it failed"),
         (
@@ -99,31 +89,23 @@ def _nothing_to_change(turn: Turn, could: object) -> str:
     return ""
 
 
-def _name(rung: Rung, failing: Cell, turn: Turn) -> str:
-    return rung.name(failing.with_knob(turn.label, rung.spec.name))
-
-
 def _deadlines(failing: Done, others: Sequence[Done], settings: Settings) -> Deadlines:
-    """Those of the cell itself, learnt from the smaller ones; the failing one tells its rhythm
-    too, where it came as far as steps.
+    """The deadlines of the cell itself, derived from the smaller cells, and from the failing one
+    where it made enough steps.
     """
     timings = [done.timing for done in others if done.outcome == "passed" and not done.cell.knob]
     rhythm = failing.data.get("rhythm")
-    if (
-        isinstance(rhythm, Mapping)
-        and isinstance(rhythm.get("steps"), int)
-        and rhythm["steps"] >= STEPS_ENOUGH
-    ):
+    steps = rhythm.get("steps") if isinstance(rhythm, Mapping) else None
+    if isinstance(steps, int) and steps >= STEPS_ENOUGH:
         timings.append(failing.timing)
     by = deadlines(failing.cell, timings, settings)
     if failing.cell.rows is not None:
         return by
-    # Without rows a command may never end: it has passed when it is well beyond the moment at which
-    # it failed.
+    # Without rows a command may never end: it passes once it runs well beyond the moment of the
+    # failure.
     silent_s = failing.data.get("silent_s") if failing.outcome == "timed_out" else 0.0
-    failed_s = max(
-        0.0, failing.timing.took_s - (silent_s if isinstance(silent_s, (int, float)) else 0.0)
-    )
+    silent_s = silent_s if isinstance(silent_s, (int, float)) else 0.0
+    failed_s = max(0.0, failing.timing.took_s - silent_s)
     run_s = min(settings.run_s, max(RUN_FLOOR_S, TIMES * failed_s))
     says = (
         f"{TIMES:g} times the {failed_s:.0f} s after which {failing.data.get('cell', 'it')} had"
@@ -133,12 +115,10 @@ def _deadlines(failing: Done, others: Sequence[Done], settings: Settings) -> Dea
 
 
 def _pointless(failing: Done) -> str:
-    """Why no knob could tell anything, or nothing."""
+    """Why no knob could show anything, empty where one may."""
     if failing.data.get("usage_error") is True and failing.timing.took_s <= NOTHING_RAN_S:
-        return (
-            f"{failing.data.get('cell', 'the command')} refused its own arguments (exit code"
-            f" {USAGE_ERROR}) before anything ran"
-        )
+        cell = failing.data.get("cell", "the command")
+        return f"{cell} refused its own arguments (exit code {USAGE_ERROR}) before anything ran"
     if "could not be started" in str(failing.data.get("says", "")):
         return "the command could not be started"
     return ""

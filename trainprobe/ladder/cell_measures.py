@@ -22,32 +22,19 @@ def of_cell(watch: Watch, cell: Cell, took_s: float) -> dict[str, Any]:
         **({} if cell.rows is None else {"rows": cell.rows}),
         **({"knob": cell.knob} if cell.knob else {}),
     }
-    rows = [row("took_s", round(took_s, 3), "s", "start to end", **labels)]
-    if watch.signs.first_output_at:
-        rows.append(
-            row(
-                "first_output_s",
-                _since(watch, watch.signs.first_output_at),
-                "s",
-                "its output",
-                **labels,
-            )
-        )
     marks = [each.marks for each in watch.signs.by_pid.values() if each.marks]
-    if marks:
-        rows.append(
-            row(
-                "first_step_s",
-                _since(watch, max(of_rank[0][0] for of_rank in marks)),
-                "s",
-                "the witness",
-                **labels,
-            )
-        )
     pauses = [pause for of_rank in marks if (pause := step_s(of_rank)) is not None]
+    steps = max((each.steps for each in watch.signs.by_pid.values()), default=0)
+    output_at = watch.signs.first_output_at
+    first_step_at = max((of_rank[0][0] for of_rank in marks), default=0.0)
+    rows = [row("took_s", round(took_s, 3), "s", "start to end", **labels)]
+    if output_at:
+        rows.append(row("first_output_s", _since(watch, output_at), "s", "its output", **labels))
+    if marks:
+        at_s = _since(watch, first_step_at)
+        rows.append(row("first_step_s", at_s, "s", "the witness", **labels))
     if pauses:
         rows.append(row("step_s", round(max(pauses), 4), "s", "the witness, median", **labels))
-    steps = max((each.steps for each in watch.signs.by_pid.values()), default=0)
     if steps:
         rows.append(row("steps", float(steps), "", "the witness", **labels))
     rows += [

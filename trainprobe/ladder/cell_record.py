@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from trainprobe.ladder.outcome import Answered
+from trainprobe.ladder.outcome import Answered, failed
 from trainprobe.ladder.settle import Settled
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
@@ -58,17 +58,14 @@ class CellRecord:
 
 
 def record_of(watch: Watch, settled: Settled) -> CellRecord:
-    """Put together what one host knows."""
+    """Collect what one host knows."""
     signs, endings = watch.signs, settled.of_ranks()
     ranks = sorted(endings) or [watch.launch.first]
     alone = len(ranks) <= 1
     rows = []
     for rank in ranks:
-        some = [
-            item
-            for item in signs.by_pid.values()
-            if item.rank == rank or (item.rank is None and alone)
-        ]
+        owners = (rank, None) if alone else (rank,)
+        some = [item for item in signs.by_pid.values() if item.rank in owners]
         rows.append(
             RankRecord(
                 rank,
@@ -99,19 +96,11 @@ def record_of(watch: Watch, settled: Settled) -> CellRecord:
 def merged(parts: Sequence[CellRecord]) -> CellRecord:
     """Merge the parts of several hosts. Of several launchers the first that failed counts."""
     launchers = [part.launcher for part in parts if part.launcher is not None]
-    bad = [
-        launcher
-        for launcher in launchers
-        if not launcher.by_us and not (launcher.how == "exited" and launcher.code in (0, None))
-    ]
+    bad = [launcher for launcher in launchers if failed(launcher)]
     firsts = [part.first_sign_s for part in parts if part.first_sign_s is not None]
     return CellRecord(
         tuple(sorted((row for part in parts for row in part.ranks), key=lambda row: row.rank)),
-        launcher=(
-            min(bad, key=lambda item: item.at or float("inf"))
-            if bad
-            else next(iter(launchers), None)
-        ),
+        launcher=min(bad or launchers[:1], key=lambda end: end.at or float("inf"), default=None),
         command=any(part.command for part in parts),
         printed=max((part.printed for part in parts), default=0),
         collectives=any(part.collectives for part in parts),

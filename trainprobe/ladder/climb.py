@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 
 from trainprobe.case import Case
 from trainprobe.collect.collectors.leftovers import LeftoverSearch, look_at_leftovers
@@ -83,21 +82,13 @@ class Climb:
             full = Cell(rung.sizes[-1] if rung.sizes else self._full(rung))
             self.runner.skip(rung, full, rung.unmet, rung.because)
         elif lower:
-            name = lower.partition("@")[0]
-            self.runner.skip(
-                rung,
-                Cell(self._full(rung)),
-                f"lower-rung:{name}",
-                f"{lower} did not pass, so this rung would prove nothing",
-            )
+            unmet = f"lower-rung:{lower.partition('@')[0]}"
+            because = f"{lower} did not pass, so this rung would prove nothing"
+            self.runner.skip(rung, Cell(self._full(rung)), unmet, because)
         else:
             if rung.spec.name == USER_SCRIPT:
-                self.case.add(
-                    "cell.measures",
-                    subject=JOB,
-                    source="ladder",
-                    data=cell_measures.of_limits(resource_use.limits()),
-                )
+                limits = cell_measures.of_limits(resource_use.limits())
+                self.case.add("cell.measures", subject=JOB, source="ladder", data=limits)
             if rung.spec.scope == "host" and isinstance(self.runner, NodesRunner):
                 self.runner.run_hosts(rung)
             elif rung.rows:
@@ -108,68 +99,51 @@ class Climb:
                 ablate(rung, self.runner, self.settings)
 
     def _sizes(self, rung: Rung) -> None:
-        """Try the sizes, smallest first. After a failure only the largest is tried as well: two
-        ranks cannot outvote each other.
+        """Try the sizes, smallest first. After a failure only the largest follows: two ranks cannot
+        outvote each other.
         """
         for cell in rung.cells:
             largest = cell.nproc == rung.sizes[-1]
             before = self._failed(rung.spec.name)
-            told_all = bool(before) and self.runner.done[before].data.get("tells_all") is True
+            enough = bool(before) and self.runner.done[before].data.get("tells_all") is True
             if rung.name(cell) in self.runner.done or self.runner.over(rung, cell):
                 continue
-            if before and (not largest or rung.spec.name != USER_SCRIPT or told_all):
-                why = (
-                    "and shows enough"
-                    if told_all
-                    else "so only the full size is tried after it"
-                    if not largest
-                    else ""
-                )
-                self.runner.skip(
-                    rung,
-                    cell,
-                    f"lower-rung:{rung.spec.name}",
-                    f"{before} did not pass {why}".strip(),
-                )
+            if before and (not largest or rung.spec.name != USER_SCRIPT or enough):
+                why = f"{before} did not pass"
+                if enough:
+                    why += " and shows enough"
+                elif not largest:
+                    why += " so only the full size is tried after it"
+                self.runner.skip(rung, cell, f"lower-rung:{rung.spec.name}", why)
             else:
                 self.runner.run(rung, cell, largest=largest)
 
     def _grid(self, rung: Rung) -> None:
-        """Try ranks and rows, the cheapest first, each cell to its own end. A failing one settles
-        all that have no less of both.
+        """Try ranks and rows, the cheapest first, each cell to its own end. A failing cell settles
+        all cells with at least as many ranks and rows.
 
-        The others are run all the same: so it comes out whether it is the ranks or the rows.
+        The others run nevertheless: they show whether the ranks or the rows matter.
         """
         for cell in rung.cells:
-            failed = next(
-                (
-                    name
-                    for name, done in self.runner.done.items()
-                    if _as_given(done.cell, name, rung)
-                    and done.failed
-                    and cell.dominates(done.cell)
-                ),
-                "",
-            )
+            own = {
+                name: done
+                for name, done in self.runner.done.items()
+                if not done.cell.knob and name == rung.name(done.cell)
+            }
             if rung.name(cell) in self.runner.done or self.runner.over(rung, cell):
                 continue
-            if failed:
-                self.runner.skip(
-                    rung,
-                    cell,
-                    f"lower-rung:{rung.spec.name}",
-                    f"{failed} did not pass, and this one has no fewer ranks and rows",
-                )
-                continue
-            timings = [
-                done.timing
-                for name, done in self.runner.done.items()
-                if _as_given(done.cell, name, rung) and done.outcome == "passed"
+            failed = [
+                name for name, done in own.items() if done.failed and cell.dominates(done.cell)
             ]
+            if failed:
+                why = f"{failed[0]} did not pass, and this one has no fewer ranks and rows"
+                self.runner.skip(rung, cell, f"lower-rung:{rung.spec.name}", why)
+                continue
+            timings = [done.timing for done in own.values() if done.outcome == "passed"]
             self.runner.run(rung, cell, largest=True, by=deadlines(cell, timings, self.settings))
 
     def _failed(self, probe: str) -> str:
-        """The last cell of a rung that did not pass, as it was given; empty where there is none."""
+        """The last unchanged cell of a rung that did not pass, empty where there is none."""
         return next(
             (
                 name
@@ -183,11 +157,6 @@ class Climb:
         return self.plan.world if rung.spec.scope == "ranks" else 1
 
 
-def _as_given(cell: Cell, name: str, rung: Rung) -> bool:
-    """Whether this is a cell of `rung` with nothing changed."""
-    return not cell.knob and name == rung.name(cell)
-
-
 def climb(plan: Plan, case: Case, progress: Progress, settings: Settings) -> None:
     """Climb the ladder that `plan` describes and write everything to `case`.
 
@@ -199,9 +168,4 @@ def climb(plan: Plan, case: Case, progress: Progress, settings: Settings) -> Non
 
 def pace_of(settings: Settings) -> Pace:
     """The times of the settings file, over our defaults."""
-    return replace(
-        Pace(),
-        first_output_s=settings.first_output_s,
-        stall_s=settings.stall_s,
-        run_s=settings.run_s,
-    )
+    return Pace(settings.first_output_s, settings.stall_s, settings.run_s)

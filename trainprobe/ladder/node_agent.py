@@ -1,8 +1,8 @@
-"""A node's own part of a climb that somebody on another node leads: cells are started, watched,
-looked at and ended here as they are asked for.
+"""A node's part of a climb that another node leads: it starts, watches, looks at and ends cells on
+request.
 
-Lines come on stdin and go to stdout. When stdin ends, or nothing has come for too long, nobody
-leads any more: everything is ended.
+Requests arrive as lines on stdin, answers go to stdout. When stdin ends or stays silent for too
+long, the agent ends everything.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from trainprobe.system.keeper import Keeper
 from trainprobe.system.working_folders import make_working_folder
 from trainprobe.targets.launch import free_port
 
-DESERTED_S = 60.0  # the other side says something every five seconds
-LEAVE_S = 15.0  # once nobody leads, for everything to end in order
+DESERTED_S = 60.0  # the leader sends something every five seconds
+LEAVE_S = 15.0  # for everything to end in order once the leader is gone
 SNAPSHOT_S = 0.25
 STDIN, STDOUT = 0, 1
-# What is true of this node and not of the caller's: a step of SLURM tells its own node and GPUs.
+# Variables of this node, not of the caller's: a step of SLURM describes its own node and GPUs.
 OF_THE_NODE = (
     "SLURM_",
     "SLURMD_",
@@ -63,11 +63,11 @@ OF_THE_NODE = (
 
 
 def climb_here() -> int:
-    """Do what stdin says until it ends. Return the exit code."""
-    return Here().serve()
+    """Follow the orders on stdin until it ends. Return the exit code."""
+    return NodeAgent().serve()
 
 
-class Here:
+class NodeAgent:
     """One node's part of one climb."""
 
     def __init__(self) -> None:
@@ -76,11 +76,11 @@ class Here:
         self._saying = threading.Lock()
         self._deserted = threading.Event()
         self._left = threading.Event()
-        self._running = ""  # the cell that is under way
+        self._running = ""  # the running cell
         self._sent = 0
 
     def serve(self) -> int:
-        """Read orders until nobody gives any."""
+        """Follow orders until there are no more."""
         with self.interruption:
             for task, name in ((self._hear, "hear"), (self._beat, "beat")):
                 threading.Thread(target=task, name=f"trainprobe-{name}", daemon=True).start()
@@ -95,9 +95,8 @@ class Here:
                 self.plan = replace(plan, environ=_environ(plan))
                 with Case.create(os.path.join(folder, "case"), "diagnose", ()) as self.case:
                     self.case.redactor.learn(self.plan.environ)
-                    self._say(
-                        says="begin", host=os.uname().nodename, now=time.time(), port=free_port()
-                    )
+                    host = os.uname().nodename
+                    self._say(says="begin", host=host, now=time.time(), port=free_port())
                     self._serve_cells(folder)
             except OSError as error:
                 self._say(says="trouble", reason=f"no working folder can be made: {error.strerror}")
@@ -141,22 +140,19 @@ class Here:
             watch.cgroups.look(self.case, asked.name, "before")
             watch.start()
             self._say(says="started", cell=asked.name)
-            missed = (
-                probe_cell.follow(watch, asked.deadline_s)
-                if asked.alone
-                else self._until_ordered_to_end(watch, asked)
-            )
-            if asked.alone and keeper.running() and not self.interruption.asked:
-                watch.look()
+            if asked.alone:
+                missed = probe_cell.follow(watch, asked.deadline_s)
+                if keeper.running() and not self.interruption.asked:
+                    watch.look()
+            else:
+                missed = self._until_ordered_to_end(watch, asked)
             if keeper.alive_pids():
                 keeper.stop(asked.pace.stop_grace_s, asked.pace.kill_s)
             took_s = watch.elapsed_s
             settled = settle(watch, deadline_phase="deadline" if missed else "")
             if of_script:
-                record = replace(
-                    record_of(watch, settled),
-                    measures=tuple(cell_measures.of_cell(watch, asked.cell, took_s)["measures"]),
-                )
+                measures = cell_measures.of_cell(watch, asked.cell, took_s)["measures"]
+                record = replace(record_of(watch, settled), measures=tuple(measures))
             else:
                 record = CellRecord(
                     measures=tuple(probe_cell.measures_of(settled)),
@@ -167,15 +163,14 @@ class Here:
 
     def _launch(self, asked: CellAsked, folder: str) -> launch.Launch:
         if asked.rung.spec.name != USER_SCRIPT:
-            return launch.probe(
-                self.plan, asked.rung, asked.cell, folder, asked.deadline_s, asked.part
-            )
+            rung, cell, deadline_s = asked.rung, asked.cell, asked.deadline_s
+            return launch.probe(self.plan, rung, cell, folder, deadline_s, asked.part)
         make = launch.command if self.plan.form == "command" else launch.script
         return make(self.plan, asked.rung, asked.cell, folder, part=asked.part)
 
     def _until_ordered_to_end(self, watch: Watch, asked: CellAsked) -> bool:
-        """Show how it stands, and look when told to, until told that it is over. Return whether
-        a deadline ended it.
+        """Report the state, and look on request, until the order to end. Return whether a deadline
+        ended the cell.
         """
         reported: Snapshot | None = None
         reported_at = 0.0
@@ -183,23 +178,18 @@ class Here:
             watch.tick()
             now = self._snapshot(watch, of_script=asked.rung.spec.name == USER_SCRIPT)
             clock = time.monotonic()
-            if (
-                reported is None
-                or clock - reported_at >= BEAT_S
-                or (
-                    clock - reported_at >= SNAPSHOT_S
-                    and replace(now, at=reported.at, stopped_for_s=0.0) != reported
-                )
-            ):
+            age_s = clock - reported_at
+            changed = reported is None or (
+                age_s >= SNAPSHOT_S and replace(now, at=reported.at, stopped_for_s=0.0) != reported
+            )
+            if changed or age_s >= BEAT_S:
                 self._say(says="now", cell=asked.name, now=now)
                 reported, reported_at = replace(now, stopped_for_s=0.0), clock
             with contextlib.suppress(queue.Empty):
                 order = self._orders.get_nowait()
                 if order.get("do") == "look":
                     looked = watch.look()
-                    if (
-                        asked.part.nodes > 1
-                    ):  # who is asked for on another node, and does not answer
+                    if asked.part.nodes > 1:  # which other nodes do not answer
                         job = JobView(watch.alive_members(), cell=asked.name)
                         collect(self.case, sockets.COLLECTOR, job)
                     self._send_evidence()
@@ -212,22 +202,14 @@ class Here:
     def _snapshot(watch: Watch, *, of_script: bool) -> Snapshot:
         now = watch.now() if of_script else Now(watch.elapsed_s, watch.running(), ())
         failed = not of_script and watch.answer_failed()
-        return Snapshot(
-            now.at,
-            now.running,
-            tuple(now.ranks),
-            now.sign_at,
-            now.launcher_failed_at,
-            watch.stopped_for_s(),
-            failed,
-        )
+        ranks, stopped_s = tuple(now.ranks), watch.stopped_for_s()
+        launcher_at = now.launcher_failed_at
+        return Snapshot(now.at, now.running, ranks, now.sign_at, launcher_at, stopped_s, failed)
 
     # ---- lines
 
     def _send_evidence(self) -> None:
-        """Send what is new in the case. Files stay here and go with the case: what they say is
-        in the evidence.
-        """
+        """Send the new records of the case. Files are not sent: the records hold their content."""
         records = self.case.evidence
         for record in records[self._sent :]:
             self._say(record=replace(record, files=()))
@@ -243,14 +225,12 @@ class Here:
                 self._desert()
 
     def _beat(self) -> None:
-        """Say that this node lives, also while a look takes its time."""
+        """Report that this node is alive, also during a long look."""
         while not self._left.wait(BEAT_S):
             self._say(says="beat")
 
     def _hear(self) -> None:
-        """Take in the orders. The end of a cell that decides for itself, and that nobody is
-        there any more, count at once.
-        """
+        """Receive the orders. A stop and the loss of the leader take effect at once."""
         torn = b""
         waiting = select.poll()
         waiting.register(STDIN, select.POLLIN)
@@ -262,8 +242,7 @@ class Here:
             if not block:
                 break
             *lines, torn = (torn + block).split(b"\n")
-            for said in lines:
-                order = row_of(said)
+            for order in map(row_of, lines):
                 if order is None or order.get("do") == "ping":
                     continue
                 if order.get("do") == "stop":
@@ -281,13 +260,11 @@ class Here:
 
 
 def _environ(plan: Plan) -> dict[str, str]:
-    """The caller's environment, with what is true of this node alone from here."""
+    """The caller's environment, with this node's own variables."""
     callers = {
         name: value
         for name, value in plan.environ.items()
         if name == "CUDA_VISIBLE_DEVICES" or not name.startswith(OF_THE_NODE)
     }
-    return {
-        **callers,
-        **{name: value for name, value in os.environ.items() if name.startswith(OF_THE_NODE)},
-    }
+    own = {name: value for name, value in os.environ.items() if name.startswith(OF_THE_NODE)}
+    return {**callers, **own}

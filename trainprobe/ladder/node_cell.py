@@ -1,11 +1,12 @@
-"""One cell whose processes are on several nodes: what their parts show put together, so that it
-is judged as if all of it were here.
+"""One cell whose processes run on several nodes: it merges their parts, so that the cell is judged
+like a local one.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from trainprobe.collect.thread_history import CellLooks
 from trainprobe.ladder.node_team import RemoteNode, Team
@@ -20,7 +21,7 @@ OVER_S = 40.0  # to stop everything and write it down
 
 
 class NodeLostError(Exception):
-    """A node of the running cell takes no part any more."""
+    """A node of the running cell has dropped out."""
 
 
 class RemoteCell:
@@ -67,9 +68,8 @@ class RemoteCell:
         parts = [self._snapshot(node) for node in self.nodes]
         ranks = [rank for part in parts for rank in part.ranks]
         for node, part in zip(self.nodes, parts, strict=True):
-            if (
-                not part.ranks and part.running and node.asked is not None
-            ):  # its launcher has started none yet
+            # A launcher that has started no rank yet counts as its first rank.
+            if not part.ranks and part.running and node.asked is not None:
                 ranks.append(RankNow(node.asked.part.first))
         sign_at = max((part.sign_at for part in parts), default=0.0)
         if self._sign_at:
@@ -86,22 +86,20 @@ class RemoteCell:
         )
 
     def look(self) -> CellLooks:
-        """Have everybody looked at, on all nodes at once."""
-        there = [
+        """Look at every process, on all nodes at once."""
+        running = [
             node
             for node in self.nodes
             if not node.lost and node.over is None and self._snapshot(node).running
         ]
-        for node in there:
+        for node in running:
             node.looks = None
             node.tell(do="look")
         self._wait(
-            lambda: all(
-                node.looks is not None or node.over is not None or node.lost for node in there
-            ),
+            lambda: all(node.looks is not None or node.over or node.lost for node in running),
             LOOK_S,
         )
-        seen = [RemoteProcess(item, node.place) for node in there for item in node.looks or ()]
+        seen = [RemoteProcess(item, node.place) for node in running for item in node.looks or ()]
         self._number += 1
         self._looked_at = self.elapsed_s
         ranks = {
@@ -109,14 +107,11 @@ class RemoteCell:
             for each in seen
             if each.member.role == "rank" and each.member.rank is not None
         }
-        return CellLooks(
-            dict(ranks),
-            tuple(each for each in seen if each.member.role == "loader-worker"),
-            self._number,
-        )
+        workers = tuple(each for each in seen if each.member.role == "loader-worker")
+        return CellLooks(dict(ranks), workers, self._number)
 
     def end(self, *, missed: bool = False) -> None:
-        """Have all parts ended and written down. A node that does not come to an end is lost."""
+        """End and record all parts. A node that does not end its part is lost."""
         self._ended = True
         for node in self.nodes:
             if node.over is None and not node.lost:
@@ -124,37 +119,23 @@ class RemoteCell:
         self._wait(lambda: all(node.over is not None or node.lost for node in self.nodes), OVER_S)
         for node in self.nodes:
             if node.over is None and not node.lost:
-                self.team.lose(
-                    node, f"{node.name} did not end its part within {OVER_S:.0f} s", late=True
-                )
+                why = f"{node.name} did not end its part within {OVER_S:.0f} s"
+                self.team.lose(node, why, late=True)
 
     def parts(self, *, probe: bool) -> list[PartOver]:
-        """What each node said at the end; of one that said nothing, that its ranks were not seen
-        to end.
+        """What each node reported at the end; the ranks of a node that reported nothing were not
+        seen to end.
         """
         found = []
         for node in self.nodes:
             if node.asked is None:
                 continue
-            if node.over is None:
-                found.append(
-                    PartOver(
-                        record_of_lost_part(
-                            node.asked.part, node.lost or "it was never started", probe=probe
-                        ),
-                        trouble=node.lost,
-                    )
-                )
+            part, over = node.asked.part, node.over
+            if over is None:
+                record = record_of_lost_part(part, node.lost or "it was never started", probe=probe)
+                found.append(PartOver(record, trouble=node.lost))
             else:
-                found.append(
-                    PartOver(
-                        own_ranks(node.over.record, node.asked.part),
-                        node.over.switched_on,
-                        node.over.left_alone,
-                        node.over.missed,
-                        node.over.trouble,
-                    )
-                )
+                found.append(replace(over, record=own_ranks(over.record, part)))
         return found
 
     def _wait(self, done: Callable[[], bool], most_s: float) -> None:
@@ -163,8 +144,8 @@ class RemoteCell:
             self.team.pump(TICK_S)
 
     def _snapshot(self, node: RemoteNode) -> Snapshot:
-        """The newest of a node, by the clock of the cell; before the first one it is taken to
-        run.
+        """The newest snapshot of a node, by the clock of the cell; a node without one counts as
+        running.
         """
         if node.snapshot is None or node.started_at is None:
             return Snapshot(running=node.over is None and not node.lost)

@@ -1,5 +1,5 @@
-"""Runs cells over several nodes: a probe of the host on each of them side by side, ranks across
-all that a cell is for.
+"""Runs cells over several nodes: a probe of the host on each node in parallel, ranks across all
+nodes that a cell needs.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from trainprobe.ladder.deadlines import Deadlines
 from trainprobe.ladder.knobs import Turn
 from trainprobe.ladder.node_cell import NodeLostError, RemoteCell
 from trainprobe.ladder.node_team import RemoteNode, Team, names_of
-from trainprobe.ladder.outcome import Result, of_script
+from trainprobe.ladder.outcome import Result, of_script, skipped
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.policy import Decision
@@ -56,81 +56,53 @@ class NodesRunner(Runner):
     # ---- a probe of the host, on each node
 
     def run_hosts(self, rung: Rung) -> None:
-        """Run it on all nodes at once; each has a cell of its own. Nodes that come out alike are
-        told in one line.
+        """Run it on all nodes at once; each has a cell of its own. Nodes with the same result share
+        one line on the screen.
         """
         cells = {node.name: Cell(1, host=node.name) for node in self.team.nodes}
         waiting = [node for node in self.team.nodes if rung.name(cells[node.name]) not in self.done]
         overs = [self.over(rung, cells[node.name]) for node in waiting]
         if all(overs):
             return
-        deadline_s = min(
-            self.left_s(), self.plan.deadlines_s.get(rung.spec.name, rung.spec.timeout_s)
-        )
+        _, deadline_s = self._pace_and_deadline(rung, None)
         shown = f"{rung.spec.name}@{folded(names_of(waiting))}"
         self.progress.cell_began(rung.spec.name, shown, 1, rung.spec.question, deadline_s)
         began = time.time()
         for node in waiting:
             if not node.lost:
-                node.ask(
-                    CellAsked(
-                        rung,
-                        cells[node.name],
-                        Part(1, 1, 0),
-                        self.pace,
-                        deadline_s,
-                        deadline_s + OVER_S,
-                        alone=True,
-                    )
-                )
+                cell, part, ends_s = cells[node.name], Part(1, 1, 0), deadline_s + OVER_S
+                node.ask(CellAsked(rung, cell, part, self.pace, deadline_s, ends_s, alone=True))
         took = self._until_over(waiting, deadline_s + OVER_S)
         outcomes: dict[tuple[str, str], list[str]] = {}
         for node in waiting:
             result = self._of_host(rung, node, deadline_s)
-            self._write(
-                rung,
-                cells[node.name],
-                result,
-                began,
-                took.get(node.name, 0.0),
-                deadline_s,
-                announced=False,
-            )
-            outcomes.setdefault(
-                (result.outcome, result.says or str(result.more.get("skipped_because", ""))), []
-            ).append(node.name)
+            cell, took_s = cells[node.name], took.get(node.name, 0.0)
+            self._write(rung, cell, result, began, took_s, deadline_s, announced=False)
+            outcomes.setdefault((result.outcome, result.reason), []).append(node.name)
         for (outcome, says), names in outcomes.items():
             longest_s = max((took.get(name, 0.0) for name in names), default=0.0)
-            self.progress.cell_ended(
-                rung.spec.name, f"{rung.spec.name}@{folded(names)}", outcome, longest_s, says
-            )
+            name = f"{rung.spec.name}@{folded(names)}"
+            self.progress.cell_ended(rung.spec.name, name, outcome, longest_s, says)
         if self.interruption.asked:
-            self.case.add(
-                "interrupted",
-                subject=JOB,
-                cell=shown,
-                source="signal",
-                data={"phase": rung.spec.name, "cell": shown},
-            )
+            self._record_interruption(rung, shown)
 
     def _until_over(self, waiting: Sequence[RemoteNode], most_s: float) -> dict[str, float]:
-        """Wait for the end of their parts, which they find themselves; return how long each
-        took, by name, in seconds.
+        """Wait for the nodes to end their parts by themselves; return how long each took, by name,
+        in seconds.
         """
-        clock, took, told_to_stop = time.monotonic(), {}, False
+        clock, took, stopping = time.monotonic(), {}, False
         while open_ := [node for node in waiting if not node.lost and node.over is None]:
             self.team.pump(0.05)
-            elapsed_s, stop = time.monotonic() - clock, self.interruption.asked and not told_to_stop
+            elapsed_s, stop = time.monotonic() - clock, self.interruption.asked and not stopping
             for node in open_:
                 if node.over is not None or node.lost:
                     took[node.name] = elapsed_s
                 elif elapsed_s > most_s:
-                    self.team.lose(
-                        node, f"{node.name} did not end its part within {most_s:.0f} s", late=True
-                    )
+                    why = f"{node.name} did not end its part within {most_s:.0f} s"
+                    self.team.lose(node, why, late=True)
                 elif stop:
                     node.tell(do="stop")
-            told_to_stop = told_to_stop or stop
+            stopping = stopping or stop
         return took
 
     def _of_host(self, rung: Rung, node: RemoteNode, deadline_s: float) -> Result:
@@ -141,25 +113,22 @@ class NodesRunner(Runner):
         result = probe_cell.result_of(record.answers, record.measures, record.bad_lines, deadline_s)
         result = held_against(result, rung.spec.name, self.plan.thresholds)
         if self.interruption.asked and result.outcome == "timed_out":
-            result = Result(
-                "not_measured", "it was interrupted", (), {**result.more, "unmet": "interrupted"}
-            )
+            more["unmet"] = "interrupted"
+            result = Result("not_measured", "it was interrupted", (), result.more)
         return _with_trouble(replace(result, more={**result.more, **more}), [node.over])
 
     def _without(
         self, node: RemoteNode, name: str, lost: Sequence[RemoteNode], more: dict[str, Any]
     ) -> Result:
-        """A cell that could not be run because a node gives no answer: the first one tells it,
-        the others mean nothing.
+        """A cell that cannot run because a node does not answer. Its first cell reports that; later
+        ones are skipped.
         """
-        news = [item for item in lost if not item.told_lost]
+        news = [item for item in lost if not item.lost_recorded]
         for new in news:
-            self.team.keep_lost(new, name)
+            self.team.record_lost(new, name)
         says = "; ".join(item.lost for item in news or [node])
         if not news:
-            return Result(
-                "skipped", "", (), {**more, "unmet": "lower-rung:node", "skipped_because": says}
-            )
+            return skipped("lower-rung:node", says, more)
         return Result("timed_out" if any(item.late for item in news) else "crashed", says, (), more)
 
     # ---- ranks across nodes
@@ -173,18 +142,12 @@ class NodesRunner(Runner):
         by: Deadlines | None = None,
         turn: Turn | None = None,
     ) -> Result:
-        """Run one cell with its ranks across as many nodes as it needs, the first ones, and
-        write everything down.
+        """Run one cell with its ranks across as many nodes as it needs, the first ones, and record
+        everything.
         """
         del turn  # knobs are changed on one machine
         of_script, name = rung.spec.name == USER_SCRIPT, rung.name(cell)
-        pace = by.pace(self.pace) if by is not None else self.pace
-        usual_s = (
-            pace.run_s + pace.stall_s
-            if of_script or by is not None
-            else self.plan.deadlines_s.get(rung.spec.name, rung.spec.timeout_s)
-        )
-        deadline_s = min(self.left_s(), usual_s)
+        pace, deadline_s = self._pace_and_deadline(rung, by)
         nodes = self.team.nodes[: max(1, cell.nproc // self.plan.nproc)]
         self.progress.cell_began(rung.spec.name, name, cell.nproc, rung.spec.question, deadline_s)
         began, clock = time.time(), time.monotonic()
@@ -192,14 +155,8 @@ class NodesRunner(Runner):
         lost = [node for node in nodes if node.lost]
         if lost:
             result = self._without(lost[0], name, lost, more)
-            self._write(
-                rung,
-                cell,
-                replace(result, ranks=_ranks_on(lost, self.plan.nproc)),
-                began,
-                0.0,
-                deadline_s,
-            )
+            failed = replace(result, ranks=_ranks_on(lost, self.plan.nproc))
+            self._write(rung, cell, failed, began, 0.0, deadline_s)
             return result
         hard_s = self.left_s()
         remote = self._started(nodes, rung, cell, pace, deadline_s, hard_s)
@@ -209,38 +166,18 @@ class NodesRunner(Runner):
             result, parts = self._of_probe(remote, deadline_s)
         result = held_against(result, rung.spec.name, self.plan.thresholds)
         for node in remote.lost:
-            self.team.keep_lost(node, name)
+            self.team.record_lost(node, name)
         result = _with_trouble(result, parts) if not remote.lost else result
-        if (
-            self.interruption.asked and result.outcome == "timed_out" and not remote.lost
-        ) or result.more.get("stopped_because") == "interrupted":
-            result = Result(
-                "not_measured",
-                "it was interrupted",
-                (),
-                {**result.more, "stopped_because": "interrupted", "unmet": "interrupted"},
-            )
-            self.case.add(
-                "interrupted",
-                subject=JOB,
-                cell=name,
-                source="signal",
-                data={"phase": rung.spec.name, "cell": name},
-            )
+        if not remote.lost or result.outcome != "timed_out":
+            result = self._when_interrupted(result, rung, name)
         if of_script:
-            more |= {
-                "switched_on": dict(parts[0].switched_on) if parts else {},
-                "left_alone": list(parts[0].left_alone) if parts else [],
-            }
-            more |= {"deadlines": by.row()} if by is not None else {}
+            more["switched_on"] = dict(parts[0].switched_on) if parts else {}
+            more["left_alone"] = list(parts[0].left_alone) if parts else []
+            if by is not None:
+                more["deadlines"] = by.row()
             measures = list(merged([part.record for part in parts]).measures)
-            self.case.add(
-                "cell.measures",
-                subject=JOB,
-                cell=name,
-                source="ladder",
-                data={"measures": measures, "samples": 0, "sampled_every_s": EVERY_S},
-            )
+            data = {"measures": measures, "samples": 0, "sampled_every_s": EVERY_S}
+            self.case.add("cell.measures", subject=JOB, cell=name, source="ladder", data=data)
             result = self._too_few_rows(result, rung, cell)
         result = replace(result, more={**result.more, **more})
         self._write(rung, cell, result, began, time.monotonic() - clock, deadline_s)
@@ -308,19 +245,12 @@ class NodesRunner(Runner):
         return self._when_lost(result, remote), parts
 
     def _when_lost(self, result: Result, remote: RemoteCell) -> Result:
-        """With a node that fell silent in the middle, its ranks are those that did not pass,
-        whatever the others could still say.
-        """
+        """The ranks of a node that fell silent did not pass, whatever the others still report."""
         if not remote.lost or result.outcome in ("failed", "crashed"):
             return result
         says = "; ".join(node.lost for node in remote.lost)
-        return replace(
-            result,
-            outcome="timed_out",
-            says=says,
-            ranks=_ranks_on(remote.lost, self.plan.nproc),
-            tells_all=True,
-        )
+        ranks = _ranks_on(remote.lost, self.plan.nproc)
+        return replace(result, outcome="timed_out", says=says, ranks=ranks, tells_all=True)
 
 
 def _ranks_on(nodes: Sequence[RemoteNode], each: int) -> tuple[int, ...]:
@@ -331,8 +261,6 @@ def _ranks_on(nodes: Sequence[RemoteNode], each: int) -> tuple[int, ...]:
 
 def _with_trouble(result: Result, parts: Sequence[PartOver]) -> Result:
     trouble = next((part.trouble for part in parts if part.trouble), "")
-    return (
-        replace(result, outcome="not_measured", says=trouble)
-        if trouble and result.outcome not in FAILED
-        else result
-    )
+    if not trouble or result.outcome in FAILED:
+        return result
+    return replace(result, outcome="not_measured", says=trouble)

@@ -1,5 +1,5 @@
-"""The nodes of a climb: one conversation with each for the whole climb, what they send put into
-the case, and who of them has fallen silent.
+"""The nodes of a climb: one conversation with each for the whole climb, their records in the case,
+and which of them have fallen silent.
 """
 
 from __future__ import annotations
@@ -34,26 +34,22 @@ from trainprobe.system.interruption import Interruption
 
 KIND = "node.look"
 START_S = 20.0  # for the way to a node, and a Python on a cold file system there
-# once most have begun, the rest get so many times what the slowest of those took, and at least so
-# long
-BEHIND, LEAST_BEHIND_S = (
-    2.0,
-    5.0,
-)
-# a node says something every second; a host that swaps or that we share with others may be late
+# Once most have begun, the rest get this multiple of the slowest one's time, at least so long.
+BEHIND, LEAST_BEHIND_S = 2.0, 5.0
+# A node sends something every second; a host that swaps or is shared may be late.
 SILENT_S = 10.0
 CLOSE_S = 5.0
 
 
 class RemoteNode:
-    """One node. `lost` says why it takes no part any more, empty while it does; `late` that it
-    is silent, and did not say why itself.
+    """One node. `lost` is the reason why it dropped out, empty while it takes part; `late` means
+    that it fell silent without a reason.
     """
 
     def __init__(self, name: str, place: int, conversation: Conversation) -> None:
         self.name, self.place, self.conversation = name, place, conversation
         self.begun, self.lost, self.late = False, "", False
-        self.told_lost = False
+        self.lost_recorded = False
         self.skew_s, self.port, self.took_s = 0.0, 0, 0.0
         self.records = 0
         self.asked: CellAsked | None = None
@@ -64,14 +60,8 @@ class RemoteNode:
 
     def ask(self, asked: CellAsked) -> None:
         """Start a part of a cell there."""
-        self.asked, self.started_at, self.snapshot, self.looks, self.over, self.records = (
-            asked,
-            None,
-            None,
-            None,
-            None,
-            0,
-        )
+        self.asked, self.records = asked, 0
+        self.started_at = self.snapshot = self.looks = self.over = None
         self.tell(do="cell", cell=asked)
 
     def tell(self, **order: Any) -> None:
@@ -89,9 +79,7 @@ class Team:
         self._pinged_at = 0.0
 
     def open(self) -> None:
-        """Begin a conversation with every node, and wait until each has begun, or is known not
-        to.
-        """
+        """Begin a conversation with every node, and wait until each has begun or failed to."""
         if self.plan.way is None:
             return
         self.progress.note(f"Starting on {len(self.plan.nodes)} nodes.")
@@ -109,23 +97,23 @@ class Team:
             took_s = time.monotonic() - began
             for node in self.nodes:
                 node.took_s = node.took_s or (took_s if node.begun else 0.0)
-            there = [node.took_s for node in self.nodes if node.begun]
-            if 2 * len(there) >= len(self.nodes):
-                until = min(until, began + max(BEHIND * max(there), max(there) + LEAST_BEHIND_S))
+            times = [node.took_s for node in self.nodes if node.begun]
+            if 2 * len(times) >= len(self.nodes):
+                until = min(until, began + max(BEHIND * max(times), max(times) + LEAST_BEHIND_S))
             if time.monotonic() > until:
                 for node in waiting:
                     self.lose(node, f"{node.name} did not answer within {took_s:.0f} s", late=True)
         self.progress.note("")
 
     def close(self) -> None:
-        """Hang up everywhere; what runs there ends with it."""
+        """End all conversations; what runs on the nodes ends with them."""
         for node in self.nodes:
             node.conversation.hang_up()
         for node in self.nodes:
             node.conversation.close(0.0 if node.lost else CLOSE_S)
 
     def pump(self, timeout_s: float) -> None:
-        """Wait for news of anybody, at most `timeout_s`, and take it in."""
+        """Wait for news of any node, at most `timeout_s`, and process it."""
         wait_for([node.conversation for node in self.nodes if not node.lost], timeout_s)
         now = time.monotonic()
         if now - self._pinged_at >= PING_S:
@@ -136,22 +124,23 @@ class Team:
         for node in self.nodes:
             if node.lost:
                 continue
-            for said in node.conversation.lines():
-                self._hear(node, said)
+            for row in map(row_of, node.conversation.lines()):
+                if row is not None:  # a login shell may print a banner
+                    self._hear(node, row)
             if node.conversation.over and not node.lost:
                 self.lose(node, f"{node.name} has dropped out: {node.conversation.trouble}")
             elif node.begun and time.monotonic() - node.conversation.heard_at > SILENT_S:
-                self.lose(node, f"{node.name} has said nothing for {SILENT_S:.0f} s", late=True)
+                self.lose(node, f"{node.name} has been silent for {SILENT_S:.0f} s", late=True)
 
     def lose(self, node: RemoteNode, why: str, *, late: bool = False) -> None:
-        """A node that takes no part any more."""
+        """Mark a node as dropped out."""
         node.lost, node.late = clean(why), late
 
-    def keep_lost(self, node: RemoteNode, cell: str) -> None:
-        """Write down that a node gives no answer, once."""
-        if node.told_lost:
+    def record_lost(self, node: RemoteNode, cell: str) -> None:
+        """Record once that a node does not answer."""
+        if node.lost_recorded:
             return
-        node.told_lost = True
+        node.lost_recorded = True
         way = self.plan.way.by if self.plan.way is not None else ""
         self.case.add(
             KIND,
@@ -163,19 +152,14 @@ class Team:
             data={"command": os.path.basename(node.conversation.argv[0])},
         )
 
-    # ---- what a node says
+    # ---- messages from a node
 
-    def _hear(self, node: RemoteNode, said: bytes) -> None:
-        row = row_of(said)
-        if row is None:  # a banner of the login shell
-            return
+    def _hear(self, node: RemoteNode, row: Mapping[str, Any]) -> None:
         if "record" in row:
             self._keep(node, row["record"])
             return
-        says, of_cell = (
-            row.get("says"),
-            node.asked is not None and row.get("cell") == node.asked.name,
-        )
+        says = row.get("says")
+        of_cell = node.asked is not None and row.get("cell") == node.asked.name
         if says == "begin":
             now = moment(row.get("now"))
             skew_s = now - time.time() if now is not None else 0.0
@@ -209,18 +193,12 @@ class Team:
         return replace(found, ranks=tuple(rank for rank in found.ranks if rank.rank in mine))
 
     def _keep(self, node: RemoteNode, row: Any) -> None:
-        """Put a record into the case as one of this node and of the cell that it was asked for,
-        and of no other.
-        """
+        """Put a record into the case, only as one of this node and of the requested cell."""
         if node.asked is None or not isinstance(row, dict):
             return
         node.records += 1
-        record = (
-            record_of(row, Accept(KINDS, node.asked.name, ""))
-            if node.records <= MOST_RECORDS
-            else None
-        )
-        if record is None:
+        record = record_of(row, Accept(KINDS, node.asked.name, ""))
+        if record is None or node.records > MOST_RECORDS:
             return
         part, rank = node.asked.part, record.subject.rank
         if rank is not None and not part.first <= rank < part.first + part.nproc:
@@ -228,13 +206,9 @@ class Team:
         record = at_host(record, node.name, node.skew_s)
         data = dict(record.data)
         if node.skew_s and record.kind == "rank.ended":
-            data.update(
-                {
-                    name: at - node.skew_s
-                    for name in ("at", "started_at")
-                    if (at := moment(data.get(name))) is not None
-                }
-            )
+            for name in ("at", "started_at"):
+                if (at := moment(data.get(name))) is not None:
+                    data[name] = at - node.skew_s
         self.case.keep(record, took_s=max(0.0, record.took_s), data=data)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from trainprobe.model.evidence import Ended
+from trainprobe.model.ranks import name_ranks
 from trainprobe.system.child import signal_name
 
 Outcome = Literal["passed", "failed", "timed_out", "crashed", "skipped", "not_measured"]
@@ -26,6 +27,16 @@ class Result:
     ranks: tuple[int, ...] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
     tells_all: bool = False
+
+    @property
+    def reason(self) -> str:
+        """Why it came out so, or why the cell was not run."""
+        return self.says or str(self.more.get("skipped_because", ""))
+
+
+def skipped(unmet: str, because: str, more: Mapping[str, Any] | None = None) -> Result:
+    """The result of a cell that is not run."""
+    return Result("skipped", "", (), {**(more or {}), "unmet": unmet, "skipped_because": because})
 
 
 @dataclass(frozen=True)
@@ -48,30 +59,24 @@ def of_probe(answered: Sequence[Answered], deadline_s: float) -> Result:
     missing = [item for item in answered if not item.answer]
     refused = [item for item in answered if item.answer == "no"]
     unable = [item for item in answered if item.answer == "cannot"]
-    # A rank that we stopped because another one failed has no answer, and owes none.
+    # A rank that we stopped because another one failed owes no answer.
     owing = [item for item in missing if not item.ended.by_us]
     late = [item for item in missing if item.ended.by_us]
     if refused:
-        return Result("failed", _said(refused[0]), _ranks(refused))
+        return Result("failed", _sentence(refused[0]), _ranks(refused))
     if owing:
-        return Result(
-            "crashed",
-            f"{_who(owing)} {how_ended(owing[0].ended)} without an answer{_phase(owing[0])}",
-            _ranks(owing),
-        )
+        says = f"{_who(owing)} {how_ended(owing[0].ended)} without an answer{_phase(owing[0])}"
+        return Result("crashed", says, _ranks(owing))
     if unable:
-        return Result("not_measured", _said(unable[0]), _ranks(unable))
+        return Result("not_measured", _sentence(unable[0]), _ranks(unable))
     if late:
-        return Result(
-            "timed_out",
-            f"{_who(late)} gave no answer within {deadline_s:g} s{_phase(late[0])}",
-            _ranks(late),
-        )
+        says = f"{_who(late)} gave no answer within {deadline_s:g} s{_phase(late[0])}"
+        return Result("timed_out", says, _ranks(late))
     return Result("passed", answered[0].says if answered else "")
 
 
 def how_ended(ended: Ended) -> str:
-    """Say an end in words that follow a subject."""
+    """Return the end as a verb phrase that follows a subject."""
     if ended.how == "oom_killed":
         return "was killed because memory ran out"
     if ended.how == "signalled" and ended.signal is not None:
@@ -82,11 +87,11 @@ def how_ended(ended: Ended) -> str:
         return f"cannot be ended ({ended.reason})"
     if ended.how == "exited" and ended.code is not None:
         return f"ended with exit code {ended.code}"
-    return "ended, nobody saw how"
+    return "ended, but its exit status is not known"
 
 
 def failed(ended: Ended | None) -> bool:
-    """True for an abnormal end that is not our doing."""
+    """True for an abnormal end that the tool did not cause."""
     return (
         ended is not None
         and not ended.by_us
@@ -97,7 +102,7 @@ def failed(ended: Ended | None) -> bool:
 def of_script(
     endings: Mapping[int, Ended], launcher: Ended | None, *, command: bool
 ) -> Result | None:
-    """What the ends of the ranks alone say; None when nothing ended abnormally."""
+    """Judge by the ends of the ranks alone; None when nothing ended abnormally."""
     bad = {rank: ended for rank, ended in sorted(endings.items()) if failed(ended)}
     if command and len(bad) > 1:
         # A launcher sends SIGTERM to the others once one has failed: those did not fail themselves.
@@ -115,15 +120,12 @@ def _ranks(some: Sequence[Answered]) -> tuple[int, ...]:
     return tuple(sorted(item.rank for item in some if item.rank is not None))
 
 
-def _said(answered: Answered) -> str:
+def _sentence(answered: Answered) -> str:
     return answered.says if answered.rank is None else f"rank {answered.rank}: {answered.says}"
 
 
 def _who(some: Sequence[Answered]) -> str:
-    ranks = _ranks(some)
-    if not ranks:
-        return "the probe"
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks))}"
+    return name_ranks(_ranks(some), "the probe")
 
 
 def _phase(answered: Answered) -> str:

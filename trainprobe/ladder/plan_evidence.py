@@ -12,6 +12,15 @@ from trainprobe.collect.look_results import record
 from trainprobe.collect.members import host_name, host_subject
 from trainprobe.ladder.plan import Plan
 from trainprobe.model.codec import to_json
+from trainprobe.model.evidence import LookOutcome
+
+_OF_SCRIPT = "path imports optional local distributed spawns group_timeout_s"
+_OF_INTERPRETER = "path version torch cuda reason chosen_by note"
+_OF_PLAN = """
+    nproc nodes gpus_requested gpus backend device form argv cwd imports only skip timeout_s ranks
+    rows ablate knobs dataset collate batch_size workers model sample bench_steps fuzz seed planned
+    probe_dirs config notes
+"""
 
 
 def write_plan(plan: Plan, case: Case) -> None:
@@ -22,75 +31,28 @@ def write_plan(plan: Plan, case: Case) -> None:
     if plan.script is not None:
         script = plan.script
         fault = script.syntax_error
-        case.add(
-            "script",
-            source="ladder",
-            outcome="unavailable" if script.reason else "ok",
-            reason=script.reason,
-            data={
-                "path": script.path,
-                "imports": list(script.imports),
-                "optional": list(script.optional),
-                "local": list(script.local),
-                "distributed": script.distributed,
-                "spawns": script.spawns,
-                "group_timeout_s": script.group_timeout_s,
-                "syntax_error": to_json(fault) if fault else None,
-            },
-        )
+        data = {**_fields(script, _OF_SCRIPT), "syntax_error": to_json(fault) if fault else None}
+        outcome: LookOutcome = "unavailable" if script.reason else "ok"
+        case.add("script", source="ladder", outcome=outcome, reason=script.reason, data=data)
 
 
 def plan_row(plan: Plan) -> dict[str, Any]:
     """The data of the `plan` evidence."""
-    interpreter = plan.interpreter
     return {
         "command": "diagnose",
-        "nproc": plan.nproc,
         "world_size": plan.world,
-        "nodes": list(plan.nodes),
         "reached_by": plan.way.by if plan.way is not None else "",
-        "gpus_requested": plan.gpus_requested,
-        "gpus": plan.gpus,
-        "backend": plan.backend,
-        "device": plan.device,
-        "form": plan.form,
         "script": plan.script.path if plan.script else None,
-        "argv": list(plan.argv),
-        "cwd": plan.cwd,
-        "imports": list(plan.imports),
-        "interpreter": {
-            "path": interpreter.path,
-            "version": interpreter.version,
-            "torch": interpreter.torch,
-            "cuda": interpreter.cuda,
-            "reason": interpreter.reason,
-            "chosen_by": interpreter.chosen_by,
-            "note": interpreter.note,
-        },
+        "interpreter": _fields(plan.interpreter, _OF_INTERPRETER),
         "rungs": [
             {"rung": rung.spec.rung, "probe": rung.spec.name, "question": rung.spec.question}
             for rung in plan.rungs
         ],
-        "only": list(plan.only),
-        "skip": list(plan.skip),
-        "timeout_s": plan.timeout_s,
-        "ranks": list(plan.ranks),
-        "rows": list(plan.rows),
-        "ablate": plan.ablate,
-        "knobs": [list(knob) for knob in plan.knobs],
-        "dataset": plan.dataset,
-        "collate": plan.collate,
-        "batch_size": plan.batch_size,
-        "workers": list(plan.workers),
-        "model": plan.model,
-        "sample": plan.sample,
-        "bench_steps": plan.bench_steps,
-        "fuzz": plan.fuzz,
-        "seed": plan.seed,
-        "planned": dict(plan.planned),
-        "probe_dirs": list(plan.probe_dirs),
-        "config": plan.config,
-        "notes": list(plan.notes),
+        **_fields(plan, _OF_PLAN),
         "tool_version": __version__,
         "host": host_name(),
     }
+
+
+def _fields(value: Any, names: str) -> dict[str, Any]:
+    return {name: to_json(getattr(value, name)) for name in names.split()}

@@ -62,7 +62,7 @@ def make_plan(
     argv = _argv(request, python, environ)
     found = _script(request, python, cwd)
     added = plugins.probe_folders()
-    folders, unusable = probes.usable(added.folders)
+    folders, unusable = probes.usable(added.found)
     specs = probes.find((*folders, *request.probe_dirs))
     imports = _imports(request, python, found)
     no_gpu = _no_gpu(gpus_seen, environ)

@@ -1,5 +1,5 @@
-"""When to look at the user's command, and when to end its cell. Pure: what is seen goes in, what
-to do comes out.
+"""When to look at the user's command, and when to end its cell. Pure: from the state of the cell to
+the next action.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from trainprobe.ladder.outcome import failed
 from trainprobe.ladder.pace import Pace
 from trainprobe.model.evidence import Ended
 
@@ -38,11 +39,7 @@ class RankNow:
 
     @property
     def failed(self) -> bool:
-        return (
-            self.ended is not None
-            and not self.ended.by_us
-            and not (self.ended.how == "exited" and self.ended.code in (0, None))
-        )
+        return failed(self.ended)
 
 
 @dataclass(frozen=True)
@@ -83,20 +80,18 @@ def decide(now: Now, pace: Pace, *, largest: bool, hard_s: float) -> Decision:
     )
     if stopped:
         return Decision("look", "stopped", stopped)
-    failed = [rank for rank in now.ranks if rank.failed]
-    first_fault = min(
-        [rank.ended_at for rank in failed]
-        + ([now.launcher_failed_at] if now.launcher_failed_at is not None else []),
-        default=None,
-    )
+    faulty = [rank for rank in now.ranks if rank.failed]
+    fault_times = [rank.ended_at for rank in faulty]
+    if now.launcher_failed_at is not None:
+        fault_times.append(now.launcher_failed_at)
+    first_fault = min(fault_times, default=None)
     if first_fault is not None:
-        last_fault = max([rank.ended_at for rank in failed], default=first_fault)
-        # The others are given time to break by themselves: their own last words say more than our
-        # looks.
+        last_fault = max([rank.ended_at for rank in faulty], default=first_fault)
+        # The others get time to fail by themselves: their own messages say more than our looks.
         if all(rank.leaving for rank in alive) and alive and now.at - last_fault < pace.leave_s:
             return GO_ON
         if now.at - last_fault >= pace.echo_s or now.at - first_fault >= 4 * pace.echo_s:
-            return Decision("look", "fault", tuple(rank.rank for rank in failed))
+            return Decision("look", "fault", tuple(rank.rank for rank in faulty))
         return GO_ON
     left = [rank for rank in now.ranks if rank.ended is not None]
     if left and alive:
@@ -122,8 +117,7 @@ def _by_the_clock(now: Now, pace: Pace, hard_s: float) -> Decision:
         behind = tuple(rank.rank for rank in now.ranks if now.at - rank.sign_at > _lately_s(pace))
         if now.sign_at and not behind:
             return Decision("passed", "time_up")
-        # Somebody is quiet just now. That is a stall only after stall_s, so the watch goes on until
-        # then if there is time.
+        # A quiet rank has stalled only after stall_s: watch on until then if there is time.
         if now.at >= hard_s or (
             may_look and (quiet_s >= pace.stall_s or now.at >= pace.run_s + pace.stall_s)
         ):
@@ -143,11 +137,8 @@ def quiet_long(now: Now, pace: Pace) -> bool:
     Where the rhythm of smaller cells is known, that time says what a cell of this size may need.
     """
     alive = [rank for rank in now.ranks if rank.ended is None]
-    long_s = (
-        1.5 * pace.stall_s
-        if pace.silent_s == float("inf")
-        else max(1.5 * pace.stall_s, pace.silent_s)
-    )
+    known_s = 0.0 if pace.silent_s == float("inf") else pace.silent_s
+    long_s = max(1.5 * pace.stall_s, known_s)
     return bool(alive) and now.at - min(rank.sign_at for rank in alive) >= long_s
 
 

@@ -1,6 +1,4 @@
-"""Runs one cell of a probe: until all have answered, one of them fails, or the deadline has
-passed.
-"""
+"""Runs one cell of a probe: until all ranks have answered, one fails, or the deadline passes."""
 
 from __future__ import annotations
 
@@ -33,14 +31,14 @@ class Followed(Protocol):
         """Whether any of its processes still runs."""
 
     def stopped_for_s(self) -> float:
-        """How long the process that has been stopped longest has been so."""
+        """The seconds for which the longest stopped process has been stopped."""
 
     def answer_failed(self) -> bool:
         """Whether a process has ended without the answer yes."""
 
 
 def run(watch: Watch, deadline_s: float) -> Result:
-    """Watch the started probe to its end and write everything down."""
+    """Watch the started probe to its end and record everything."""
     missed = follow(watch, deadline_s)
     if watch.keeper.running() and not watch.interruption.asked:
         watch.look()
@@ -51,9 +49,7 @@ def run(watch: Watch, deadline_s: float) -> Result:
 
 
 def follow(watch: Followed, deadline_s: float) -> bool:
-    """Return when nothing is left to wait for; True when that is because the deadline has
-    passed.
-    """
+    """Wait until the probe is over. Return whether its deadline has passed."""
     fault_at: float | None = None
     while watch.running() and not watch.interruption.asked:
         watch.tick()
@@ -63,8 +59,8 @@ def follow(watch: Followed, deadline_s: float) -> bool:
             return True
         if fault_at is None and watch.answer_failed():
             fault_at = time.monotonic()
-        # The others wait for it now: they get the time to say so themselves, but not their whole
-        # deadline.
+        # The other ranks wait for the one that failed: they get time to report it, but not their
+        # whole deadline.
         if fault_at is not None and time.monotonic() - fault_at >= watch.pace.echo_s:
             return False
     return False
@@ -72,36 +68,32 @@ def follow(watch: Followed, deadline_s: float) -> bool:
 
 def answers_of(settled: Settled) -> tuple[Answered, ...]:
     """What each process of the probe answered, and how it ended."""
-    by_rank = {
-        mate.member.rank: settled.endings[mate.member] for mate in settled.team if mate.is_rank
-    }
+    ranks = [mate.member for mate in settled.team if mate.is_rank]
+    by_rank = {member.rank: settled.endings[member] for member in ranks}
     never = Ended("not_run", reason="it was never started")
     return tuple(
-        Answered(rank, *said.answer, by_rank.get(rank, never), said.open_phase)
-        for rank, said in settled.events.items()
+        Answered(rank, *events.answer, by_rank.get(rank, never), events.open_phase)
+        for rank, events in settled.events.items()
     )
 
 
 def measures_of(settled: Settled) -> list[dict[str, Any]]:
-    """What they measured, as rows of the report."""
-    return [row for said in settled.events.values() for row in said.measures()]
+    """The measures, as rows of the report."""
+    return [row for events in settled.events.values() for row in events.measures()]
 
 
 def bad_lines_of(settled: Settled) -> int:
-    """How many lines of their events are none."""
-    return sum(said.bad_lines for said in settled.events.values())
+    """The number of malformed lines in their event files."""
+    return sum(events.bad_lines for events in settled.events.values())
 
 
 def result_of(
     answers: Sequence[Answered], measures: Sequence[Any], bad_lines: int, deadline_s: float
 ) -> Result:
-    """Judge the answers, and add what was measured."""
+    """Judge the answers, and add the measures."""
     result = of_probe(answers, deadline_s)
     says = result.says
     if bad_lines:
-        says = (
-            f"{says}; {bad_lines} lines of its events are malformed"
-            if says
-            else f"{bad_lines} lines of its events are malformed"
-        )
+        says = f"{says}; " if says else ""
+        says += f"{bad_lines} lines of its events are malformed"
     return Result(result.outcome, says, result.ranks, {"measures": list(measures)[:200]})

@@ -1,5 +1,5 @@
-"""What the processes of a cell use while they run: memory, descriptors, tasks, shared memory.
-Sampled from /proc, at a bounded cost.
+"""Memory, descriptors, tasks and shared memory of the processes of a cell, sampled from /proc at a
+bounded cost.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Use:
     _due: float = 0.0
 
     def sample(self, pids: Iterable[int]) -> None:
-        """Take one sample, unless the last one is too young for what it cost."""
+        """Take one sample, unless the last one is too recent for its cost."""
         began = time.monotonic()
         if began < self._due:
             return
@@ -69,7 +69,7 @@ class Use:
         self._due = began + max(EVERY_S, (time.monotonic() - began) / SHARE)
 
     def values(self) -> dict[str, tuple[float, str]]:
-        """Name to value and unit, of what is known."""
+        """The known values, as name to value and unit."""
         units = {"pss": "B", "rss": "B", "fds": "", "pids": "", "shm": "B"}
         return {
             name: (float(value), unit)
@@ -85,12 +85,9 @@ def limits() -> dict[str, tuple[float, str, str]]:
     found: dict[str, tuple[float, str, str]] = {}
     now = cgroup.snapshot(cgroup.find())
     total = _meminfo("MemTotal")
-    if (
-        now is not None
-        and now.limit_bytes is not None
-        and (total is None or now.limit_bytes < total)
-    ):
-        found["limit.memory_bytes"] = (float(now.limit_bytes), "B", f"cgroup {now.limit_path}")
+    limit = now.limit_bytes if now is not None else None
+    if now is not None and limit is not None and (total is None or limit < total):
+        found["limit.memory_bytes"] = (float(limit), "B", f"cgroup {now.limit_path}")
     elif total is not None:
         found["limit.memory_bytes"] = (float(total), "B", "MemTotal")
     free = cgroup.headroom_bytes()
@@ -100,14 +97,8 @@ def limits() -> dict[str, tuple[float, str, str]]:
     for name, value in (("limit.nofile", soft), ("limit.nofile_hard", hard)):
         if value != resource.RLIM_INFINITY:
             found[name] = (float(value), "", "RLIMIT_NOFILE")
-    tasks = [
-        value
-        for value in (
-            now.pids_max if now is not None else None,
-            resource.getrlimit(resource.RLIMIT_NPROC)[0],
-        )
-        if value is not None and value >= 0
-    ]
+    most_tasks = (now.pids_max if now else None, resource.getrlimit(resource.RLIMIT_NPROC)[0])
+    tasks = [value for value in most_tasks if value is not None and value >= 0]
     if tasks:
         found["limit.pids"] = (float(min(tasks)), "", "cgroup pids.max and RLIMIT_NPROC")
     space = resource.getrlimit(resource.RLIMIT_AS)[0]
@@ -118,18 +109,14 @@ def limits() -> dict[str, tuple[float, str, str]]:
         found["limit.shm_bytes"] = (float(room.f_blocks * room.f_frsize), "B", SHM)
     except OSError:
         pass
-    cpus = (
-        float(len(os.sched_getaffinity(0)))
-        if hasattr(os, "sched_getaffinity")
-        else float(os.cpu_count() or 1)
-    )
+    cpus = float(len(os.sched_getaffinity(0)))
     quota = now.cpu_quota if now is not None else None
     found["limit.cpus"] = (min(cpus, quota) if quota else cpus, "", "affinity and CPU quota")
     return found
 
 
 def row(name: str, value: float, unit: str, source: str, **labels: Any) -> dict[str, Any]:
-    """One measure, in the form that probes give theirs."""
+    """One measure, in the form that probes use."""
     return {
         "name": name,
         "value": value,

@@ -1,5 +1,5 @@
-"""Runs single cells and writes down how each came out; remembers what has been answered, also in
-the climb that this one goes on with.
+"""Runs single cells and records how each came out; knows what has been answered, also in the climb
+that this one resumes.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from trainprobe.ladder import cell_measures, launch, probe_cell, script_cell
 from trainprobe.ladder.cells import Cell
 from trainprobe.ladder.deadlines import CellTiming, Deadlines
 from trainprobe.ladder.knobs import Change, Turn
-from trainprobe.ladder.outcome import Result
+from trainprobe.ladder.outcome import Result, skipped
 from trainprobe.ladder.pace import Pace
 from trainprobe.ladder.plan import Plan, Rung
 from trainprobe.ladder.probes import USER_SCRIPT
@@ -37,9 +37,7 @@ NO_LARGER_AFTER = "was killed because memory ran out"
 
 @dataclass(frozen=True)
 class Done:
-    """A cell that is over, as far as later cells need it: its `data` are those of its `rung`
-    evidence.
-    """
+    """A finished cell, as far as later cells need it. `data` is that of its `rung` evidence."""
 
     cell: Cell
     outcome: str
@@ -68,58 +66,62 @@ class Runner:
     def __init__(
         self, plan: Plan, case: Case, progress: Progress, pace: Pace, interruption: Interruption
     ) -> None:
-        self.plan, self.case, self.progress, self.pace, self.interruption = (
-            plan,
-            case,
-            progress,
-            pace,
-            interruption,
-        )
+        self.plan, self.case, self.progress, self.pace = plan, case, progress, pace
+        self.interruption = interruption
         self.began = time.monotonic()
         self.done: dict[str, Done] = {}
         self.folder = ""
-        self.resumed = 0  # how often the case has been gone on with
+        self.resumed = 0  # how often the case has been resumed
         self._places = 0
 
     def open(self) -> None:
-        """Make ready for the first cell. On this machine there is nothing to do."""
+        """Prepare for the first cell. On this machine there is nothing to do."""
 
     def close(self) -> None:
-        """Leave what `open` made."""
+        """Undo what `open` did."""
 
     def left_s(self) -> float:
-        """How much is left of the time for the whole climb."""
-        return (
-            float("inf")
-            if self.plan.timeout_s is None
-            else self.plan.timeout_s - (time.monotonic() - self.began)
-        )
+        """How much of the time for the whole climb is left."""
+        if self.plan.timeout_s is None:
+            return float("inf")
+        return self.plan.timeout_s - (time.monotonic() - self.began)
 
     def over(self, rung: Rung, cell: Cell) -> bool:
-        """Say whether nothing more may be started, and write that down for `cell`."""
+        """Whether nothing more may be started; if so, record that for `cell`."""
         if self.interruption.asked:
             self.skip(rung, cell, "interrupted", "the climb was interrupted before it")
         elif self.left_s() <= 0:
-            self.skip(
-                rung,
-                cell,
-                "time",
-                f"the time limit of the whole climb, {self.plan.timeout_s or 0:g} s, was reached",
-            )
+            limit_s = self.plan.timeout_s or 0
+            because = f"the time limit of the whole climb, {limit_s:g} s, was reached"
+            self.skip(rung, cell, "time", because)
         else:
             return False
         return True
 
     def skip(self, rung: Rung, cell: Cell, unmet: str, because: str) -> None:
-        """Write down that a cell is not run."""
-        self._write(
-            rung,
-            cell,
-            Result("skipped", "", (), {"unmet": unmet, "skipped_because": because}),
-            time.time(),
-            0.0,
-            0.0,
-        )
+        """Record that a cell is not run."""
+        self._write(rung, cell, skipped(unmet, because), time.time(), 0.0, 0.0)
+
+    def _pace_and_deadline(self, rung: Rung, by: Deadlines | None) -> tuple[Pace, float]:
+        """The pace of a cell, and the seconds after which it ends at the latest."""
+        pace = by.pace(self.pace) if by is not None else self.pace
+        usual_s = self.plan.deadlines_s.get(rung.spec.name, rung.spec.timeout_s)
+        if by is not None or rung.spec.name == USER_SCRIPT:
+            usual_s = pace.run_s + pace.stall_s
+        return pace, min(self.left_s(), usual_s)
+
+    def _when_interrupted(self, result: Result, rung: Rung, name: str) -> Result:
+        """The result of a cell that Ctrl-C or SIGTERM ended, which is recorded; any other stays."""
+        stopped = result.more.get("stopped_because") == "interrupted"
+        if not stopped and not (self.interruption.asked and result.outcome == "timed_out"):
+            return result
+        self._record_interruption(rung, name)
+        more = {**result.more, "stopped_because": "interrupted", "unmet": "interrupted"}
+        return Result("not_measured", "it was interrupted", (), more)
+
+    def _record_interruption(self, rung: Rung, name: str) -> None:
+        data = {"phase": rung.spec.name, "cell": name}
+        self.case.add("interrupted", subject=JOB, cell=name, source="signal", data=data)
 
     def run(
         self,
@@ -130,32 +132,19 @@ class Runner:
         by: Deadlines | None = None,
         turn: Turn | None = None,
     ) -> Result:
-        """Run one cell and write everything down. `by` makes a cell of the user's command run to
-        its own end; `turn` is the knob to change.
+        """Run one cell and record everything. `by` makes a cell of the user's command run to the
+        end; `turn` is the knob to change.
         """
-        plan, of_script = self.plan, rung.spec.name == USER_SCRIPT
-        pace = by.pace(self.pace) if by is not None else self.pace
-        name = rung.name(cell)
-        if by is not None:
-            deadline_s = min(self.left_s(), pace.run_s + pace.stall_s)
-        else:
-            deadline_s = min(
-                self.left_s(),
-                (
-                    pace.run_s + pace.stall_s
-                    if of_script
-                    else plan.deadlines_s.get(rung.spec.name, rung.spec.timeout_s)
-                ),
-            )
+        plan, of_script, name = self.plan, rung.spec.name == USER_SCRIPT, rung.name(cell)
+        pace, deadline_s = self._pace_and_deadline(rung, by)
         self.progress.cell_began(rung.spec.name, name, cell.nproc, rung.spec.question, deadline_s)
         began, clock = time.time(), time.monotonic()
         folder = os.path.join(self.folder, str(self._places))
         self._places += 1
+        change = turn.change if turn is not None else None
         try:
             os.makedirs(folder)
-            made = self._launch(
-                rung, cell, folder, deadline_s, turn.change if turn is not None else None
-            )
+            made = self._launch(rung, cell, folder, deadline_s, change)
         except OSError as error:
             result = Result("not_measured", f"its working folder cannot be made: {error.strerror}")
             self._write(rung, cell, result, began, 0.0, deadline_s)
@@ -164,50 +153,28 @@ class Runner:
             watch = Watch(made, keeper, self.case, pace, plan.cwd, self.interruption)
             watch.cgroups.look(self.case, name, "before")
             watch.start()
-            result = (
-                script_cell.run(watch, largest=largest, hard_s=self.left_s())
-                if of_script
-                else probe_cell.run(watch, deadline_s)
-            )
+            if of_script:
+                result = script_cell.run(watch, largest=largest, hard_s=self.left_s())
+            else:
+                result = probe_cell.run(watch, deadline_s)
             result = held_against(result, rung.spec.name, plan.thresholds)
             if keeper.trouble:
                 self.progress.note(keeper.trouble)
-                result = (
-                    replace(result, outcome="not_measured", says=keeper.trouble)
-                    if result.outcome == "passed"
-                    else result
-                )
-        if (self.interruption.asked and result.outcome == "timed_out") or result.more.get(
-            "stopped_because"
-        ) == "interrupted":
-            result = Result(
-                "not_measured",
-                "it was interrupted",
-                (),
-                {**result.more, "stopped_because": "interrupted", "unmet": "interrupted"},
-            )
-            self.case.add(
-                "interrupted",
-                subject=JOB,
-                cell=name,
-                source="signal",
-                data={"phase": rung.spec.name, "cell": name},
-            )
+                if result.outcome == "passed":
+                    result = replace(result, outcome="not_measured", says=keeper.trouble)
+        result = self._when_interrupted(result, rung, name)
         if of_script:
+            more: dict[str, Any] = {**result.more}
             if plan.ablate and turn is None:
-                result = replace(result, more={**result.more, "could": _could(watch)})
-            more: dict[str, Any] = {
-                **result.more,
-                "switched_on": dict(made.switched_on),
-                "left_alone": list(made.left_alone),
-            }
+                more["could"] = _could(watch)
+            more |= {"switched_on": dict(made.switched_on), "left_alone": list(made.left_alone)}
             if by is not None:
                 more["deadlines"] = by.row()
             result = replace(result, more=more)
-            self._measured(watch, cell, name, float(result.more.get("elapsed_s") or 0.0))
-            result = self._too_few_rows(
-                _turned(result, turn, watch) if turn is not None else result, rung, cell
-            )
+            data = cell_measures.of_cell(watch, cell, float(more.get("elapsed_s") or 0.0))
+            self.case.add("cell.measures", subject=JOB, cell=name, source="ladder", data=data)
+            result = _turned(result, turn, watch) if turn is not None else result
+            result = self._too_few_rows(result, rung, cell)
         self._write(rung, cell, result, began, time.monotonic() - clock, deadline_s)
         shutil.rmtree(folder, ignore_errors=True)
         return result
@@ -220,32 +187,16 @@ class Runner:
         make = launch.command if self.plan.form == "command" else launch.script
         return make(self.plan, rung, cell, folder, change or Change())
 
-    def _measured(self, watch: Watch, cell: Cell, name: str, took_s: float) -> None:
-        self.case.add(
-            "cell.measures",
-            subject=JOB,
-            cell=name,
-            source="ladder",
-            data=cell_measures.of_cell(watch, cell, took_s),
-        )
-
     @staticmethod
     def _too_few_rows(result: Result, rung: Rung, cell: Cell) -> Result:
-        """Without a batch or a step a small cell has shown nothing: two rows may be too few for
-        the batches of four ranks.
+        """A small cell without a batch or a step shows nothing: two rows may be too few for the
+        batches of four ranks.
         """
-        if (
-            result.outcome != "failed"
-            or cell.rows is None
-            or cell.rows == max(rung.rows, default=cell.rows)
-        ):
+        full = cell.rows is None or cell.rows == max(rung.rows, default=cell.rows)
+        if result.outcome != "failed" or full:
             return result
-        return replace(
-            result,
-            outcome="not_measured",
-            says=f"{result.says}; {cell.rows} rows may be too few for it",
-            ranks=(),
-        )
+        says = f"{result.says}; {cell.rows} rows may be too few for it"
+        return replace(result, outcome="not_measured", says=says, ranks=())
 
     def _write(
         self,
@@ -258,7 +209,7 @@ class Runner:
         *,
         announced: bool = True,
     ) -> None:
-        """Write down how a cell came out; `announced` shows it to the user, too."""
+        """Record how a cell came out; `announced` also shows it to the user."""
         spec, name = rung.spec, rung.name(cell)
         data: dict[str, Any] = {
             "rung": spec.rung,
@@ -287,82 +238,56 @@ class Runner:
             "rung", subject=JOB, cell=name, source="ladder", began=began, took_s=took_s, data=data
         )
         if announced:
-            self.progress.cell_ended(
-                spec.name,
-                name,
-                result.outcome,
-                took_s,
-                result.says or str(result.more.get("skipped_because", "")),
-            )
+            self.progress.cell_ended(spec.name, name, result.outcome, took_s, result.reason)
 
 
 def _could(watch: Watch) -> dict[str, Any]:
-    """What of the program a knob could take hold of, by the witnesses and by its processes;
-    empty where no witness told anything.
+    """What in the program a knob could change, as witnesses and processes show it; empty where no
+    witness reported anything.
     """
-    witnesses = [each for each in watch.signs.by_pid.values() if each.said]
+    witnesses = [witness for witness in watch.signs.by_pid.values() if witness.event_names]
     if not witnesses:
         return {}
+    loaders = [loader for witness in witnesses for loader in witness.loaders]
     return {
-        "loaders": sum(len(each.loaders) for each in witnesses),
-        "workers": max((workers for each in witnesses for workers, _ in each.loaders), default=0),
-        "batch": max((batch for each in witnesses for _, batch in each.loaders), default=0),
+        "loaders": len(loaders),
+        "workers": max((workers for workers, _ in loaders), default=0),
+        "batch": max((batch for _, batch in loaders), default=0),
         "children": sum(mate.member.role in ("loader-worker", "child") for mate in watch.team()),
-        "trainer": any("trainer" in each.said for each in witnesses),
+        "trainer": any("trainer" in witness.event_names for witness in witnesses),
     }
 
 
 def _turned(result: Result, turn: Turn, watch: Watch) -> Result:
-    """Add what was changed and whether it took hold; an answer with a knob that changed nothing
-    is none.
+    """Add what was changed and whether it took effect. A knob that changed nothing gives no
+    answer.
     """
     change = turn.change or Change()
-    applied = sum(each.knob_applied for each in watch.signs.by_pid.values())
+    by_witness = change.how == "witness"
+    applied = sum(witness.knob_applied for witness in watch.signs.by_pid.values())
     more: dict[str, Any] = {
         **result.more,
         "knob_how": change.how,
-        "applied": applied > 0 if change.how == "witness" else True if change.how else None,
+        "applied": applied > 0 if by_witness else True if change.how else None,
         "applied_count": applied,
         "applied_says": change.says,
     }
+    without_effect = {**more, "without_effect": result.outcome}
     if result.outcome in FAILED and turn.label == SPAWNED and _unspawnable(watch):
-        because = (
-            "the script has no `if __name__ == '__main__':`, so its children cannot be spawned"
-        )
-        return Result(
-            "skipped",
-            "",
-            (),
-            {
-                **more,
-                "unmet": "knob:not-here",
-                "skipped_because": because,
-                "without_effect": result.outcome,
-            },
-        )
-    if change.how != "witness" or applied or result.outcome not in ANSWERS:
-        return replace(result, more=more)
-    because = f"the knob changed nothing: the program did nothing that {turn.label} could change"
-    return Result(
-        "skipped",
-        "",
-        (),
-        {
-            **more,
-            "unmet": "knob:no-effect",
-            "skipped_because": because,
-            "without_effect": result.outcome,
-        },
-    )
+        says = "the script has no `if __name__ == '__main__':`, so its children cannot be spawned"
+        return skipped("knob:not-here", says, without_effect)
+    if by_witness and not applied and result.outcome in ANSWERS:
+        says = f"the knob changed nothing: the program did nothing that {turn.label} could change"
+        return skipped("knob:no-effect", says, without_effect)
+    return replace(result, more=more)
 
 
 def _unspawnable(watch: Watch) -> bool:
-    """Whether a spawned child came to start children itself, which multiprocessing refuses
+    """Whether a spawned child tried to start children itself, which multiprocessing refuses
     (multiprocessing/spawn.py, _check_not_importing_main).
     """
-    paths = [path for spec in watch.launch.specs for path in (spec.stdout, spec.stderr)] + [
-        path for _, _, path in watch.find_logs()
-    ]
+    paths = [path for spec in watch.launch.specs for path in (spec.stdout, spec.stderr)]
+    paths += [path for _, _, path in watch.find_logs()]
     return any(b"bootstrapping phase" in _tail(path) for path in dict.fromkeys(paths))
 
 

@@ -1,7 +1,8 @@
-"""Runs one cell of the user's own command by the policy, and says how it came out."""
+"""Runs one cell of the user's own command by the policy, and judges how it came out."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Protocol
 
 from trainprobe.collect.thread_history import CellLooks
@@ -13,6 +14,7 @@ from trainprobe.ladder.settle import settle
 from trainprobe.ladder.standstill import Standstill, asymmetric
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
+from trainprobe.model.ranks import name_ranks
 from trainprobe.system.interruption import Interruption
 
 USAGE_ERROR = 2  # argparse and click end with it
@@ -47,54 +49,40 @@ def run(watch: Watch, *, largest: bool, hard_s: float) -> Result:
     decision, now, clear = follow(watch, largest=largest, hard_s=hard_s)
     if watch.keeper.alive_pids():
         watch.keeper.stop(watch.pace.stop_grace_s, watch.pace.kill_s)
-    return concluded(
-        watch, record_of(watch, settle(watch)), decision, now, clear=clear, hard_s=hard_s
-    )
+    record = record_of(watch, settle(watch))
+    return concluded(watch, record, decision, now, clear=clear, hard_s=hard_s)
 
 
 def concluded(
     watch: Followed, record: CellRecord, decision: Decision, now: Now, *, clear: bool, hard_s: float
 ) -> Result:
-    """Say how a cell came out that is over. `decision`, `now` and `clear` are what `follow`
-    gave.
-    """
-    elapsed_s = round(now.at, 2)
-    cut_off = (
-        watch.pace.to_its_end
-        and decision.what == "passed"
-        and (now.at >= hard_s or now.at - now.sign_at >= watch.pace.stall_s)
-    )
+    """Judge a cell that is over. `decision`, `now` and `clear` are what `follow` returned."""
+    silent_s = now.at - now.sign_at
+    out_of_time = now.at >= hard_s or silent_s >= watch.pace.stall_s
+    cut_off = watch.pace.to_its_end and decision.what == "passed" and out_of_time
     result = _result(record, decision, now, cut_off=cut_off)
-    quiet_s = (
-        max(watch.quiet_s, now.at - now.sign_at)
-        if now.sign_at and result.outcome == "passed"
-        else watch.quiet_s
-    )
+    passed_alive = now.sign_at and result.outcome == "passed"
+    quiet_s = max(watch.quiet_s, silent_s) if passed_alive else watch.quiet_s
     rhythm = {
         "first_sign_s": record.first_sign_s,
         "quiet_s": round(quiet_s, 2),
         "steps": min((rank.steps for rank in now.ranks), default=0),
     }
+    more = {
+        "elapsed_s": round(now.at, 2),
+        "silent_s": round(max(0.0, silent_s), 2),
+        "rhythm": rhythm,
+        "to_its_end": decision.what == "ended",
+        "usage_error": _refused_arguments(record),
+        **result.more,
+    }
     tells_all = result.outcome == "timed_out" and clear and len(now.ranks) > 1
-    return Result(
-        result.outcome,
-        result.says,
-        result.ranks,
-        {
-            "elapsed_s": elapsed_s,
-            "silent_s": round(max(0.0, now.at - now.sign_at), 2),
-            "rhythm": rhythm,
-            "to_its_end": decision.what == "ended",
-            "usage_error": _refused_arguments(record),
-            **result.more,
-        },
-        tells_all=tells_all,
-    )
+    return replace(result, more=more, tells_all=tells_all)
 
 
 def _refused_arguments(record: CellRecord) -> bool:
-    """Every rank that ended by itself did so with the exit code of a usage error, and nothing
-    had run.
+    """Whether nothing ran, and every rank that ended by itself has the exit code of a usage
+    error.
     """
     own = [ended for ended in record.endings.values() if not ended.by_us and ended.signal != 15]
     return (
@@ -130,11 +118,8 @@ def follow(watch: Followed, *, largest: bool, hard_s: float) -> tuple[Decision, 
             return decision, now, clear
         if outgrown(now, watch.pace):
             return Decision("look", "outgrown", decision.ranks), now, clear
-        if now.at >= (
-            ends_at(watch.pace, hard_s)
-            if verdict == "look_again"
-            else min(watch.pace.run_s, hard_s)
-        ):
+        end_s = ends_at(watch.pace, hard_s) if verdict == "look_again" else watch.pace.run_s
+        if now.at >= min(end_s, hard_s):
             return Decision("passed", "time_up", decision.ranks), now, False
 
 
@@ -142,26 +127,16 @@ def _result(record: CellRecord, decision: Decision, now: Now, *, cut_off: bool) 
     endings = record.endings
     crashed = of_script(endings, record.launcher, command=record.command)
     if crashed is not None:
-        return Result(
-            "crashed",
-            crashed.says,
-            crashed.ranks,
-            {"stopped_because": "fault" if decision.what == "look" else "ended"},
-        )
+        reason = "fault" if decision.what == "look" else "ended"
+        return replace(crashed, more={"stopped_because": reason})
     if decision.what == "ended":
         return _ended_by_itself(record)
     if decision.what == "passed":
         return _cut_off(decision, now) if cut_off else _passed(decision, now)
     left = [rank for rank, ended in endings.items() if not ended.by_us]
-    stuck = tuple(
-        sorted(set(decision.ranks or ()) or {rank for rank in endings if rank not in left})
-    )
-    return Result(
-        "timed_out",
-        _stall_says(decision, now, endings),
-        stuck,
-        {"stopped_because": _because(decision, now), "outgrown": decision.why == "outgrown"},
-    )
+    stuck = sorted(set(decision.ranks) or {rank for rank in endings if rank not in left})
+    more = {"stopped_because": _because(decision, now), "outgrown": decision.why == "outgrown"}
+    return Result("timed_out", _stall_says(decision, now, endings), tuple(stuck), more)
 
 
 def _because(decision: Decision, now: Now) -> str:
@@ -171,16 +146,16 @@ def _because(decision: Decision, now: Now) -> str:
 
 
 def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
-    who = _ranks_say(decision.ranks)
+    who = name_ranks(decision.ranks, "a rank")
     if decision.why == "stopped":
         return f"{who} was stopped by a signal and did not go on"
     if decision.why == "left":
-        others = _ranks_say(tuple(rank for rank in endings if rank not in decision.ranks))
+        others = name_ranks((rank for rank in endings if rank not in decision.ranks), "a rank")
         return f"{who} ended with exit code 0 while {others} still ran and made no progress"
     if decision.why == "outgrown":
+        silent_s = now.at - now.sign_at
         return (
-            f"no progress for {now.at - now.sign_at:.0f} s, although it computes: longer than"
-            " smaller cells suggest"
+            f"no progress for {silent_s:.0f} s while it computes: longer than smaller cells suggest"
         )
     if not now.sign_at:
         return f"no output and no step within {now.at:.0f} s"
@@ -188,8 +163,8 @@ def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
 
 
 def _cut_off(decision: Decision, now: Now) -> Result:
-    """The whole climb's time was over, or its own, while it was silent for no longer than a cell
-    of this size may: neither passed nor failed.
+    """The time of the climb or of the cell ran out while its silence was still within the limit:
+    neither passed nor failed.
     """
     says = (
         f"its time limit of {now.at:.0f} s was reached; it was still running, without a sign of"
@@ -200,72 +175,41 @@ def _cut_off(decision: Decision, now: Now) -> Result:
 
 def _passed(decision: Decision, now: Now) -> Result:
     steps = min((rank.steps for rank in now.ranks), default=0)
-    outcome: Outcome = "passed"
     if decision.why == "steps_seen":
         says = f"every rank made at least {steps} steps"
     elif steps:
         says = f"{steps} steps on every rank within {now.at:.0f} s, and no fault"
     else:
         says = (
-            f"no step was seen within {now.at:.0f} s; its ranks still go on, and there was no fault"
+            f"no step was seen within {now.at:.0f} s; its ranks still run, and there was no fault"
         )
-    return Result(outcome, says, (), {"stopped_because": decision.why or "interrupted"})
+    return Result("passed", says, (), {"stopped_because": decision.why or "interrupted"})
 
 
 def _ended_by_itself(record: CellRecord) -> Result:
-    """Exit code 0 is an answer only where steps were seen, or where nobody could expect any."""
-    more = {"stopped_because": "ended"}
-    empty = [rank.rank for rank in record.ranks if not rank.steps and rank.empty]
+    """Exit code 0 is an answer only where steps were seen, or where none can be expected."""
+    ended, more = "ended by itself with exit code 0", {"stopped_because": "ended"}
+    empty = tuple(rank.rank for rank in record.ranks if not rank.steps and rank.empty)
     if empty:
-        says = "ended by itself with exit code 0 before any step was seen: its loader gave no batch"
-        return Result(
-            "failed",
-            says if len(empty) == len(record.ranks) else f"{_ranks_say(tuple(empty))} {says}",
-            tuple(empty),
-            more,
-        )
-    most = max([*(rank.steps for rank in record.ranks), record.printed])
-    if most:
-        return Result("passed", f"ended by itself with exit code 0 after {most} steps", (), more)
-    if record.collectives or any(rank.worked for rank in record.ranks):
-        return Result(
-            "passed",
-            "ended by itself with exit code 0; it made no optimizer step, but batches or"
-            " collectives",
-            (),
-            more,
-        )
-    if any(rank.uncounted for rank in record.ranks):
-        return Result(
-            "passed",
-            "ended by itself with exit code 0; its steps are compiled and could not be counted",
-            (),
-            more,
-        )
-    if any(rank.torch for rank in record.ranks):
-        return Result(
-            "failed",
-            "ended by itself with exit code 0 before any step was seen",
-            tuple(rank.rank for rank in record.ranks),
-            more,
-        )
-    if not any(rank.witnessed for rank in record.ranks):
-        return Result(
-            "not_measured",
-            "ended by itself with exit code 0; nothing watched it from inside, and its output shows"
-            " no step",
-            (),
-            more,
-        )
-    return Result(
-        "not_measured",
-        "ended by itself with exit code 0; it did not use torch, so its steps cannot be counted",
-        (),
-        more,
-    )
-
-
-def _ranks_say(ranks: tuple[int, ...]) -> str:
-    if not ranks:
-        return "a rank"
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, sorted(ranks)))}"
+        says = f"{ended} before any step was seen: its loader gave no batch"
+        if len(empty) < len(record.ranks):
+            says = f"{name_ranks(empty)} {says}"
+        return Result("failed", says, empty, more)
+    outcome: Outcome = "passed"
+    ranks: tuple[int, ...] = ()
+    steps = max([*(rank.steps for rank in record.ranks), record.printed])
+    if steps:
+        says = f"{ended} after {steps} steps"
+    elif record.collectives or any(rank.worked for rank in record.ranks):
+        says = f"{ended}; it made no optimizer step, but batches or collectives"
+    elif any(rank.uncounted for rank in record.ranks):
+        says = f"{ended}; its steps are compiled and could not be counted"
+    elif any(rank.torch for rank in record.ranks):
+        outcome, says = "failed", f"{ended} before any step was seen"
+        ranks = tuple(rank.rank for rank in record.ranks)
+    elif any(rank.witnessed for rank in record.ranks):
+        outcome, says = "not_measured", f"{ended}; it did not use torch, so no steps can be counted"
+    else:
+        outcome = "not_measured"
+        says = f"{ended}; no witness ran in it, and its output shows no step"
+    return Result(outcome, says, ranks, more)

@@ -1,5 +1,5 @@
-"""What is written down when a cell is over: how everybody ended, what they said, and what the
-kernel and the source say about it.
+"""What is recorded when a cell is over: how its processes ended, what they wrote, and what the
+kernel and the source show about it.
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Ended, Evidence
 
 KERNEL_LOG_S = 3.0
-FATAL_SIGNALS = frozenset(
-    {4, 6, 7, 8, 9, 11}
-)  # ILL ABRT BUS FPE KILL SEGV: those that the kernel log may know more about
+# ILL ABRT BUS FPE KILL SEGV: the kernel log may know more about these.
+FATAL_SIGNALS = frozenset({4, 6, 7, 8, 9, 11})
 EVENTS_PER_WITNESS = 400
 # "exitcode  : -9 (pid: 4242)" (torch/distributed/elastic/multiprocessing/errors) and "failed
 # (exitcode: -9) local_rank: 1 (pid: 4242)".
@@ -38,9 +37,7 @@ _LAUNCHER_SAYS = re.compile(r"exitcode\s*: (-?\d{1,3})\)?[^\n]{0,80}?\(pid: (\d{
 
 @dataclasses.dataclass(frozen=True)
 class Settled:
-    """`endings` by process, as they stand after all that was learnt; `events` by rank, for
-    probes.
-    """
+    """`endings` by process, after all corrections; `events` by rank, for probes."""
 
     team: tuple[Mate, ...]
     endings: Mapping[Member, Ended]
@@ -55,21 +52,19 @@ class Settled:
         return found
 
     def of_launcher(self) -> Ended | None:
-        return next(
-            (self.endings[mate.member] for mate in self.team if mate.member.role == "launcher"),
-            None,
-        )
+        launchers = (mate.member for mate in self.team if mate.member.role == "launcher")
+        return next((self.endings[member] for member in launchers), None)
 
 
 def settle(watch: Watch, *, deadline_phase: str = "") -> Settled:
-    """Write down everything about a cell whose processes are gone. `deadline_phase` names the
-    deadline that ended it, "" for none.
+    """Record everything about a cell whose processes are gone. `deadline_phase` names the deadline
+    that ended it, "" for none.
     """
     watch.keeper.poll()
     watch.signs.read()
     team = watch.team()
-    said = {rank: events.read(path) for rank, path in watch.launch.events.items()}
-    endings = _endings(watch, team, said, deadline_phase)
+    by_rank = {rank: events.read(path) for rank, path in watch.launch.events.items()}
+    endings = _endings(watch, team, by_rank, deadline_phase)
     case, cell = watch.case, watch.launch.cell
     watch.cgroups.look(case, cell, "after")
     if any(failed(ended) and ended.signal in FATAL_SIGNALS for ended in endings.values()):
@@ -79,26 +74,26 @@ def settle(watch: Watch, *, deadline_phase: str = "") -> Settled:
     for mate in team:
         ended = endings[mate.member]
         if mate.member.role in ("rank", "launcher") or failed(ended):
-            _keep_end(watch, mate, ended)
-    for rank, item in said.items():
+            _record_end(watch, mate, ended)
+    for rank, item in by_rank.items():
         member = next((mate.member for mate in team if mate.member.rank == rank), Member(rank, 0))
-        _keep_events(watch, member, item, "probe")
-    _keep_witnesses(watch, team)
-    texts = _keep_outputs(watch, team)
-    _keep_files(watch, team)
+        _record_events(watch, member, item, "probe")
+    _record_witnesses(watch, team)
+    texts = _record_outputs(watch, team)
+    _record_files(watch, team)
     sites = [site for rank, text in texts for site in sites_in_text(text, rank)]
     look_at_source(case, cell, [*sites, *_sites_of_witnesses(case, cell)], cwd=watch.looks.cwd)
-    return Settled(team, endings, said)
+    return Settled(team, endings, by_rank)
 
 
 def _endings(
     watch: Watch,
     team: Sequence[Mate],
-    said: Mapping[int | None, events.Events],
+    by_rank: Mapping[int | None, events.Events],
     deadline_phase: str,
 ) -> dict[Member, Ended]:
-    """Fill in what the launcher itself said of a process whose exit status nobody saw, and which
-    deadline ended the others.
+    """Fill in exit statuses that only the launcher printed, and the deadline that ended the other
+    processes.
     """
     codes = _codes_of_launcher(watch)
     endings: dict[Member, Ended] = {}
@@ -115,13 +110,10 @@ def _endings(
                 else Ended("exited", code=code, **known)  # type: ignore[arg-type]
             )
         if deadline_phase and ended.by_us and mate.is_rank and ended.how != "unkillable":
-            item = said.get(mate.member.rank)
+            item = by_rank.get(mate.member.rank)
             if item is None or not item.answer[0]:
-                ended = dataclasses.replace(
-                    ended,
-                    how="timed_out",
-                    phase=(item.open_phase if item else "") or deadline_phase,
-                )
+                phase = (item.open_phase if item else "") or deadline_phase
+                ended = dataclasses.replace(ended, how="timed_out", phase=phase)
         endings[mate.member] = ended
     return endings
 
@@ -141,29 +133,24 @@ def _codes_of_launcher(watch: Watch) -> dict[int, int]:
 def _killed_for_memory(
     watch: Watch, endings: Mapping[Member, Ended], log: Evidence
 ) -> dict[Member, Ended]:
-    """A SIGKILL that is not ours was the kernel's when its own log names the pid, or the group's
+    """A SIGKILL from elsewhere came from the kernel when its log names the pid, or the cgroup's
     count of such kills rose.
     """
-    lines = [
-        str(line.get("text", "")) for line in log.data.get("lines") or () if isinstance(line, dict)
-    ]
+    rows = (row for row in log.data.get("lines") or () if isinstance(row, dict))
+    lines = [str(row.get("text", "")) for row in rows]
     found = dict(endings)
     for member, ended in endings.items():
         pid = member.pid
         if ended.how != "signalled" or ended.signal != 9 or ended.by_us:
             continue
-        named = any(
-            re.search(
-                rf"[Kk]ill(?:ed)? process {pid}\b|\bpid={pid}\b.*oom|oom.*\bpid={pid}\b", line
-            )
-            for line in lines
-        )
+        kill = rf"[Kk]ill(?:ed)? process {pid}\b|\bpid={pid}\b.*oom|oom.*\bpid={pid}\b"
+        named = any(re.search(kill, line) for line in lines)
         if named or (watch.cgroups.rise_of(pid) or 0) > 0:
             found[member] = dataclasses.replace(ended, how="oom_killed")
     return found
 
 
-def _keep_end(watch: Watch, mate: Mate, ended: Ended) -> None:
+def _record_end(watch: Watch, mate: Mate, ended: Ended) -> None:
     data: dict[str, Any] = {
         **to_json(ended),
         "started_at": mate.started_at,
@@ -171,76 +158,55 @@ def _keep_end(watch: Watch, mate: Mate, ended: Ended) -> None:
     }
     if mate.member.role in ("loader-worker", "child"):
         data["cmdline"] = mate.cmdline[:500]
-    watch.case.add(
-        "rank.ended",
-        subject=mate.member.subject,
-        cell=watch.launch.cell,
-        source="keeper",
-        data=data,
-    )
+    subject, cell = mate.member.subject, watch.launch.cell
+    watch.case.add("rank.ended", subject=subject, cell=cell, source="keeper", data=data)
 
 
-def _keep_events(watch: Watch, member: Member, item: events.Events, source: str) -> None:
+def _record_events(watch: Watch, member: Member, item: events.Events, source: str) -> None:
     data = {
         "events": list(item.events),
         "bad_lines": item.bad_lines,
         "bad_sample": item.bad_sample,
         "cut": item.cut,
     }
-    outcome, reason = (
-        ("partial", f"{item.bad_lines} lines are not events") if item.bad_lines else ("ok", "")
-    )
     watch.case.add(
         "probe.events",
         subject=member.subject,
         cell=watch.launch.cell,
         source=source,
-        outcome=outcome,  # type: ignore[arg-type]
-        reason=reason,
+        outcome="partial" if item.bad_lines else "ok",
+        reason=f"{item.bad_lines} lines are not events" if item.bad_lines else "",
         data=data,
     )
 
 
-def _keep_witnesses(watch: Watch, team: Sequence[Mate]) -> None:
+def _record_witnesses(watch: Watch, team: Sequence[Mate]) -> None:
     if not watch.launch.witness_dir:
         return
     members = {mate.member.pid: mate.member for mate in team}
     for pid, path in sorted(watch.signs.files().items()):
         member = members.get(pid) or Member(watch.signs.by_pid[pid].rank, pid, "child")
         if member.role in ("rank", "launcher"):
-            item = events.read(path)
-            kept = (
-                item.events
-                if len(item.events) <= EVENTS_PER_WITNESS
-                else (
-                    *item.events[: EVENTS_PER_WITNESS // 2],
-                    *item.events[-EVENTS_PER_WITNESS // 2 :],
-                )
-            )
-            _keep_events(
-                watch,
-                member,
-                dataclasses.replace(
-                    item, events=kept, cut=item.cut or len(kept) < len(item.events)
-                ),
-                "witness",
-            )
+            item, half = events.read(path), EVENTS_PER_WITNESS // 2
+            if len(item.events) > EVENTS_PER_WITNESS:
+                ends = (*item.events[:half], *item.events[-half:])
+                item = dataclasses.replace(item, events=ends, cut=True)
+            _record_events(watch, member, item, "witness")
     read_journals(watch.case, watch.launch.cell, watch.launch.witness_dir, host_name())
 
 
-def _keep_outputs(watch: Watch, team: Sequence[Mate]) -> list[tuple[int | None, str]]:
+def _record_outputs(watch: Watch, team: Sequence[Mate]) -> list[tuple[int | None, str]]:
     """Record every stream and return the texts by rank, for the places in the source that they
     name.
     """
     case, cell, signs = watch.case, watch.launch.cell, watch.signs
-    members = {mate.member.rank: mate.member for mate in team if mate.is_rank}
+    by_rank = {mate.member.rank: mate.member for mate in team if mate.is_rank}
+    by_pid = {mate.member.pid: mate.member for mate in reversed(team)}
+    logs = watch.find_logs()
     records: list[Evidence] = []
     for spec in watch.launch.specs:
         child = watch.keeper.children[spec.key]
-        member = next(
-            (mate.member for mate in team if mate.member.pid == (child.pid or 0)),
-            Member(spec.rank, 0),
-        )
+        member = by_pid.get(child.pid or 0) or Member(spec.rank, 0)
         first, last = signs.first_output_at or None, signs.output_at.get(spec.rank) or None
         common = spec.stdout == spec.stderr
         for name, path in (
@@ -250,46 +216,38 @@ def _keep_outputs(watch: Watch, team: Sequence[Mate]) -> list[tuple[int | None, 
         ):
             stream = Stream(path, name, first, last, child.cut_bytes)
             if common and watch.launch.command and member.role == "launcher":
-                ranks = [] if watch.find_logs() else list(members.values())
+                ranks = [] if logs else list(by_rank.values())
                 records += look_at_common_output(case, cell, member, stream, ranks)
             else:
                 records.append(look_at_output(case, cell, member, stream))
-    for rank, name, path in watch.find_logs():
+    for rank, name, path in logs:
         first, last = signs.first_output_at or None, signs.output_at.get(rank) or None
-        member = members.get(rank) or Member(rank, 0)
+        member = by_rank.get(rank) or Member(rank, 0)
         records.append(look_at_output(case, cell, member, Stream(path, name, first, last)))
     return [
-        (each.subject.rank, f"{each.data.get('head', '')}\n{each.data.get('tail', '')}")
-        for each in records
+        (record.subject.rank, f"{record.data.get('head', '')}\n{record.data.get('tail', '')}")
+        for record in records
     ]
 
 
-def _keep_files(watch: Watch, team: Sequence[Mate]) -> None:
+def _record_files(watch: Watch, team: Sequence[Mate]) -> None:
     ranks = {
         mate.member.rank: mate.member
         for mate in team
         if mate.is_rank and mate.member.rank is not None
     }
-    for rank, path in {
-        **watch.launch.error_files,
-        **error_logs(watch.launch.logs, watch.launch.first),
-    }.items():
+    launch = watch.launch
+    for rank, path in {**launch.error_files, **error_logs(launch.logs, launch.first)}.items():
         if os.path.exists(path):
-            look_at_error_file(
-                watch.case, watch.launch.cell, ranks.get(rank) or Member(rank, 0), path
-            )
-    if watch.launch.dumps:
-        look_at_flight_recorder(
-            watch.case,
-            watch.launch.cell,
-            os.path.join(watch.launch.dumps, "rank_"),
-            list(ranks.values()),
-        )
+            look_at_error_file(watch.case, launch.cell, ranks.get(rank) or Member(rank, 0), path)
+    if launch.dumps:
+        prefix = os.path.join(launch.dumps, "rank_")
+        look_at_flight_recorder(watch.case, launch.cell, prefix, list(ranks.values()))
 
 
 def _sites_of_witnesses(case: Case, cell: str) -> list[Site]:
-    """The places that events and journals of this cell name: frames of exceptions, who left, who
-    called a collective.
+    """The places that events and journals of this cell name: frames of exceptions, exits, calls of
+    collectives.
     """
     found = []
     for look in case.evidence:
@@ -304,7 +262,7 @@ def _sites_of_witnesses(case: Case, cell: str) -> list[Site]:
 
 
 def _rows(frames: Any) -> list[Any]:
-    """Frames as the user's processes wrote them, or what stands in their place."""
+    """Frames as the user's processes wrote them, none where the value has another shape."""
     return frames if isinstance(frames, list) else []
 
 

@@ -21,9 +21,8 @@ _WITNESS = re.compile(r"^(?:rank(\d+)|norank)\.(\d+)\.(jsonl|ring)$")
 # What training loops and their progress bars print: "step 12", "Step: 12", "iter=12", "global_step
 # 12", "12/100 [00:01<".
 _STEP = re.compile(
-    rb"(?i)\b(?:global[_"
-    rb" ]?step|step|iter(?:ation)?|batch)s?\b[\s:=#\[(/,]{0,3}(\d{1,9})\b|\b(\d{1,9})/\d{1,9}"
-    rb" \[\d+:\d\d<"
+    rb"(?i)\b(?:global[_ ]?step|step|iter(?:ation)?|batch)s?\b[\s:=#\[(/,]{0,3}(\d{1,9})\b"
+    rb"|\b(\d{1,9})/\d{1,9} \[\d+:\d\d<"
 )
 
 
@@ -58,8 +57,9 @@ class Growing:
 
 @dataclass
 class Witnessed:
-    """What the witness of one process told. `rank` is None where none was known to it. Counts
-    are the latest; `said` names its events.
+    """What the witness of one process reported. `rank` is None where it knew none. Counts are the
+    latest; `marks` are (moment, steps so far), `loaders` (workers, rows in a batch) of its first
+    DataLoaders.
     """
 
     rank: int | None
@@ -72,15 +72,11 @@ class Witnessed:
     exited: bool = False
     leaving: bool = False  # its main thread raised, or called exit
     steps_uncounted: bool = False  # compiled steps, which no hook sees
-    said: set[str] = field(default_factory=set)
+    event_names: set[str] = field(default_factory=set)
     sign_at: float = 0.0
-    marks: list[tuple[float, int]] = field(
-        default_factory=list
-    )  # (moment, steps so far), as its step events told
+    marks: list[tuple[float, int]] = field(default_factory=list)
     knob_applied: int = 0
-    loaders: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # (workers, rows in a batch) of its first DataLoaders
+    loaders: list[tuple[int, int]] = field(default_factory=list)
 
 
 class Signs:
@@ -101,7 +97,7 @@ class Signs:
             self.add_output(rank, path)
 
     def add_output(self, rank: int | None, path: str) -> None:
-        """Watch one more file; `rank` is None for what a launcher prints for all of them."""
+        """Watch one more file; `rank` is None for a stream that all ranks share."""
         if path not in self._outputs:
             self._outputs[path] = (rank, Growing(path))
 
@@ -186,52 +182,50 @@ class Signs:
             if match and match.group(3) == "jsonl" and name not in self._witnesses:
                 rank, pid = (int(match.group(1)) if match.group(1) else None), int(match.group(2))
                 witnessed = self.by_pid.setdefault(pid, Witnessed(rank, pid))
-                # it began without one, and set its own in Python: then it writes into a second file
+                # a process that sets its rank in Python goes on in a second file
                 if witnessed.rank is None:
                     witnessed.rank = rank
-                self._witnesses[name] = (
-                    witnessed,
-                    Growing(os.path.join(self.witness_dir, name)),
-                    b"",
-                )
+                growing = Growing(os.path.join(self.witness_dir, name))
+                self._witnesses[name] = (witnessed, growing, b"")
 
     def _hear(self, witnessed: Witnessed, line: bytes, now: float) -> None:
         try:
-            said = json.loads(line)
+            event = json.loads(line)
         except (ValueError, RecursionError):
             return
-        if not isinstance(said, dict):
+        if not isinstance(event, dict):
             return
-        name = str(said.get("name", said.get("event", "")))
-        witnessed.said.add(name)
-        witnessed.steps = max(witnessed.steps, _count(said.get("optimizer_steps")))
-        witnessed.batches = max(witnessed.batches, _count(said.get("batches")))
-        witnessed.backward_calls = max(witnessed.backward_calls, _count(said.get("backward_calls")))
-        if isinstance(said.get("torch_imported"), bool):
-            witnessed.torch_imported = said["torch_imported"]
+        name = str(event.get("name", event.get("event", "")))
+        witnessed.event_names.add(name)
+        witnessed.steps = max(witnessed.steps, _count(event.get("optimizer_steps")))
+        witnessed.batches = max(witnessed.batches, _count(event.get("batches")))
+        witnessed.backward_calls = max(
+            witnessed.backward_calls, _count(event.get("backward_calls"))
+        )
+        if isinstance(event.get("torch_imported"), bool):
+            witnessed.torch_imported = event["torch_imported"]
         if name == "step":
-            at = said.get("at")
+            at = event.get("at")
             if isinstance(at, float) and len(witnessed.marks) < MARKS_CAP:
                 witnessed.marks.append((at, witnessed.steps))
         if name == "loader.made":
-            witnessed.loaders.append((_count(said.get("workers")), _count(said.get("batch_size"))))
+            witnessed.loaders.append(
+                (_count(event.get("workers")), _count(event.get("batch_size")))
+            )
         if name == "knob.applied":
-            witnessed.knob_applied = max(witnessed.knob_applied, _count(said.get("count")))
+            witnessed.knob_applied = max(witnessed.knob_applied, _count(event.get("count")))
         witnessed.loader_empty = witnessed.loader_empty or name == "loader.empty"
         witnessed.leaving = (
             witnessed.leaving
             or name in ("leave", "exit")
-            or (name == "exception" and said.get("thread") in (None, "", "MainThread"))
+            or (name == "exception" and event.get("thread") in (None, "", "MainThread"))
         )
         if name == "exit":
             witnessed.exited = True
             witnessed.steps_uncounted = (
-                "optimizer_steps" in said and said["optimizer_steps"] is None
+                "optimizer_steps" in event and event["optimizer_steps"] is None
             )
-        if name not in (
-            "start",
-            "trainer",
-        ):  # that the interpreter started is no progress of the job
+        if name not in ("start", "trainer"):  # the interpreter's start is no progress of the job
             witnessed.sign_at = now
             self.first_sign_at = self.first_sign_at or now
 
@@ -244,8 +238,5 @@ class Signs:
 
 
 def _count(value: Any) -> int:
-    return (
-        value
-        if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
-        else 0
-    )
+    whole = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+    return value if whole else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.collect import procfs
 from trainprobe.collect.members import Member
@@ -37,15 +37,14 @@ class Mate:
 def team_of(
     launch: Launch, keeper: Keeper, witnessed: Mapping[int, int | None]
 ) -> tuple[Mate, ...]:
-    """Return everybody, ranks first and in order. `witnessed` maps pids to the rank that their
-    witness told.
+    """Return all processes, ranks first and in order. `witnessed` maps pids to the rank that their
+    witness reported.
     """
     mates = []
     for spec in launch.specs:
         child = keeper.children[spec.key]
-        member = Member(
-            spec.rank, child.pid or 0, "launcher" if launch.command else "rank", child.started_ticks
-        )
+        role = "launcher" if launch.command else "rank"
+        member = Member(spec.rank, child.pid or 0, role, child.started_ticks)
         mates.append(Mate(member, child.ended, child.started_at, " ".join(spec.argv)))
     below = keeper.descendants
     ranks = _ranks_below(below, witnessed, command=launch.command)
@@ -53,12 +52,7 @@ def team_of(
         ranks = _unnamed_ranks(below, launch.nproc, launch.first)
         if not ranks and _one_process(mates[0], below):
             mates = [
-                Mate(
-                    Member(launch.first, mate.member.pid, "rank", mate.member.started_ticks),
-                    mate.ended,
-                    mate.started_at,
-                    mate.cmdline,
-                )
+                replace(mate, member=replace(mate.member, rank=launch.first, role="rank"))
                 for mate in mates
             ]
     rank_of = {mate.member.pid: mate.member.rank for mate in mates} | ranks
@@ -66,35 +60,25 @@ def team_of(
         rank, role = ranks.get(each.pid), "rank"
         if rank is None:
             rank, role = _serves(each, below, rank_of), _role(each, below, mates)
-        mates.append(
-            Mate(
-                Member(rank, each.pid, role, each.started_ticks),
-                each.ended,
-                each.seen_at or None,
-                each.cmdline,
-            )
-        )
+        member = Member(rank, each.pid, role, each.started_ticks)
+        mates.append(Mate(member, each.ended, each.seen_at or None, each.cmdline))
     return tuple(sorted(mates, key=_order))
 
 
 def _order(mate: Mate) -> tuple[int, int, float, int]:
-    place = {"rank": 0, "launcher": 1, "loader-worker": 2}.get(mate.member.role, 3)
-    return (
-        place,
-        mate.member.rank if mate.member.rank is not None else -1,
-        mate.started_at or 0.0,
-        mate.member.pid,
-    )
+    member, place = mate.member, {"rank": 0, "launcher": 1, "loader-worker": 2}
+    rank = member.rank if member.rank is not None else -1
+    return place.get(member.role, 3), rank, mate.started_at or 0.0, member.pid
 
 
 def _ranks_below(
     below: Mapping[int, Descendant], witnessed: Mapping[int, int | None], *, command: bool
 ) -> dict[int, int]:
-    """Find the rank processes of a user's launcher: RANK stands in their environment, and in that
-    of all that they start.
+    """Find the rank processes of a user's launcher. RANK is in their environment, and in that of
+    all processes that they start.
 
-    So it is the topmost process with that RANK; a wrapper such as `bash` or `numactl` gives way to
-    the one below it that has a witness.
+    A rank is the topmost process with its RANK, or where that is a wrapper such as `bash` or
+    `numactl`, the process below it that has a witness.
     """
     if not command:
         return {}
@@ -108,28 +92,21 @@ def _ranks_below(
         tops[each.pid] = each.rank
     found: dict[int, int] = {}
     for pid, rank in tops.items():
-        chosen = pid
-        if witnessed and pid not in witnessed:
-            chosen = next(
-                (
-                    other.pid
-                    for other in below.values()
-                    if other.rank == rank
-                    and other.pid in witnessed
-                    and _is_below(other, pid, below)
-                ),
-                pid,
-            )
-        found[chosen] = rank
+        inner = (
+            other.pid
+            for other in below.values()
+            if other.rank == rank and other.pid in witnessed and _is_below(other, pid, below)
+        )
+        wrapper = bool(witnessed) and pid not in witnessed
+        found[next(inner, pid) if wrapper else pid] = rank
     return found
 
 
 def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int, first: int) -> dict[int, int]:
-    """A script that spawns its ranks itself sets RANK inside Python, where no one sees it: number
-    its spawned children as they started.
+    """A script that spawns its ranks itself sets RANK inside Python, where it is not visible:
+    number its spawned children in the order of their start.
 
-    What these spawn in turn, as the workers of a DataLoader, has the RANK that they set, and so
-    tells the number.
+    Their own children, such as the workers of a DataLoader, inherit RANK and so reveal it.
     """
     known = {
         each.ppid: each.rank
@@ -153,14 +130,12 @@ def _unnamed_ranks(below: Mapping[int, Descendant], nproc: int, first: int) -> d
 
 
 def _numbered_inside(each: Descendant, parent: Descendant) -> bool:
-    """Whether a spawned process has its RANK from a spawned parent that was started without one
-    and set it itself.
-    """
+    """Whether a spawned process inherits its RANK from a spawned parent that set it in Python."""
     return parent.rank is None and SPAWN in each.cmdline and SPAWN in parent.cmdline
 
 
 def _one_process(launcher: Mate, below: Mapping[int, Descendant]) -> bool:
-    """A command that launches nobody is itself the one rank."""
+    """Whether the command starts no other Python and is itself the only rank."""
     return "python" in launcher.cmdline.split(" ")[0] or not any(
         "python" in each.cmdline.split(" ")[0] for each in below.values()
     )
@@ -192,8 +167,8 @@ def _serves(
 
 
 def _role(each: Descendant, below: Mapping[int, Descendant], mates: list[Mate]) -> str:
-    """A worker of a DataLoader, by its thread's name; where torch gives none, a fork of its
-    parent or a spawned child of multiprocessing.
+    """Recognise a worker of a DataLoader by its thread's name; where torch sets none, as a fork of
+    its parent or a spawned child of multiprocessing.
     """
     if "resource_tracker" in each.cmdline or "forkserver" in each.cmdline:
         return "child"
@@ -202,10 +177,7 @@ def _role(each: Descendant, below: Mapping[int, Descendant], mates: list[Mate]) 
         if now is not None and now.name == LOADER_THREAD:
             return "loader-worker"
     parent = below.get(each.ppid)
-    parents = (
-        parent.cmdline
-        if parent is not None
-        else next((mate.cmdline for mate in mates if mate.member.pid == each.ppid), "")
-    )
+    starters = (mate.cmdline for mate in mates if mate.member.pid == each.ppid)
+    parents = parent.cmdline if parent is not None else next(starters, "")
     forked = bool(parents) and each.cmdline == parents
-    return "loader-worker" if forked or "multiprocessing.spawn" in each.cmdline else "child"
+    return "loader-worker" if forked or SPAWN in each.cmdline else "child"

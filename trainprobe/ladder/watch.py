@@ -36,7 +36,7 @@ MEMBERS_CAP = 96
 
 
 class Looks:
-    """Numbers the looks of one cell, so that a later series goes on counting."""
+    """Takes the looks at one cell and numbers them over all series."""
 
     def __init__(self, case: Case, cell: str, pace: Pace, cwd: str) -> None:
         self.case, self.cell, self.pace, self.cwd = case, cell, pace, cwd
@@ -56,8 +56,8 @@ class Looks:
             stacks += self._once(watched)
             looked = looked_at(watched, self.number)
             if looked.moving in ("moving", "busy") and not hurry():
-                # The third look tells a slow loop from a wait: what moves now and still stands
-                # there later polls.
+                # The third look tells a slow loop from a wait: a thread that moves now and is in
+                # the same place later polls.
                 self._pause(self.pace.third_look_s, hurry)
                 stacks += self._once(watched)
         job = JobView([each.member for each in watched], cell=self.cell)
@@ -92,14 +92,12 @@ class Watch:
         self.launch, self.keeper, self.case, self.pace = launch, keeper, case, pace
         self.interruption = interruption
         self.cgroups = CgroupWatch()
-        self.signs = Signs(
-            launch.witness_dir,
-            [
-                (spec.rank, path)
-                for spec in launch.specs
-                for path in dict.fromkeys((spec.stdout, spec.stderr))
-            ],
-        )
+        outputs = [
+            (spec.rank, path)
+            for spec in launch.specs
+            for path in dict.fromkeys((spec.stdout, spec.stderr))
+        ]
+        self.signs = Signs(launch.witness_dir, outputs)
         self.looks = Looks(case, launch.cell, pace, cwd)
         self.began_at = time.time()
         self._clock = time.monotonic()
@@ -139,36 +137,36 @@ class Watch:
             self._beat_at = self.elapsed_s
 
     def team(self) -> tuple[Mate, ...]:
-        return team_of(
-            self.launch, self.keeper, {pid: each.rank for pid, each in self.signs.by_pid.items()}
-        )
+        ranks = {pid: witnessed.rank for pid, witnessed in self.signs.by_pid.items()}
+        return team_of(self.launch, self.keeper, ranks)
 
     def running(self) -> bool:
         return self.keeper.running()
 
     def answer_failed(self) -> bool:
-        """Say whether a process of a probe has ended without the answer yes."""
-        ended = [
-            spec for spec in self.launch.specs if self.keeper.children[spec.key].ended is not None
-        ]
-        return any(events.read(self.launch.events[spec.rank]).answer[0] != "yes" for spec in ended)
+        """Whether a process of a probe has ended without the answer yes."""
+        return any(
+            events.read(self.launch.events[spec.rank]).answer[0] != "yes"
+            for spec in self.launch.specs
+            if self.keeper.children[spec.key].ended is not None
+        )
 
     def alive_members(self) -> list[Member]:
         return [mate.member for mate in self.team() if mate.alive and mate.member.pid]
 
     def look(self) -> CellLooks:
-        """Look at everybody who lives."""
+        """Look at every living process."""
         self.looked = self.looks.take(self.alive_members(), lambda: self.interruption.asked)
         self.looked_at = self.elapsed_s
         self.keeper.poll()
         return self.looked
 
     def stopped_for_s(self) -> float:
-        """How long the process that has been stopped longest has been so."""
+        """The seconds for which the longest stopped process has been stopped."""
         return max((self.elapsed_s - since for since in self._stopped.values()), default=0.0)
 
     def now(self) -> Now:
-        """Put together what the policy needs."""
+        """Collect what the policy needs."""
         team = self.team()
         newest: dict[int, Mate] = {}
         for mate in team:
@@ -177,22 +175,18 @@ class Watch:
         alone = len(newest) <= 1
         ranks = []
         for rank, mate in sorted(newest.items()):
-            ranks.append(
-                RankNow(
-                    rank,
-                    mate.ended,
-                    ended_at=(
-                        self._moment(mate.ended.at)
-                        if mate.ended is not None and mate.ended.at
-                        else self.elapsed_s
-                    ),
-                    steps=self.signs.steps(rank, alone=alone),
-                    sign_at=max(self._moment(self.signs.sign_at(rank)), self._beat_at),
-                    stopped_since=self._stopped.get(mate.member.pid),
-                    leaving=(item := self.signs.by_pid.get(mate.member.pid)) is not None
-                    and item.leaving,
-                )
+            pid, ended_at = mate.member.pid, mate.ended.at if mate.ended else None
+            witnessed = self.signs.by_pid.get(pid)
+            now = RankNow(
+                rank,
+                mate.ended,
+                ended_at=self._moment(ended_at) if ended_at else self.elapsed_s,
+                steps=self.signs.steps(rank, alone=alone),
+                sign_at=max(self._moment(self.signs.sign_at(rank)), self._beat_at),
+                stopped_since=self._stopped.get(pid),
+                leaving=witnessed is not None and witnessed.leaving,
             )
+            ranks.append(now)
         launcher = self.keeper.children[LAUNCHER].ended if self.launch.command else None
         sign_at = max(self._moment(self.signs.last_at()), self._beat_at)
         if self._sign_at:
@@ -212,13 +206,13 @@ class Watch:
         )
 
     def collectives_seen(self) -> bool:
-        """Say whether any rank's journal holds a collective."""
+        """Whether any rank's journal holds a collective."""
         self.signs.beat()
         return self.signs.any_collective
 
     def find_logs(self) -> list[tuple[int, str, str]]:
-        """Return (rank, stream, path) of the files that torchrun keeps per rank, the last
-        attempt's; watch them from now on.
+        """Return (rank, stream, path) of the files that torchrun writes for each rank in
+        its last attempt; watch them from now on.
         """
         found = rank_logs(self.launch.logs, self.launch.first)
         for rank, _, path in found:
@@ -253,34 +247,25 @@ def rank_logs(folder: str, first: int = 0) -> list[tuple[int, str, str]]:
     """Find `<run>_x/attempt_<n>/<local rank>/{stdout,stderr}.log`
     (torch/distributed/elastic/multiprocessing/api.py); `first` is the rank that is local rank 0.
     """
-    found: dict[tuple[int, str], tuple[int, str]] = {}
-    for path in (
-        glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "std*.log"))
-        if folder
-        else []
-    ):
-        parts = path.split(os.sep)
-        attempt, rank, stream = parts[-3].rpartition("_")[2], parts[-2], parts[-1].partition(".")[0]
-        if attempt.isdigit() and rank.isdigit():
-            key = (first + int(rank), stream)
-            found[key] = max(found.get(key, (-1, "")), (int(attempt), path))
-    return [(rank, stream, path) for (rank, stream), (_, path) in sorted(found.items())]
+    return [
+        (rank, stream, path) for (rank, stream), path in _last_attempt(folder, first, "std*.log")
+    ]
 
 
 def error_logs(folder: str, first: int = 0) -> dict[int, str]:
     """Find torchrun's error.json per rank, the last attempt's; `first` is the rank that is local
     rank 0.
     """
-    found: dict[int, tuple[int, str]] = {}
-    for path in (
-        glob.glob(os.path.join(glob.escape(folder), "*", "attempt_*", "*", "error.json"))
-        if folder
-        else []
-    ):
+    return {rank: path for (rank, _), path in _last_attempt(folder, first, "error.json")}
+
+
+def _last_attempt(folder: str, first: int, name: str) -> list[tuple[tuple[int, str], str]]:
+    found: dict[tuple[int, str], tuple[int, str]] = {}
+    pattern = os.path.join(glob.escape(folder), "*", "attempt_*", "*", name)
+    for path in glob.glob(pattern) if folder else ():
         parts = path.split(os.sep)
-        attempt, rank = parts[-3].rpartition("_")[2], parts[-2]
+        attempt, rank, stem = parts[-3].rpartition("_")[2], parts[-2], parts[-1].partition(".")[0]
         if attempt.isdigit() and rank.isdigit():
-            found[first + int(rank)] = max(
-                found.get(first + int(rank), (-1, "")), (int(attempt), path)
-            )
-    return {rank: path for rank, (_, path) in sorted(found.items())}
+            key = (first + int(rank), stem)
+            found[key] = max(found.get(key, (-1, "")), (int(attempt), path))
+    return [(key, path) for key, (_, path) in sorted(found.items())]

@@ -102,9 +102,8 @@ def pieces(opened: Opened) -> Iterator[bytes]:
     unpacked = _guarded(_UNPACK[opened.compression](raw), opened)
     first = next(unpacked, b"")
     _check_text(first, opened)
-    coding = next(
-        (coding for mark, coding in _MARKS if first.startswith(mark)), ""
-    ) or _unmarked_utf16(first)
+    marked = (coding for mark, coding in _MARKS if first.startswith(mark))
+    coding = next(marked, "") or _unmarked_utf16(first)
     if coding:
         yield from _recoded(first, unpacked, coding)
         return
@@ -154,29 +153,21 @@ class _Raw:
 
 
 def _guarded(stream: Iterator[bytes], opened: Opened) -> Iterator[bytes]:
+    damaged = f"the {opened.compression} stream is damaged"
     try:
         yield from stream
-    except (zlib.error, lzma.LZMAError, EOFError) as error:
-        opened.flaw(
-            "partial",
-            f"the {opened.compression} stream is damaged or cut off: {error}; what comes before was"
-            " read",
-        )
-    except OSError as error:
-        what = (
-            f"the {opened.compression} stream is damaged: {error}"
-            if error.errno is None
-            else f"reading stopped: {error.strerror}"
-        )
-        opened.flaw("partial", f"{what}; what comes before was read")
     except NoLogError:
         raise
+    except OSError as error:
+        stopped = error.errno is not None
+        why = f"reading stopped: {error.strerror}" if stopped else f"{damaged}: {error}"
+        opened.flaw("partial", f"{why}; what comes before was read")
     except Exception as error:
-        if type(error).__name__ != "ZstdError":  # zstandard's own error, without importing it
+        cut_off = isinstance(error, (zlib.error, lzma.LZMAError, EOFError))
+        if not cut_off and type(error).__name__ != "ZstdError":  # zstandard's, without an import
             raise
-        opened.flaw(
-            "partial", f"the zstd stream is damaged or cut off: {error}; what comes before was read"
-        )
+        why = f"{damaged} or cut off: {error}"
+        opened.flaw("partial", f"{why}; what comes before was read")
 
 
 def _plain(raw: _Raw) -> Iterator[bytes]:
@@ -287,11 +278,9 @@ def _check_text(first: bytes, opened: Opened) -> None:
     text = sample.replace(b"\0", b"")
     odd = len(text) - len(text.translate(None, bytes(set(range(32)) - _TEXT_CONTROLS)))
     zeros = len(sample) - len(text)
-    if (
-        odd > 0.02 * len(text)
-        or (zeros > 0.02 * len(sample) and odd)
-        or (text and zeros > 0.05 * len(sample) and b"\n" not in text and b"\r" not in text)
-    ):
+    binary = odd > 0.02 * len(text) or (zeros > 0.02 * len(sample) and odd)
+    one_line = b"\n" not in text and b"\r" not in text
+    if binary or (text and one_line and zeros > 0.05 * len(sample)):
         inside = f" inside its {opened.compression} stream" if opened.compression else ""
         raise NoLogError(f"is no text{inside}")
 

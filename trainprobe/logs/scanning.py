@@ -58,7 +58,7 @@ class FileScan:
         self._at = 0  # where the first line that was not looked at begins in the buffer
         self._searched = 0
         self._hits: deque[tuple[int, int]] = deque()
-        self._seen: dict[int, int] = defaultdict(int)
+        self._counts: dict[int, int] = defaultdict(int)
         self._common: frozenset[int] = frozenset()
         self._pulses: dict[int | None, deque[Line]] = {}
         self._learnt = False
@@ -94,9 +94,8 @@ class FileScan:
     def _learn(self, end: int) -> None:
         if not self._learnt:
             self._learnt = True
-            self.reader.learn(
-                self._buffer[: min(end, 2**20)].split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES]
-            )
+            beginning = self._buffer[: min(end, 2**20)]
+            self.reader.learn(beginning.split(b"\n", SAMPLE_LINES)[:SAMPLE_LINES])
 
     def _work(self, end: int, *, final: bool) -> None:
         self._search(end)
@@ -118,9 +117,8 @@ class FileScan:
             if not final and len(self._buffer) > BEHIND_BYTES:  # else all of it is in memory
                 self._pulse(end)
             else:
-                self.lines += self._buffer.count(b"\n", self._at, end) + (
-                    not self._buffer.endswith(b"\n", self._at, end)
-                )
+                self.lines += self._buffer.count(b"\n", self._at, end)
+                self.lines += not self._buffer.endswith(b"\n", self._at, end)
                 self._at = end
 
     def _search(self, end: int) -> None:
@@ -146,22 +144,16 @@ class FileScan:
 
     def _line(self, end: int) -> None:
         """Look at the line that begins at `_at`."""
-        newline = self._buffer.find(b"\n", self._at, end)
-        stop = newline if newline >= 0 else end
-        raw = self._buffer[self._at : stop]
-        numbers: list[int] = []
-        while self._hits and self._hits[0][0] <= stop:
-            place, number = self._hits.popleft()
-            if place > self._at and number not in numbers:
-                numbers.append(number)
         begin, number_before = self._at, self.lines
-        self.lines += 1
-        self._at = stop + 1 if newline >= 0 else stop
+        raw = self._take_line(end)
+        numbers: list[int] = []
+        while self._hits and self._hits[0][0] <= begin + len(raw):
+            place, number = self._hits.popleft()
+            if place > begin and number not in numbers:
+                numbers.append(number)
         self._whole_bytes += len(raw)
         spots = [self._texts[number] for number in numbers]
-        signatures = [
-            signature for number in numbers for signature in _signatures_of(self._texts[number])
-        ]
+        signatures = [signature for text in spots for signature in _signatures_of(text)]
         for line in self.reader.read(raw, self.lines, spots):
             self.cut_lines += line.cut
             if self._attempts.feed(line.text) != self._selection.number:
@@ -172,17 +164,21 @@ class FileScan:
         for number in numbers:
             self._count(number)
 
+    def _take_line(self, end: int) -> bytes:
+        """Return the line that begins at `_at`, and step to the next one."""
+        newline = self._buffer.find(b"\n", self._at, end)
+        stop = newline if newline >= 0 else end
+        raw = self._buffer[self._at : stop]
+        self.lines += 1
+        self._at = stop + 1 if newline >= 0 else stop
+        return raw
+
     def _count(self, number: int) -> None:
-        self._seen[number] += 1
-        most = (
-            COMMON
-            if any(signature.means == "fatal" for signature in _signatures_of(self._texts[number]))
-            else COMMON_SIGN
-        )
-        if (
-            self._seen[number] == max(50, most * self._cap // WHOLE_LINES)
-            and number not in self._common
-        ):
+        self._counts[number] += 1
+        signatures = _signatures_of(self._texts[number])
+        fatal = any(signature.means == "fatal" for signature in signatures)
+        most = max(50, (COMMON if fatal else COMMON_SIGN) * self._cap // WHOLE_LINES)
+        if self._counts[number] == most and number not in self._common:
             self._common |= {number}
             self._search_engine = signature_search().without(self._common)
             inner = [hit for hit in self._hits if hit[1] != number]
@@ -263,11 +259,7 @@ class FileScan:
         self.lines += self._buffer.count(b"\n", self._at, begin)
         self._at = begin
         while self._at < end:
-            newline = self._buffer.find(b"\n", self._at, end)
-            stop = newline if newline >= 0 else end
-            raw = self._buffer[self._at : stop]
-            self.lines += 1
-            self._at = stop + 1 if newline >= 0 else stop
+            raw = self._take_line(end)
             for line in self.reader.read(raw, self.lines):
                 self._pulses.setdefault(line.rank, deque(maxlen=3)).append(line)
 

@@ -25,9 +25,8 @@ _SPELT = re.compile(
     r"(?:\^\[|\\u001[bB]|\\x1[bB]|\\033|\\e|#033|\u241b|\ufffd)\[[0-9;?]{0,20}[A-Za-z]"
     r"|\[(?:0?[0-9]|2[1-9]|3[0-9]|4[0-9]|9[0-7]|10[0-7])(?:;[0-9]{1,3}){0,5}m(?!\]| ?[0-9]{1,2}s)"
 )
-_MAYBE_SPELT = re.compile(
-    r"\[[0-9;?]{1,20}[A-Za-z]"
-)  # begins with a literal, and so costs a tenth of the pattern above
+# Begins with a literal, and so costs a tenth of the pattern above.
+_MAYBE_SPELT = re.compile(r"\[[0-9;?]{1,20}[A-Za-z]")
 _GONE = re.compile(
     "[\x00-\x08\x0e-\x1f\x7f-\x84\x86-\x9f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f"
     "\ufeff\ufff9-\ufffb\U000e0000-\U000e0fff]"
@@ -49,11 +48,9 @@ def plain(line: str) -> str:
     overwrote an error, the error. Never raises; linear in the first 200,000 characters.
     """
     states = plain_states(line)
-    return (
-        states[0]
-        if len(states) == 1
-        else next((state for state in reversed(states) if not _is_bar(state)), states[-1])
-    )
+    if len(states) == 1:
+        return states[0]
+    return next((state for state in reversed(states) if not _is_bar(state)), states[-1])
 
 
 def plain_states(line: str) -> list[str]:
@@ -79,14 +76,12 @@ def plain_states(line: str) -> list[str]:
         shape = "" if _is_bar(state) else _NUMBER.sub("#", state[:120])
         if shapes and shape == shapes[-1]:
             states[-1] = state
-        elif not shape and "" in shapes:  # one bar, interrupted by a message
+            continue
+        if not shape and "" in shapes:  # one bar, interrupted by a message
             place = shapes.index("")
             del states[place], shapes[place]
-            states.append(state)
-            shapes.append(shape)
-        else:
-            states.append(state)
-            shapes.append(shape)
+        states.append(state)
+        shapes.append(shape)
     return states[-STATES_CAP:] or [""]
 
 
@@ -94,15 +89,8 @@ def _is_spelt(line: str) -> bool:
     """Whether the line has a colour without its escape character."""
     if "[" not in line:
         return False
-    if (
-        "\\" not in line
-        and "^[" not in line
-        and "#033" not in line
-        and _MAYBE_SPELT.search(line) is None
-        and line.isascii()
-    ):
-        return False
-    return _SPELT.search(line) is not None
+    marked = "\\" in line or "^[" in line or "#033" in line or not line.isascii()
+    return (marked or bool(_MAYBE_SPELT.search(line))) and _SPELT.search(line) is not None
 
 
 def _is_bar(text: str) -> bool:
@@ -136,27 +124,17 @@ def _unwrapped(line: str) -> str:
         row = json.loads(line)
     except (ValueError, RecursionError):
         return line
-    text = (
-        next((row[name] for name in _TEXT_KEYS if isinstance(row.get(name), str)), None)
-        if isinstance(row, dict)
-        else None
-    )
+    if not isinstance(row, dict):
+        return line
+    texts = {name: value for name, value in row.items() if isinstance(value, str)}
+    text = next((texts[name] for name in _TEXT_KEYS if name in texts), None)
     if text is None:
         return line
-    when = next(
-        (
-            row[name]
-            for name in _TIME_KEYS
-            if isinstance(row.get(name), str) and 0 < len(row[name]) < 64
-        ),
-        "",
-    )
-    trace = next((row[name] for name in _TRACE_KEYS if isinstance(row.get(name), str)), "")
-    whole = "\\n".join(
-        part.rstrip("\r\n").replace("\r\n", "\\n").replace("\n", "\\n")
-        for part in (text, trace)
-        if part
-    )
+    times = (texts.get(name, "") for name in _TIME_KEYS)
+    when = next((time for time in times if 0 < len(time) < 64), "")
+    trace = next((texts[name] for name in _TRACE_KEYS if name in texts), "")
+    parts = (part.rstrip("\r\n").replace("\r\n", "\n") for part in (text, trace) if part)
+    whole = "\n".join(parts).replace("\n", "\\n")
     return f"{when} {whole}" if when else whole
 
 

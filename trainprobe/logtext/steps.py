@@ -28,7 +28,6 @@ class Step(NamedTuple):
     finished: bool = False
 
 
-_INT = r"\d{1,9}(?:,\d{3}){0,3}"
 _BAR = re.compile(
     r"(?P<percent>\d{1,3})%[^\d%]{0,3}\|[^|]{0,400}\|\s{0,4}(?P<n>\d{1,12}(?:\.\d{1,4})?[kMGTKB]{0,2})/(?P<of>\d{1,12}(?:\.\d{1,4})?[kMGTKB]{0,2})"
     r" ?\[(?P<rest>.{0,400})"

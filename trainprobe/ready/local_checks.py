@@ -235,7 +235,12 @@ class _Running:
         gone = [row["id"] for row in rows if row["id"] in self.wanted.leave_out]
         rows = [row for row in rows if row["id"] not in gone]
         dropped += [{"id": check, "reason": "the site leaves it out"} for check in gone]
-        data = {"program": self.spec.name, "checks": rows, "open": open_phase, "dropped": dropped}
+        data: dict[str, Any] = {
+            "program": self.spec.name,
+            "checks": rows,
+            "open": open_phase,
+            "dropped": dropped,
+        }
         tell(CheckResult(KIND, self.spec.name, data, outcome, reason, self.began, took_s))
         if values:
             found = {"values": values}

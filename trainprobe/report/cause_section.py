@@ -1,4 +1,4 @@
-"""One placed cause: how sure, what, through which chain, why, and what to type."""
+"""One placed cause: its certainty, summary, chain and reasons, and what to type."""
 
 from __future__ import annotations
 
@@ -52,27 +52,21 @@ def cause_lines(
     if cause.chain:
         lines += wrapped(_chain(cause.chain), width, first=INDENT, rest=INDENT + "  ")
     label = "why  "
-    for weighing in sorted(cause.because, key=lambda one: -one.points):
+    for weighing in sorted(cause.because, key=lambda weighing: -weighing.points):
         ids = _ids(weighing.evidence)
         start = f"{INDENT}{label}{weighing.points:+3d} "
         lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
         label = "     "
     for number, fix in enumerate(cause.fixes):
-        same_follows = (
-            number + 1 < len(cause.fixes) and cause.fixes[number + 1].verify == fix.verify
-        )
+        same_follows = [later.verify for later in cause.fixes[number + 1 :][:1]] == [fix.verify]
         lines += _fix(replace(fix, verify="") if same_follows else fix, number, width)
     if others:
-        behind = sorted(others, key=lambda one: (-one.confidence, one.id))
-        lines += wrapped(
-            [span(", ".join(f"{other.id} {percent(other.confidence)}" for other in behind))],
-            width,
-            first=f"{INDENT}or   ",
-        )
+        behind = sorted(others, key=lambda other: (-other.confidence, other.id))
+        says = ", ".join(f"{other.id} {percent(other.confidence)}" for other in behind)
+        lines += wrapped([span(says)], width, first=f"{INDENT}or   ")
     if cause.docs:
-        lines += wrapped(
-            [span(f"trainprobe causes {cause.id}", "faint")], width, first=f"{INDENT}page "
-        )
+        page = span(f"trainprobe causes {cause.id}", "faint")
+        lines += wrapped([page], width, first=f"{INDENT}page ")
     return lines
 
 
@@ -93,12 +87,8 @@ def _title(cause: PlacedCause, place: int, width: int) -> Line:
     sure = how_sure(cause)
     name = clean(cause.id)[: width - len(sure) - len(INDENT) - 2]
     gap = width - len(INDENT) - columns(name) - len(sure)
-    return (
-        Span(f"{place:>2}  "),
-        Span(name, "strong"),
-        Span(" " * gap),
-        Span(sure, STYLE_OF[word]),
-    )
+    head = (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap))
+    return (*head, Span(sure, STYLE_OF[word]))
 
 
 def _chain(chain: Sequence[Link]) -> list[Span]:
@@ -108,11 +98,8 @@ def _chain(chain: Sequence[Link]) -> list[Span]:
         if link.waiter != last:
             pieces.append(span(f"{'; ' if last else ''}{link.waiter}"))
         how = _plural(link.how) if link.waiter.startswith("ranks ") else link.how
-        pieces += [
-            *([span(f"({how})", "faint")] if how else []),
-            span("->", "faint"),
-            span(link.awaited),
-        ]
+        pieces += [span(f"({how})", "faint")] if how else []
+        pieces += [span("->", "faint"), span(link.awaited)]
         last = link.awaited
     return pieces
 
@@ -140,13 +127,8 @@ def _fix(fix: Fix, number: int, width: int) -> list[Line]:
         lines += typed(step, width, indent=indent)
     if fix.verify:
         line = wrapped([span("verify:", "faint"), span(fix.verify, "command")], width, first=indent)
-        # Over several lines it must still be one command when it is copied.
-        lines += (
-            line
-            if len(line) == 1
-            else [
-                (Span(indent), Span("verify:", "faint")),
-                *typed(fix.verify, width, indent=f"{indent}  "),
-            ]
-        )
+        if len(line) > 1:  # over several lines it must remain one command when it is copied
+            line = [(Span(indent), Span("verify:", "faint"))]
+            line += typed(fix.verify, width, indent=f"{indent}  ")
+        lines += line
     return lines

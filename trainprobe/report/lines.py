@@ -1,5 +1,5 @@
-"""Lines of styled words within a width. A style is a role such as `strong`; what it looks like
-is the terminal's business.
+"""Lines of styled words within a width. A style is a role such as `strong`; the terminal decides on
+its looks.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ class Span(NamedTuple):
 
 Line = tuple[Span, ...]
 _COMMAND = re.compile(
-    r"(?:[A-Z][A-Z0-9_]*=\S+"
-    r" +)*(?:\./|/)?(?:sudo|export|unset|ulimit|env|ls|cat|grep|find|rm|df|du|ps|kill|free|ip|ss"
-    r"|getent|dmesg|nvidia-smi|nvcc|scontrol"
-    r"|python[0-9.]*|pip[0-9.]*|torchrun|accelerate|trainprobe|py-spy|gdb|docker|srun|sbatch"
-    r"|mount|sysctl|journalctl|systemctl|lsof|fuser|ldd|conda|uv)(?: |$)"
+    r"(?:[A-Z][A-Z0-9_]*=\S+ +)*(?:\./|/)?(?:sudo|export|unset|ulimit|env|ls|cat|grep|find|rm|df|du"
+    r"|ps|kill|free|ip|ss|getent|dmesg|nvidia-smi|nvcc|scontrol|python[0-9.]*|pip[0-9.]*|torchrun"
+    r"|accelerate|trainprobe|py-spy|gdb|docker|srun|sbatch|mount|sysctl|journalctl|systemctl|lsof"
+    r"|fuser|ldd|conda|uv)(?: |$)"
 )
 
 
@@ -69,16 +68,45 @@ def wrapped(
     return done
 
 
+class Block:
+    """Wrapped lines under one label, which starts the first line; the others are indented."""
+
+    def __init__(self, label: str, width: int) -> None:
+        self.lines: list[Line] = []
+        self._label, self._width = label, width
+
+    def add(self, *pieces: Span, rest: int = 0) -> None:
+        """Add one entry; its further lines are indented by `rest` more columns."""
+        first = " " * columns(self._label) if self.lines else self._label
+        indent = " " * (columns(self._label) + rest)
+        self.lines += wrapped(pieces, self._width, first=first, rest=indent)
+
+    def add_rest(self, count: int, what: str) -> None:
+        """Add how many entries were left out, where there are any."""
+        if count > 0:
+            self.add(span(f"and {count} {what}", "faint"))
+
+
+def wrapped_behind(start: Line, pieces: Iterable[Span], width: int) -> list[Line]:
+    """Wrap `pieces` in the columns behind `start`, which begins the first line."""
+    first, *rest = wrapped(pieces, width, first=" " * sum(columns(piece.text) for piece in start))
+    return [(*start, *first[1:]), *rest]
+
+
+def padded(text: str, width: int) -> str:
+    """Return `text` with blanks up to `width` columns."""
+    return text + " " * (width - columns(text))
+
+
 def typed(step: str, width: int, *, indent: str) -> list[Line]:
-    """Return a step, over several lines where it must be. Of a command each line but the last
-    ends in a backslash, so that it can still be copied.
+    """Return a step, over several lines where it is long. The lines of a command end in a
+    backslash, except the last, so that it can be copied.
     """
     text = clean(step)
     if not _COMMAND.match(text):
+        too_long = columns(indent) + columns(text) > width
         return (
-            wrapped([Span(text)], width, first=indent)
-            if columns(indent) + columns(text) > width
-            else [(Span(indent), Span(text))]
+            wrapped([Span(text)], width, first=indent) if too_long else [(Span(indent), Span(text))]
         )
     lines: list[Line] = []
     room = width - columns(indent) - 2
@@ -88,11 +116,8 @@ def typed(step: str, width: int, *, indent: str) -> list[Line]:
         text = text[at:].lstrip()
         indent = indent if len(lines) > 1 else indent + "  "
         room = width - columns(indent) - 2
-    lines += [
-        (Span(indent), Span(part.text, "command"))
-        for part in _cut(Span(text), width - columns(indent))
-    ]
-    return lines
+    parts = _cut(Span(text), width - columns(indent))
+    return [*lines, *((Span(indent), Span(part.text, "command")) for part in parts)]
 
 
 def _words(pieces: Iterable[Span]) -> Iterable[Span]:

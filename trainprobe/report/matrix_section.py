@@ -1,5 +1,5 @@
-"""The climb as a matrix: ranks down, rows across, each cell with how it came out; below it the
-knobs, and what one would try next.
+"""The climb as a matrix: ranks down, rows across, each cell with its outcome; below it the knobs,
+and what to try next by hand.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainprobe.model.diagnosis import Climb, ClimbCell, Report
-from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.lines import Line, Span, Style, padded, span, wrapped, wrapped_behind
 from trainprobe.report.phrases import clean, columns, duration
 
 LABEL = "climb  "
@@ -22,12 +22,12 @@ WORDS: dict[str, tuple[str, Style]] = {
     "not_measured": ("?", "warn"),
     "skipped": (".", "faint"),
 }
-"""How an outcome stands in the matrix; a cell that passed shows its time alone."""
+"""The word for an outcome in the matrix; a cell that passed shows only its time."""
 
 
 def climb_sentence(report: Report, width: int) -> list[Line]:
-    """Return what belongs on the first screen: the smallest failing cell with what heals it, and
-    the next step by hand.
+    """Return what belongs on the first screen: the smallest failing cell with its remedy, and the
+    next step by hand.
     """
     climb = report.climb
     if climb is None or climb.smallest_failing is None:
@@ -57,64 +57,50 @@ def _next(climb: Climb, width: int) -> list[Line]:
 
 
 def _matrix(grid: Sequence[ClimbCell], smallest: ClimbCell | None, width: int) -> list[Line]:
-    """One line for each number of ranks; where the columns do not fit, the numbers of rows go on
-    below.
-    """
-    rows = sorted({cell.rows for cell in grid}, key=lambda one: (one is not None, one or 0))
+    """One line for each number of ranks; columns that do not fit continue below."""
+    rows = sorted({cell.rows for cell in grid}, key=lambda count: (count is not None, count or 0))
     ranks = sorted({cell.ranks for cell in grid})
     at = {(cell.ranks, cell.rows): cell for cell in grid}
-    heads = [_rows_says(one) for one in rows]
-    wide = [
-        max(columns(head), *(columns(_text(at.get((one, number)), smallest)) for one in ranks))
+    heads = ["as given" if count is None else str(count) for count in rows]
+    rooms = [
+        max(columns(head), *(columns(_text(at.get((rank, count)), smallest)) for rank in ranks))
         + GAP
-        for head, number in zip(heads, rows, strict=True)
+        for head, count in zip(heads, rows, strict=True)
     ]
-    names = [f"{one} {'rank' if one == 1 else 'ranks'}" for one in ranks]
+    names = [f"{rank} {'rank' if rank == 1 else 'ranks'}" for rank in ranks]
     first = max(map(len, names), default=0)
     lines: list[Line] = []
-    for start, end in _bands(wide, width - len(INDENT) - first):
+    for start, end in _bands(rooms, width - len(INDENT) - first):
         lead = LABEL if not lines else INDENT
         if rows != [None]:
-            head = "".join(
-                f"{text:>{room}}"
-                for text, room in zip(heads[start:end], wide[start:end], strict=True)
-            )
+            pairs = zip(heads[start:end], rooms[start:end], strict=True)
+            head = "".join(f"{text:>{room}}" for text, room in pairs)
             lines.append((Span(lead), Span(f"{'rows':<{first}}", "faint"), Span(head, "faint")))
             lead = INDENT
-        for name, number in list(zip(names, ranks, strict=True))[:ROWS_CAP]:
+        for name, rank in list(zip(names, ranks, strict=True))[:ROWS_CAP]:
             cells = [
-                _shown(at.get((number, one)), smallest, room)
-                for one, room in zip(rows[start:end], wide[start:end], strict=True)
+                piece
+                for count, room in zip(rows[start:end], rooms[start:end], strict=True)
+                for piece in _shown(at.get((rank, count)), smallest, room)
             ]
-            lines.append(
-                (
-                    Span(lead),
-                    Span(f"{name:<{first}}"),
-                    *(piece for pieces in cells for piece in pieces),
-                )
-            )
+            lines.append((Span(lead), Span(f"{name:<{first}}"), *cells))
             lead = INDENT
         if len(ranks) > ROWS_CAP:
-            lines.append(
-                (Span(INDENT), Span(f"and {len(ranks) - ROWS_CAP} more in the JSON", "faint"))
-            )
+            rest = f"and {len(ranks) - ROWS_CAP} more in the JSON"
+            lines.append((Span(INDENT), Span(rest, "faint")))
     return lines
 
 
-def _bands(wide: Sequence[int], room: int) -> list[tuple[int, int]]:
+def _bands(rooms: Sequence[int], width: int) -> list[tuple[int, int]]:
     """Return (start, end) of the columns that fit beside each other."""
     bands: list[tuple[int, int]] = []
     start = used = 0
-    for place, one in enumerate(wide):
-        if used + one > room and place > start:
+    for place, room in enumerate(rooms):
+        if used + room > width and place > start:
             bands.append((start, place))
             start, used = place, 0
-        used += one
-    return [*bands, (start, len(wide))] if wide else []
-
-
-def _rows_says(rows: int | None) -> str:
-    return "as given" if rows is None else str(rows)
+        used += room
+    return [*bands, (start, len(rooms))] if rooms else []
 
 
 def _text(cell: ClimbCell | None, smallest: ClimbCell | None) -> str:
@@ -124,11 +110,8 @@ def _text(cell: ClimbCell | None, smallest: ClimbCell | None) -> str:
     word, _ = WORDS[cell.outcome]
     if cell.outcome == "passed":
         return duration(cell.took_s)
-    text = (
-        f"{word} {duration(cell.took_s)}"
-        if cell.outcome in ("failed", "timed_out", "crashed")
-        else word
-    )
+    failed = cell.outcome in ("failed", "timed_out", "crashed")
+    text = f"{word} {duration(cell.took_s)}" if failed else word
     return f"{text} <" if smallest is not None and cell.cell == smallest.cell else text
 
 
@@ -139,7 +122,7 @@ def _shown(cell: ClimbCell | None, smallest: ClimbCell | None, room: int) -> tup
 
 
 def _knobs(tried: Sequence[ClimbCell], climb: Climb, width: int) -> list[Line]:
-    """One line for each knob: how the cell came out with it, in what time, and what that says."""
+    """One line for each knob: the outcome of the cell with it, its time, and the conclusion."""
     if not tried:
         return []
     names = min(32, max(columns(clean(cell.knob)) for cell in tried))
@@ -147,17 +130,11 @@ def _knobs(tried: Sequence[ClimbCell], climb: Climb, width: int) -> list[Line]:
     for cell in tried:
         word, style = WORDS[cell.outcome]
         word = {".": "skipped", "?": "not measured"}.get(word, word)
-        # one that took no effect was run for all that
         took = duration(cell.took_s) if cell.took_s else ""
-        name = clean(cell.knob)[:names]
-        start = (
-            f"{'knobs' if not lines else '':<{len(LABEL)}}{name}{' ' * (names - columns(name))}  "
-        )
-        says = _knob_says(cell, climb)
-        head = (Span(start), Span(f"{word:<12}", style), Span(f"{took:>11}  "))
-        indent = " " * sum(columns(piece.text) for piece in head)
-        first, *rest = wrapped([span(says)], width, first=indent)
-        lines += [(*head, *first[1:]), *rest]
+        name = padded(clean(cell.knob)[:names], names)
+        label = LABEL.replace("climb", "knobs") if not lines else INDENT
+        head = (Span(f"{label}{name}  "), Span(f"{word:<12}", style), Span(f"{took:>11}  "))
+        lines += wrapped_behind(head, [span(_knob_says(cell, climb))], width)
     return lines
 
 
@@ -171,8 +148,4 @@ def _knob_says(cell: ClimbCell, climb: Climb) -> str:
         return "heals it" + (", as nothing does" if climb.steady is False else "")
     if cell.knob in climb.not_healed_by:
         return "does not heal it"
-    return (
-        "passes when nothing is changed"
-        if cell.outcome == "passed"
-        else "fails again when nothing is changed"
-    )
+    return f"{'passes' if cell.outcome == 'passed' else 'fails again'} when nothing is changed"

@@ -1,5 +1,5 @@
-"""A report as rows that pass or do not: what JUnit, Prometheus and Nagios are written from, so
-that the three cannot disagree with each other or with the verdict.
+"""A report as rows that pass or fail. JUnit, Prometheus and Nagios use these rows, so that they
+cannot disagree with each other or with the verdict.
 """
 
 from __future__ import annotations
@@ -7,10 +7,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report, RungOutcome
+from trainprobe.report.extra import listed, rows_of
 from trainprobe.report.phrases import clean
 
 State = Literal["ok", "warn", "fail", "skip", "unknown"]
@@ -56,24 +57,17 @@ class Outcome:
 def outcomes(report: Report) -> tuple[Outcome, ...]:
     """Return the verdict's row, then one for each check and host, rung and cause."""
     verdict = verdict_row(report)
-    rows = [verdict, *_checks(report, spoilt=verdict.spoils)]
-    if not any(
-        row.kind == "check" for row in rows
-    ):  # the causes of `ready` are made of its checks: told once
-        rows += [
-            row
-            for cause in _first_of_groups(report.causes)
-            for row in _of_cause(cause, spoilt=verdict.spoils)
-        ]
+    checks = list(_checks(report, spoilt=verdict.spoils))
+    rows = [verdict, *checks]
+    if not checks:  # the causes of `ready` repeat its checks
+        firsts = _first_of_groups(report.causes)
+        rows += [row for cause in firsts for row in _of_cause(cause, spoilt=verdict.spoils)]
     rows += [_of_rung(row, spoilt=verdict.spoils) for row in report.ladder]
     kept: dict[tuple[str, str, str], Outcome] = {}
-    for row in rows:  # CI systems and Prometheus keep one of two of the same name: the worse one
-        key = (row.kind, row.id, row.host)
-        kept[key] = (
-            row
-            if key not in kept or worst((row.state, kept[key].state)) != kept[key].state
-            else kept[key]
-        )
+    for row in rows:  # CI systems and Prometheus take one row of each name: here the worse one
+        other = kept.setdefault((row.kind, row.id, row.host), row)
+        if worst((row.state, other.state)) != other.state:
+            kept[row.kind, row.id, row.host] = row
     return tuple(kept.values())
 
 
@@ -83,46 +77,37 @@ def passed(report: Report) -> bool:
 
 
 def verdict_row(report: Report) -> Outcome:
-    undecided = report.verdict == "undetermined" or (
-        report.verdict == "healthy" and not report.conclusive
-    )
+    undecided = report.verdict in ("undetermined", "healthy") and not passed(report)
     state: State = "ok" if passed(report) else "unknown" if undecided else "fail"
     says = report.says or " ".join(suspect.says for suspect in report.suspects)
-    first = report.causes[0] if report.causes else None
-    steps = [fix.steps[0] if fix.steps else fix.title for fix in (first.fixes[:1] if first else ())]
-    who = first.fixes[0].who if first and first.fixes else ""
+    fix = next((fix for cause in report.causes[:1] for fix in cause.fixes), None)
     return Outcome(
         VERDICT,
         state,
         state != "ok",
-        "",
-        "verdict",
-        "",
-        who,
-        _text(says),
-        _text(" ".join(steps)),
+        kind="verdict",
+        who=fix.who if fix else "",
+        says=_text(says),
+        fix=_text((fix.steps[0] if fix.steps else fix.title) if fix else ""),
         took_s=_seconds(report.looked_s),
     )
 
 
 def check_rows(report: Report) -> list[Mapping[str, Any]]:
-    """Return the rows of the readiness checks, or none: the extra part of a report may be
+    """Return the rows of the readiness checks, or none: the extra part of a report may hold
     anything.
     """
-    readiness = report.extra.get("readiness")
-    rows = readiness.get("checks") if isinstance(readiness, Mapping) else None
-    return (
-        [row for row in rows if isinstance(row, Mapping) and _name(row.get("id"))]
-        if isinstance(rows, (list, tuple))
-        else []
-    )
+    return [row for row in rows_of(_readiness(report), "checks") if _name(row.get("id"))]
 
 
 def left_out(report: Report) -> tuple[str, ...]:
     """Return the nodes that a readiness report names to be left out."""
+    return tuple(_name(name) for name in listed(_readiness(report), "exclude"))
+
+
+def _readiness(report: Report) -> Mapping[str, Any]:
     readiness = report.extra.get("readiness")
-    names = readiness.get("exclude") if isinstance(readiness, Mapping) else None
-    return tuple(_name(name) for name in names) if isinstance(names, (list, tuple)) else ()
+    return readiness if isinstance(readiness, Mapping) else {}
 
 
 def worst(states: Iterable[State]) -> State:
@@ -137,31 +122,26 @@ def worst(states: Iterable[State]) -> State:
 def _checks(report: Report, *, spoilt: bool) -> Iterable[Outcome]:
     for row in check_rows(report):
         state = row.get("state")
-        known: State = next((one for one in STATES if one == state), "unknown")
+        known: State = next((name for name in STATES if name == state), "unknown")
         severity = _name(row.get("severity"))
         spoils = spoilt and (
             (known == "fail" and severity in ("blocker", "degraded"))
             or (known == "unknown" and severity == "blocker")
         )
-        hosts = row.get("hosts")
-        named = (list(hosts) if isinstance(hosts, (list, tuple)) else []) or [""]
-        for host in named:
-            yield Outcome(
-                _name(row["id"]),
-                known,
-                spoils,
-                _name(host),
-                "check",
-                severity,
-                _name(row.get("who")),
-                _text(row.get("says")),
-                _text(row.get("fix")),
-                _text(row.get("threshold")),
-                (
-                    _number(row.get("value")) if len(named) == 1 else None
-                ),  # of several hosts it is the first one's
-                _seconds(row.get("took_s")),
-            )
+        hosts = listed(row, "hosts") or [""]
+        outcome = Outcome(
+            _name(row["id"]),
+            known,
+            spoils,
+            severity=severity,
+            who=_name(row.get("who")),
+            says=_text(row.get("says")),
+            fix=_text(row.get("fix")),
+            threshold=_text(row.get("threshold")),
+            value=_number(row.get("value")) if len(hosts) == 1 else None,  # else the first host's
+            took_s=_seconds(row.get("took_s")),
+        )
+        yield from (replace(outcome, host=_name(host)) for host in hosts)
 
 
 def _first_of_groups(causes: Iterable[PlacedCause]) -> list[PlacedCause]:
@@ -175,23 +155,21 @@ def _of_cause(cause: PlacedCause, *, spoilt: bool) -> Iterable[Outcome]:
     fix = cause.fixes[0] if cause.fixes else None
     typed = " ".join((fix.title, *fix.steps[:1])) if fix else ""
     for host in cause.hosts or ("",):
-        says = cause.summary or cause.title
         yield Outcome(
             _name(cause.id),
             "fail" if spoilt else "warn",
             spoilt,
             _name(host),
             "cause",
-            "",
-            fix.who if fix else "",
-            _text(says),
-            _text(typed),
+            who=fix.who if fix else "",
+            says=_text(cause.summary or cause.title),
+            fix=_text(typed),
         )
 
 
 def _of_rung(row: LadderRow, *, spoilt: bool) -> Outcome:
-    """A rung of a report that passed has not spoilt it, whatever its own outcome: a knob that
-    was tried, say.
+    """In a report that passed a rung spoils nothing, whatever its own outcome, such as a knob that
+    was tried.
     """
     state = _OF_RUNG[row.outcome]
     if not spoilt and state in ("fail", "unknown"):
@@ -201,11 +179,8 @@ def _of_rung(row: LadderRow, *, spoilt: bool) -> Outcome:
         _name(row.cell or row.probe),
         state,
         state in ("fail", "unknown"),
-        "",
-        "rung",
-        "",
-        "",
-        _text(says),
+        kind="rung",
+        says=_text(says),
         took_s=_seconds(row.took_s),
     )
 
@@ -215,20 +190,16 @@ def _name(given: object) -> str:
 
 
 def _text(given: object) -> str:
-    return (
-        clean(given if len(given) <= LONGEST else f"{given[:LONGEST]}…")
-        if isinstance(given, str)
-        else ""
-    )
+    if not isinstance(given, str):
+        return ""
+    return clean(given if len(given) <= LONGEST else f"{given[:LONGEST]}…")
 
 
 def _number(given: object) -> float | None:
-    """A number, or a text that is one and nothing else: what checks found is told as text."""
-    if (
-        isinstance(given, bool)
-        or not isinstance(given, (int, float, str))
-        or (isinstance(given, str) and not _PLAIN_NUMBER.fullmatch(given))
-    ):
+    """A number, or a text that holds only a number: checks report their values as text."""
+    if isinstance(given, bool) or not isinstance(given, (int, float, str)):
+        return None
+    if isinstance(given, str) and not _PLAIN_NUMBER.fullmatch(given):
         return None
     try:
         value = float(given)

@@ -1,4 +1,4 @@
-"""Numbers and certainty in the words of the report."""
+"""Numbers, certainty and cleaned text for the report."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ _ESCAPE = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|["
     r" -/]*[0-~])?"
 )
-# By Unicode category: what moves the cursor or breaks the line becomes a blank, what cannot be seen
-# (the marks that turn the reading direction among it) goes, and what no terminal can draw or no
-# file can hold becomes a question mark.
+# By Unicode category: cursor movements and line breaks become a blank, invisible characters such as
+# marks of the reading direction are removed, and what no terminal can draw becomes a question mark.
 _SHOWN_AS = {"Cc": " ", "Zl": " ", "Zp": " ", "Zs": " ", "Cf": "", "Cs": "?", "Cn": "?", "Co": "?"}
 
 
@@ -39,17 +38,15 @@ def duration(seconds: float) -> str:
 
 
 def certainty(confidence: float, *, named: bool = True) -> str:
-    """Return the word for a confidence. A cause that is not named is undecided, whatever its
-    share.
-    """
+    """Return the word for a confidence. A cause that is not named is always undecided."""
     if not named:
         return CERTAINTY[-1][1]
     return next(word for least, word in CERTAINTY if confidence >= least or least == 0.0)
 
 
 def percent(confidence: float) -> str:
-    """Return a share rounded down, so that no number reaches a word that it has not earned.
-    Certainty itself is never claimed.
+    """Return a share rounded down, so that it never suggests a stronger word. It never reaches
+    100 %.
     """
     share = math.floor(confidence * 100 + 1e-9)
     if share >= 100:
@@ -73,13 +70,5 @@ def columns(text: str) -> int:
     """
     if text.isascii():
         return len(text)
-    return sum(
-        (
-            0
-            if unicodedata.combining(letter)
-            else 2
-            if unicodedata.east_asian_width(letter) in "WF"
-            else 1
-        )
-        for letter in text
-    )
+    shown = [letter for letter in text if not unicodedata.combining(letter)]
+    return len(shown) + sum(unicodedata.east_asian_width(letter) in "WF" for letter in shown)

@@ -1,5 +1,5 @@
-"""What the planned size will do: one line for each number with its interval and limit, a small
-picture of the first that matters, and the safe workers.
+"""Predictions for the planned size: one line for each number with its interval and limit, a small
+picture of the first that matters, and the safe number of workers.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from trainprobe.model.diagnosis import LadderRow, Report
 from trainprobe.model.predictions import Prediction
-from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.lines import Block, Line, Span, Style, span, wrapped
 from trainprobe.report.phrases import clean
 from trainprobe.scaling.wording import amount, number
 
@@ -25,7 +25,7 @@ NAMES = {
     "shm": "shared memory",
     "took_s": "one pass",
 }
-BOUNDED = ("pss", "fds", "pids", "shm")  # what fewer workers need less of
+BOUNDED = ("pss", "fds", "pids", "shm")  # fewer workers need less of these
 PROBES = {"user_script": "the command", "scaled_dataset": "the data"}
 
 
@@ -33,47 +33,34 @@ def prediction_lines(report: Report, width: int) -> list[Line]:
     """Return the predictions as lines of at most `width` columns; none where nothing was
     predicted.
     """
-    told = [one for one in report.predictions if one.value is not None]
-    lines: list[Line] = []
-    several = len({one.probe for one in told}) > 1
-    for one in sorted(told, key=lambda one: not one.will_hit):
-        whose = f"{PROBES.get(one.probe, one.probe)}, " if several else ""
-        basis = [span(f"({one.basis})", "faint")] if one.basis else []
-        lines += wrapped(
-            [span(whose + one.says, "bad" if one.will_hit else "plain"), *basis],
-            width,
-            first=LABEL if not lines else " " * len(LABEL),
-        )
-    drawn = next((one for one in told if one.will_hit and one.curve), None)
+    known = [prediction for prediction in report.predictions if prediction.value is not None]
+    block = Block(LABEL, width)
+    several = len({prediction.probe for prediction in known}) > 1
+    for prediction in sorted(known, key=lambda prediction: not prediction.will_hit):
+        probe = PROBES.get(prediction.probe, prediction.probe)
+        says = f"{probe}, {prediction.says}" if several else prediction.says
+        basis = [span(f"({prediction.basis})", "faint")] if prediction.basis else []
+        block.add(span(says, "bad" if prediction.will_hit else "plain"), *basis)
+    drawn = next((each for each in known if each.will_hit and each.curve), None)
     if drawn is not None:
-        lines += picture(drawn, width)
-    missing = _missing([one for one in report.predictions if one.value is None])
+        block.lines += picture(drawn, width)
+    missing = _missing([each for each in report.predictions if each.value is None])
     if missing:
-        lines += wrapped(
-            [span(missing, "faint")], width, first=LABEL if not lines else " " * len(LABEL)
-        )
-    workers = _workers(report.ladder, told)
-    return [*lines, *(wrapped([span(workers)], width, first="workers    ") if workers else [])]
+        block.add(span(missing, "faint"))
+    workers = _workers(report.ladder, known)
+    return block.lines + (wrapped([span(workers)], width, first="workers    ") if workers else [])
 
 
-def picture(one: Prediction, width: int) -> list[Line]:
+def picture(what: Prediction, width: int) -> list[Line]:
     """Return `ROWS` lines and two of captions: both axes by powers, `o` measured, `.` the law,
     `X` the prediction, `-` the limit.
     """
     columns = min(MOST_COLUMNS, width - len(LABEL) - 12)
-    spots = [("o", size, value * one.times) for size, value in one.points]
-    law = [(size, value * one.times) for size, value, *_ in one.curve]
-    target, value = float(one.at[one.axis]), one.value or 0.0
-    levels = [
-        level
-        for level in (
-            *(level for _, _, level in spots),
-            *(level for _, level in law),
-            value,
-            one.limit,
-        )
-        if level and level > 0
-    ]
+    spots = [("o", size, value * what.times) for size, value in what.points]
+    law = [(size, value * what.times) for size, value, *_ in what.curve]
+    target, value = float(what.at[what.axis]), what.value or 0.0
+    heights = (*(level for _, _, level in spots), *(level for _, level in law), value, what.limit)
+    levels = [level for level in heights if level and level > 0]
     left, right = math.log(min(law[0][0], spots[0][1])), math.log(max(target, law[-1][0]))
     low, high = math.log(min(levels)), math.log(max(levels))
     if right <= left or high <= low:
@@ -81,47 +68,38 @@ def picture(one: Prediction, width: int) -> list[Line]:
     grid = [[" "] * columns for _ in range(ROWS)]
 
     def place(size: float, level: float) -> tuple[int, int]:
-        return round((math.log(level) - low) / (high - low) * (ROWS - 1)), round(
-            (math.log(size) - left) / (right - left) * (columns - 1)
-        )
+        row = (math.log(level) - low) / (high - low) * (ROWS - 1)
+        column = (math.log(size) - left) / (right - left) * (columns - 1)
+        return round(row), round(column)
 
-    if one.limit:
-        row, _ = place(target, one.limit)
+    if what.limit:
+        row, _ = place(target, what.limit)
         grid[row] = ["-"] * columns
     for column in range(columns):
-        row, _ = place(
-            target, _along(law, math.exp(left + (right - left) * column / (columns - 1)))
-        )
+        size = math.exp(left + (right - left) * column / (columns - 1))
+        row, _ = place(target, _along(law, size))
         grid[row][column] = "."
-    for mark, size, level in [*spots, ("X" if one.will_hit else "x", target, value)]:
+    for mark, size, level in [*spots, ("X" if what.will_hit else "x", target, value)]:
         row, column = place(size, level)
         grid[row][column] = mark
-    limit_row = place(target, one.limit)[0] if one.limit else None
+    limit_row = place(target, what.limit)[0] if what.limit else None
     lines = []
     for row in reversed(range(ROWS)):
-        level = (
-            one.limit
-            if row == limit_row and one.limit is not None
-            else math.exp(low + (high - low) * row / (ROWS - 1))
-        )
-        label = (
-            f"{amount(level, one.unit):>10} |" if row in (0, ROWS - 1, limit_row) else f"{'':>10} |"
-        )
-        lines.append(
-            (Span(" " * len(LABEL)), Span(label, "faint"), *_styled("".join(grid[row]).rstrip()))
-        )
-    first, last = f"{number(math.exp(left))} {one.axis}", f"{number(target)}"
+        level = math.exp(low + (high - low) * row / (ROWS - 1))
+        if row == limit_row and what.limit is not None:
+            level = what.limit
+        label = amount(level, what.unit) if row in (0, ROWS - 1, limit_row) else ""
+        marks = _styled("".join(grid[row]).rstrip())
+        lines.append((Span(" " * len(LABEL)), Span(f"{label:>10} |", "faint"), *marks))
+    first, last = f"{number(math.exp(left))} {what.axis}", f"{number(target)}"
     axis = f"{' ' * (len(LABEL) + 12)}{first}{last:>{max(1, columns - len(first))}}"
-    words = (
-        f"o measured{f', times {one.times:.3g} for the planned ranks and workers' if abs(one.times - 1) > 0.005 else ''};"  # noqa: E501
-        " . law"
-    )
-    words += f"; {'X' if one.will_hit else 'x'} predicted{'; - limit' if one.limit else ''}"
-    return [
-        *lines,
-        (Span(axis, "faint"),),
-        *wrapped([span(words, "faint")], width, first=" " * (len(LABEL) + 12)),
-    ]
+    legend = "o measured"
+    if abs(what.times - 1) > 0.005:
+        legend += f", times {what.times:.3g} for the planned ranks and workers"
+    legend += f"; . law; {'X' if what.will_hit else 'x'} predicted"
+    legend += "; - limit" if what.limit else ""
+    indent = " " * (len(LABEL) + 12)
+    return [*lines, (Span(axis, "faint"),), *wrapped([span(legend, "faint")], width, first=indent)]
 
 
 def _along(law: Sequence[tuple[float, float]], size: float) -> float:
@@ -148,50 +126,34 @@ def _styled(text: str) -> list[Span]:
 
 
 def _missing(refused: Sequence[Prediction]) -> str:
-    """One sentence for each reason, and not one for each number."""
-    by_reason: dict[str, list[str]] = {}
-    for one in refused:
-        reason = clean(one.says.partition(": ")[2])
-        names = by_reason.setdefault(reason, [])
-        name = NAMES.get(one.name, one.name)
-        if name not in names:
-            names.append(name)
+    """One sentence for each reason."""
+    by_reason: dict[str, dict[str, None]] = {}
+    for prediction in refused:
+        reason = clean(prediction.says.partition(": ")[2])
+        by_reason.setdefault(reason, {})[NAMES.get(prediction.name, prediction.name)] = None
     return "; ".join(
         f"{', '.join(names)}: no prediction, {reason}" for reason, names in by_reason.items()
     )
 
 
-def _workers(ladder: Sequence[LadderRow], told: Sequence[Prediction]) -> str:
-    """The safe number of workers, by the measured size and by the planned one."""
-    measured = next(
-        (
-            measure.value
-            for row in ladder
-            for measure in row.measures
-            if measure.name == "workers.safe"
-        ),
-        None,
-    )
-    bounded = [one for one in told if one.safe_workers is not None]
-    least = min(bounded, key=lambda one: one.safe_workers or 0, default=None)
+def _workers(ladder: Sequence[LadderRow], known: Sequence[Prediction]) -> str:
+    """The safe number of workers, at the measured size and at the planned one."""
+    measures = [measure for row in ladder for measure in row.measures]
+    measured = [measure.value for measure in measures if measure.name == "workers.safe"]
+    bounded = [each for each in known if each.safe_workers is not None]
+    least = min(bounded, key=lambda each: each.safe_workers or 0, default=None)
     none_fits = any(
-        one.will_hit and one.name in BOUNDED and one.at.get("workers") and one.safe_workers is None
-        for one in told
+        each.will_hit and each.name in BOUNDED and each.at.get("workers") and each not in bounded
+        for each in known
     )
-    says = (
-        [f"{measured:.0f} for each rank and loader are safe at the size that was measured"]
-        if measured is not None
-        else []
-    )
+    says = []
+    if measured:
+        says.append(f"{measured[0]:.0f} for each rank and loader are safe at the measured size")
     if none_fits:
         says.append("no number of them stays below the limit at the planned size")
-    elif (
-        least is not None
-        and least.safe_workers is not None
-        and least.safe_workers < least.at.get("workers", 0)
-    ):
+    elif least is not None and (least.safe_workers or 0) < least.at.get("workers", 0):
         says.append(
             f"{least.safe_workers} for each rank at the planned size"
-            f" ({NAMES.get(least.name, least.name)} bears no more)"
+            f" ({NAMES.get(least.name, least.name)} allows no more)"
         )
     return "; ".join(says)

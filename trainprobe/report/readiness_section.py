@@ -1,18 +1,18 @@
-"""The readiness of nodes in lines: whom to leave out, what failed and who must act, what
-differs, what was not made.
+"""The readiness of nodes in lines: the nodes to leave out, what failed and who must act, what
+differs between nodes, and which checks were not made.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
 from trainprobe.model.diagnosis import Report
 from trainprobe.model.node_names import folded
-from trainprobe.report.extra import listed, rows_of
-from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.extra import listed, rows_of, text_of, texts_of
+from trainprobe.report.lines import Block, Line, Span, Style, padded, span, wrapped
 from trainprobe.report.phrases import clean, columns
 
 MOST_ROWS, MOST_DIFFERENCES, MOST_DROPPED = 12, 8, 12
@@ -40,23 +40,20 @@ def readiness_lines(report: Report, width: int) -> list[Line]:
     if not found:
         return []
     checks = [row for row in rows_of(found, "checks") if _text(row, "id")]
-    several = len(listed(found, "nodes")) > 1
-    lines = _leave_out(found, width)
-    lines += _counts(checks, width, len(listed(found, "nodes")))
-    lines += _failed(
-        checks,
-        width,
-        several=several,
-        told={host for cause in report.causes if cause.named for host in cause.hosts},
-    )
-    lines += _differences(
-        [row for row in rows_of(found, "differences") if _text(row, "name")], width
-    )
-    return lines + _dropped(rows_of(found, "dropped"), width)
+    nodes = len(listed(found, "nodes"))
+    named = {host for cause in report.causes if cause.named for host in cause.hosts}
+    differences = [row for row in rows_of(found, "differences") if _text(row, "name")]
+    return [
+        *_leave_out(found, width),
+        *_counts(checks, width, nodes),
+        *_failed(checks, width, several=nodes > 1, named=named),
+        *_differences(differences, width),
+        *_dropped(rows_of(found, "dropped"), width),
+    ]
 
 
-def told_already(report: Report, says: str) -> bool:
-    """Does the list of checks say the same?"""
+def is_in_checks(report: Report, says: str) -> bool:
+    """Whether the list of checks has the same sentence."""
     return any(
         _matters(row) and _text(row, "says") and clean(says).endswith(_text(row, "says"))
         for row in rows_of(readiness_of(report), "checks")
@@ -68,26 +65,17 @@ def _leave_out(found: Mapping[str, Any], width: int) -> list[Line]:
     if not line:
         return []
     rest = "the rest is ready without" if not found.get("shared") else "some of it stays without"
-    names = [name for name in listed(found, "exclude") if isinstance(name, str)]
-    lines = wrapped(
-        [
-            Span(clean(line), "command"),
-            span(f"({rest} {'it' if len(names) == 1 else 'them'})", "faint"),
-        ],
-        width,
-        first="leave out  ",
-    )
+    pronoun = "it" if len(texts_of(found, "exclude")) == 1 else "them"
+    pieces = [Span(clean(line), "command"), span(f"({rest} {pronoun})", "faint")]
+    lines = wrapped(pieces, width, first="leave out  ")
     for step in listed(found, "drain")[:1]:
-        lines += wrapped(
-            [Span(clean(str(step)), "command"), span("[admin]", "faint")],
-            width,
-            first="drain      ",
-        )
+        pieces = [Span(clean(str(step)), "command"), span("[admin]", "faint")]
+        lines += wrapped(pieces, width, first="drain      ")
     return lines
 
 
 def _counts(checks: Sequence[Mapping[str, Any]], width: int, nodes: int) -> list[Line]:
-    """Each check counts once, by the worst that it was on any node."""
+    """Each check counts once, with its worst state on any node."""
     order = ("fail", "unknown", "warn", "ok", "skip")
     worst: dict[str, str] = {}
     for row in checks:
@@ -96,77 +84,54 @@ def _counts(checks: Sequence[Mapping[str, Any]], width: int, nodes: int) -> list
         worst[name] = min((state, worst.get(name, "skip")), key=order.index)
     counted = Counter(worst.values())
     parts = [f"{counted[state]} {word}" for state, word in _WORDS if counted[state]]
-    return wrapped(
-        [
-            span(
-                (", ".join(parts) if parts else "none were made")
-                + (f"; on {nodes} nodes" if nodes > 1 else "")
-            )
-        ],
-        width,
-        first="checks     ",
-    )
+    says = (", ".join(parts) or "none were made") + (f"; on {nodes} nodes" if nodes > 1 else "")
+    return wrapped([span(says)], width, first="checks     ")
 
 
 def _failed(
-    checks: Sequence[Mapping[str, Any]], width: int, *, several: bool, told: AbstractSet[str]
+    checks: Sequence[Mapping[str, Any]], width: int, *, several: bool, named: AbstractSet[str]
 ) -> list[Line]:
-    """What failed or is not known of what matters: check, nodes, who must act, what it was held
-    against and where that comes from.
+    """What matters and failed or is not known: check, nodes, who must act, the threshold and its
+    source.
 
-    Of nodes in `told` a cause has said above what was found and what to do.
+    For nodes in `named` a cause above shows what was found and what to do.
     """
     matter = [row for row in checks if _matters(row)]
     lines: list[Line] = []
     for row in matter[:MOST_ROWS]:
-        state = _text(row, "state")
+        state, hosts = _text(row, "state"), texts_of(row, "hosts")
+        explained = state == "fail" and set(hosts) <= named
         head = [
-            Span(f"{'failed' if state == 'fail' else 'not known'}", _STYLES[state]),
+            Span("failed" if state == "fail" else "not known", _STYLES[state]),
             span(_text(row, "id"), "strong"),
+            *([span(folded(hosts))] if several else []),
+            span(f"[{_text(row, 'who') or 'user'}]", "faint"),
         ]
-        head += (
-            [span(folded([name for name in listed(row, "hosts") if isinstance(name, str)]))]
-            if several
-            else []
-        )
-        head += [span(f"[{_text(row, 'who') or 'user'}]", "faint")]
         lines += wrapped(head, width, first="  ", rest="     ")
-        known = (
-            state == "fail"
-            and {name for name in listed(row, "hosts") if isinstance(name, str)} <= told
-        )
-        if not known:
+        if not explained:
             lines += wrapped([span(_text(row, "says"))], width, first="     ")
         limit, source = _text(row, "threshold"), _text(row, "source")
         if limit or source:
-            lines += wrapped(
-                [span(f"wanted: {limit}" if limit else ""), span(f"({source})" if source else "")],
-                width,
-                first="     ",
-            )
-        if _text(row, "fix") and not known:
+            texts = (f"wanted: {limit}" if limit else "", f"({source})" if source else "")
+            lines += wrapped(map(span, texts), width, first="     ")
+        if _text(row, "fix") and not explained:
             lines += wrapped([span(_text(row, "fix"), "command")], width, first="     do: ")
     if len(matter) > MOST_ROWS:
-        lines += wrapped(
-            [span(f"and {len(matter) - MOST_ROWS} more in the JSON", "faint")], width, first="  "
-        )
-    beside: dict[str, list[str]] = {}
-    for row in checks:
-        if _text(row, "state") == "unknown" and not _matters(row):
-            beside.setdefault(_text(row, "says") or "no reason was given", []).append(
-                _text(row, "id")
-            )
-    for says, names in list(beside.items())[:MOST_ROWS]:
-        lines += wrapped(
-            [
-                span("not known", "warn"),
-                span(f"{', '.join(dict.fromkeys(names))}: {says}", "faint"),
-            ],
-            width,
-            first="  ",
-            rest="     ",
-        )
+        rest = span(f"and {len(matter) - MOST_ROWS} more in the JSON", "faint")
+        lines += wrapped([rest], width, first="  ")
+    minor = [row for row in checks if _text(row, "state") == "unknown" and not _matters(row)]
+    for says, names in list(_ids_by(minor, "says").items())[:MOST_ROWS]:
+        pieces = [span("not known", "warn"), span(f"{', '.join(names)}: {says}", "faint")]
+        lines += wrapped(pieces, width, first="  ", rest="     ")
     return lines
+
+
+def _ids_by(rows: Iterable[Mapping[str, Any]], name: str) -> dict[str, list[str]]:
+    """The ids of the rows, each once, by their text of this name."""
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        found.setdefault(_text(row, name) or "no reason was given", {})[_text(row, "id")] = None
+    return {reason: list(ids) for reason, ids in found.items()}
 
 
 def _matters(row: Mapping[str, Any]) -> bool:
@@ -177,48 +142,31 @@ def _matters(row: Mapping[str, Any]) -> bool:
 
 
 def _differences(rows: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
-    """A small table: what differs, who has which value, the minority first."""
+    """A small table: what differs, and which nodes have which value, the minority first."""
     shown = [row for row in rows if _text(row, "severity") != "info"][:MOST_DIFFERENCES]
     if not shown:
         return []
     names = min(28, max(columns(_text(row, "name")) for row in shown))
-    lines: list[Line] = []
+    block = Block("differs    ", width)
     for row in shown:
-        camps = rows_of(row, "camps")
-        said = [
-            f"{folded([name for name in listed(camp, 'hosts') if isinstance(name, str)])}:"
-            f" {_short(_text(camp, 'value'))}"
-            for camp in reversed(camps)
+        camps = [
+            f"{folded(texts_of(camp, 'hosts'))}: {_short(_text(camp, 'value'))}"
+            for camp in reversed(rows_of(row, "camps"))
         ]
-        label = "differs    " if not lines else " " * 11
-        name = clean(_text(row, "name"))[:names]
-        lines += wrapped(
-            [span("   ".join(said))], width, first=f"{label}{name}{' ' * (names - columns(name))}  "
-        )
-    if len(rows) > len(shown):
-        lines += wrapped(
-            [span(f"and {len(rows) - len(shown)} more in the JSON", "faint")], width, first=" " * 11
-        )
-    return lines
+        name = padded(_text(row, "name")[:names], names)
+        label = "differs    " if not block.lines else " " * 11
+        block.lines += wrapped([span("   ".join(camps))], width, first=f"{label}{name}  ")
+    block.add_rest(len(rows) - len(shown), "more in the JSON")
+    return block.lines
 
 
 def _dropped(rows: Sequence[Mapping[str, Any]], width: int) -> list[Line]:
-    """What was not made, by its reason."""
-    by_reason: dict[str, list[str]] = {}
-    for row in rows:
-        by_reason.setdefault(_text(row, "reason") or "no reason was given", []).append(
-            _text(row, "id")
-        )
-    lines: list[Line] = []
-    for reason, names in by_reason.items():
-        kept = list(dict.fromkeys(names))
-        more = f" and {len(kept) - MOST_DROPPED} more" if len(kept) > MOST_DROPPED else ""
-        lines += wrapped(
-            [span(f"{', '.join(kept[:MOST_DROPPED])}{more}: {reason}", "faint")],
-            width,
-            first="not made   " if not lines else " " * 11,
-        )
-    return lines
+    """The checks that were not made, by reason."""
+    block = Block("not made   ", width)
+    for reason, names in _ids_by(rows, "reason").items():
+        more = f" and {len(names) - MOST_DROPPED} more" if len(names) > MOST_DROPPED else ""
+        block.add(span(f"{', '.join(names[:MOST_DROPPED])}{more}: {reason}", "faint"))
+    return block.lines
 
 
 def _short(value: str) -> str:
@@ -226,5 +174,4 @@ def _short(value: str) -> str:
 
 
 def _text(row: Mapping[str, Any], name: str) -> str:
-    value = row.get(name)
-    return clean(value) if isinstance(value, str) else ""
+    return clean(text_of(row, name))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from trainprobe.model.diagnosis import Report
-from trainprobe.report.extra import listed, rows_of
+from trainprobe.report.extra import rows_of, texts_of
 from trainprobe.report.lines import Line, Span, Style, span, wrapped
 from trainprobe.report.phrases import clean
 
@@ -19,47 +19,39 @@ _STATES: Mapping[str, tuple[str, Style]] = {
 
 
 def sbatch_lines(report: Report, width: int) -> list[Line]:
-    """Return what is to be said of the script, worst first, and the diff; none for a report of
-    anything else.
-    """
-    told = report.extra.get("sbatch")
-    if not isinstance(told, Mapping):
+    """Return the findings on the script, worst first, and the diff; none for another report."""
+    plan = report.extra.get("sbatch")
+    if not isinstance(plan, Mapping):
         return []
-    name = str(told.get("script") or "the script").rpartition("/")[2]
+    name = str(plan.get("script") or "the script").rpartition("/")[2]
     lines: list[Line] = []
-    for row in _rows(told)[:MOST_ROWS]:
+    for row in _rows(plan)[:MOST_ROWS]:
         word, style = _STATES[str(row["state"])]
-        at = (
-            f"{name}:{row['line']}"
-            if isinstance(row.get("line"), int) and row["line"] > 0
-            else name
-        )
+        line = row.get("line")
         head = [
-            span(clean(at), "strong"),
+            span(f"{name}:{line}" if isinstance(line, int) and line > 0 else name, "strong"),
             span(word, style),
-            span(clean(str(row.get("id") or "")), "faint"),
-            span(clean(str(row.get("says") or ""))),
+            span(str(row.get("id") or ""), "faint"),
+            span(str(row.get("says") or "")),
         ]
         lines += wrapped(head, width, rest="    ")
         if row.get("fix"):
-            lines += wrapped([Span(clean(str(row["fix"])), "command")], width, first="    do: ")
-    changes = [line for line in listed(told, "changes") if isinstance(line, str)]
+            lines += wrapped([span(str(row["fix"]), "command")], width, first="    do: ")
+    changes = texts_of(plan, "changes")
     if changes:
         lines += [(span("corrected:", "strong"),)]
+    kinds: dict[str, Style] = {"+": "good", "-": "bad"}
     for change in changes[:MOST_LINES]:
-        kind: Style = (
-            "good" if change.startswith("+") else "bad" if change.startswith("-") else "faint"
-        )
-        lines.append((Span(f"  {_as_it_stands(change)}", kind),))
+        lines.append((Span(f"  {_with_indent(change)}", kinds.get(change[:1], "faint")),))
     return lines
 
 
-def _as_it_stands(change: str) -> str:
-    """A line of a diff with its mark and its indentation, which `clean` takes away."""
+def _with_indent(change: str) -> str:
+    """A cleaned line of a diff with its mark and its indentation, which `clean` would remove."""
     mark, text = change[:1], change[1:]
     return mark + " " * (len(text) - len(text.lstrip())) + clean(text)
 
 
-def _rows(told: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    rows = [row for row in rows_of(told, "rows") if row.get("state") in _STATES]
+def _rows(plan: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    rows = [row for row in rows_of(plan, "rows") if row.get("state") in _STATES]
     return sorted(rows, key=lambda row: list(_STATES).index(str(row["state"])))

@@ -10,14 +10,14 @@ from dataclasses import asdict
 from typing import Any
 
 from trainprobe import __version__
-from trainprobe.checks.outcome import CheckRow, ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.checks.outcome import CheckRow, ProgramResult, doubts_of, rows_of, verdict_of
 from trainprobe.model.diagnosis import REPORT_SCHEMA, Notice, Report, Stacks, Tool, Undecided, World
 from trainprobe.report.outcomes import outcomes, verdict_row
 from trainprobe.report.phrases import clean
 
 
 def slot_report(
-    programs: Sequence[ProgramTold],
+    programs: Sequence[ProgramResult],
     *,
     host: str,
     slot: str,
@@ -111,7 +111,7 @@ def _readiness(rows: Sequence[CheckRow], host: str, verdict: str) -> dict[str, A
     }
 
 
-def _dropped(programs: Sequence[ProgramTold]) -> list[Any]:
+def _dropped(programs: Sequence[ProgramResult]) -> list[Any]:
     return [
         row
         for program in programs

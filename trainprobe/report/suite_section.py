@@ -1,5 +1,5 @@
-"""The model's stress test in lines: each suite with its outcome, its time and what it tried or
-found, below how many passed.
+"""The model's stress test in lines: how many suites passed, then each suite with its outcome, its
+time, and what it tried or found.
 """
 
 from __future__ import annotations
@@ -8,11 +8,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from trainprobe.model.diagnosis import LadderRow
-from trainprobe.report.lines import Line, Span, Style, span, wrapped
+from trainprobe.report.extra import listed, rows_of, text_of
+from trainprobe.report.lines import Line, Span, Style, padded, span, wrapped, wrapped_behind
 from trainprobe.report.phrases import clean, columns, duration
 
 BESIDE = ("evaluation", "ranks")
-"""Lines that are no suites: whether eval() is still, and one rank against several."""
+"""Rows that are not suites: whether eval() is repeatable, and one rank against several."""
 STYLES: Mapping[str, Style] = {
     "passed": "good",
     "failed": "bad",
@@ -23,28 +24,25 @@ _MOST = 20
 
 
 def suites_of(row: LadderRow) -> tuple[Mapping[str, Any], ...]:
-    """The lines of the suites that stand in a row of the ladder; none where its probe has no
-    suites, or where they cannot be read.
+    """The suites in a row of the ladder; none where its probe has no suites, or where they cannot
+    be read.
     """
-    found = row.extra.get("suites")
-    rows = found if isinstance(found, (list, tuple)) else ()
+    rows = rows_of({"suites": listed(row.extra, "suites")[:_MOST]}, "suites")
     return tuple(
-        one
-        for one in rows[:_MOST]
-        if isinstance(one, Mapping)
-        and isinstance(one.get("name"), str)
-        and one.get("outcome") in STYLES
+        suite
+        for suite in rows
+        if isinstance(suite.get("name"), str) and suite.get("outcome") in STYLES
     )
 
 
 def suites_say(row: LadderRow) -> str:
-    """`7/7 suites passed`, or how many did, with those that did not: failed, not answered, or
-    not for this model; empty without suites.
+    """`7/7 suites passed`, or how many passed with the names of the others: failed, not answered,
+    or not for this model; empty without suites.
     """
-    suites = [one for one in suites_of(row) if one["name"] not in BESIDE]
+    suites = [suite for suite in suites_of(row) if suite["name"] not in BESIDE]
     if not suites:
         return ""
-    passed = sum(one["outcome"] == "passed" for one in suites)
+    passed = sum(suite["outcome"] == "passed" for suite in suites)
     others = [
         f"{', '.join(names)} {how}"
         for outcome, how in (
@@ -52,41 +50,32 @@ def suites_say(row: LadderRow) -> str:
             ("not_measured", "did not answer"),
             ("skipped", "not for this model"),
         )
-        if (names := [one["name"] for one in suites if one["outcome"] == outcome])
+        if (names := [suite["name"] for suite in suites if suite["outcome"] == outcome])
     ]
     return f"{passed}/{len(suites)} suites passed" + (f"; {'; '.join(others)}" if others else "")
 
 
 def suite_lines(rows: Sequence[LadderRow], width: int) -> list[Line]:
-    """Return the suites of every stress test of a model as lines of at most `width` columns;
-    none where there was none.
-    """
+    """Return the suites of every stress test of a model as lines of at most `width` columns."""
     lines: list[Line] = []
     for row in rows:
         suites = suites_of(row)
         if not suites:
             continue
         lines += wrapped([span(row.probe), span(suites_say(row), "strong")], width, first=" ")
-        names = max(columns(clean(one["name"])) for one in suites)
-        outcomes = max(len(_word(one)) for one in suites)
-        for one in suites:
-            took = one.get("took_s")
+        names = max(columns(clean(suite["name"])) for suite in suites)
+        outcomes = max(len(_word(suite)) for suite in suites)
+        for suite in suites:
+            took = suite.get("took_s")
             time = duration(float(took)) if isinstance(took, (int, float)) and took > 0 else ""
-            name = clean(one["name"])
             start = (
-                Span(f"   {name}{' ' * (names - columns(name))}  "),
-                Span(f"{_word(one):<{outcomes}}", STYLES[one["outcome"]]),
+                Span(f"   {padded(clean(suite['name']), names)}  "),
+                Span(f"{_word(suite):<{outcomes}}", STYLES[suite["outcome"]]),
                 Span(f"{time:>9}  "),
             )
-            says = one.get("says")
-            first, *rest = wrapped(
-                [span(says if isinstance(says, str) else "", "faint")],
-                width,
-                first=" " * sum(columns(piece.text) for piece in start),
-            )
-            lines += [(*start, *first[1:]), *rest]
+            lines += wrapped_behind(start, [span(text_of(suite, "says"), "faint")], width)
     return lines
 
 
-def _word(one: Mapping[str, Any]) -> str:
-    return "no answer" if one["outcome"] == "not_measured" else str(one["outcome"])
+def _word(suite: Mapping[str, Any]) -> str:
+    return "no answer" if suite["outcome"] == "not_measured" else str(suite["outcome"])

@@ -1,6 +1,4 @@
-"""The report in words: the canonical form. Colour, pages and terminals add to it and never
-change it.
-"""
+"""The report as text: the canonical form. Colour, pages and terminals never change its words."""
 
 from __future__ import annotations
 
@@ -8,7 +6,7 @@ from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report
 from trainprobe.model.ranks import fold_ranks, name_ranks
 from trainprobe.report.cause_section import cause_lines
 from trainprobe.report.ladder_section import ladder_lines
-from trainprobe.report.lines import Line, Span, Style, plain, span, wrapped
+from trainprobe.report.lines import Block, Line, Span, Style, plain, span, wrapped
 from trainprobe.report.live_section import (
     has_ranks,
     header_parts,
@@ -20,7 +18,7 @@ from trainprobe.report.log_section import log_lines
 from trainprobe.report.matrix_section import climb_sentence, matrix_lines
 from trainprobe.report.phrases import duration
 from trainprobe.report.prediction_section import prediction_lines
-from trainprobe.report.readiness_section import readiness_lines, readiness_of, told_already
+from trainprobe.report.readiness_section import is_in_checks, readiness_lines, readiness_of
 from trainprobe.report.sbatch_section import sbatch_lines
 from trainprobe.report.suite_section import suite_lines
 
@@ -49,8 +47,8 @@ def text_of(report: Report, width: int = WIDTH) -> str:
 
 
 def quiet_text_of(report: Report, width: int = WIDTH) -> str:
-    """Return what `--quiet` leaves: the headline, and of each suspect group the first cause and
-    the first thing to do.
+    """Return the text for `--quiet`: the headline, and the first cause of each suspect group with
+    its first fix.
     """
     return "".join(f"{plain(line)}\n" for line in quiet_lines(report, width))
 
@@ -58,30 +56,25 @@ def quiet_text_of(report: Report, width: int = WIDTH) -> str:
 def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     """Return the whole report as styled lines."""
     width = max(NARROWEST, min(width, WIDTH))
-    blocks = [_where(report, width), [*headline(report, width), *climb_sentence(report, width)]]
-    blocks += [
+    ladder = _unchanged_rows(report)
+    blocks = [
+        _where(report, width),
+        [*headline(report, width), *climb_sentence(report, width)],
         matrix_lines(report, width),
-        ladder_lines(_as_given(report), width, brief=report.verdict != "healthy"),
-        suite_lines(_as_given(report), width),
-    ]
-    blocks += [
-        cause_lines(first, place, width, others=others)
-        for place, first, others in _places(report.causes)
-    ]
-    blocks += [
+        ladder_lines(ladder, width, brief=report.verdict != "healthy"),
+        suite_lines(ladder, width),
+        *(
+            cause_lines(first, place, width, others=others)
+            for place, first, others in _places(report.causes)
+        ),
         sbatch_lines(report, width) or readiness_lines(report, width),
         _victims(report, width),
         prediction_lines(report, width),
         log_lines(report, width),
     ]
     if has_ranks(report):
-        blocks += [
-            [
-                *rank_lines(report, width),
-                *(tree_lines(report, width) if report.verdict != "healthy" else []),
-            ],
-            time_lines(report, width),
-        ]
+        tree = tree_lines(report, width) if report.verdict != "healthy" else []
+        blocks += [[*rank_lines(report, width), *tree], time_lines(report, width)]
     blocks += [_open_ends(report, width), _footer(report, width)]
     lines: list[Line] = []
     for block in blocks:
@@ -90,16 +83,13 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
     return lines
 
 
-def _as_given(report: Report) -> tuple[LadderRow, ...]:
-    """The rows of the ladder without the cells in which a knob was changed: these stand below
-    the matrix.
+def _unchanged_rows(report: Report) -> tuple[LadderRow, ...]:
+    """The rows of the ladder without the cells in which a knob was changed, which the matrix
+    shows. `ready` climbs a few rungs only, so its skipped rungs are left out.
     """
-    knobs = (
-        {cell.cell for cell in report.climb.cells if cell.knob}
-        if report.climb is not None
-        else set()
-    )
-    ready = bool(readiness_of(report))  # which asks for a few rungs: the others are none of its own
+    cells = report.climb.cells if report.climb is not None else ()
+    knobs = {cell.cell for cell in cells if cell.knob}
+    ready = bool(readiness_of(report))
     return tuple(
         row
         for row in report.ladder
@@ -121,34 +111,20 @@ def headline(report: Report, width: int = WIDTH) -> list[Line]:
     holds up the other seven.`, as lines.
     """
     verdict = report.verdict.upper()
-    waited_s = max(
-        [row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s],
-        default=0.0,
-    )
+    waits = (row.since_s for row in report.world.ranks if row.state == "waiting" and row.since_s)
+    waited_s = max(waits, default=0.0)
     if report.verdict == "hung" and waited_s >= WORTH_SAYING_S:
         verdict += f" for {duration(waited_s)}"
-    says = (
-        report.says
-        or " ".join(suspect.says for suspect in report.suspects)
-        or _nothing_said(report)
-    )
-    lines = wrapped(
-        [span(f"{verdict}.", VERDICT_STYLE[report.verdict]), span(says, "strong")], width
-    )
+    suspects = " ".join(suspect.says for suspect in report.suspects)
+    says = span(report.says or suspects or _default_sentence(report), "strong")
+    lines = wrapped([span(f"{verdict}.", VERDICT_STYLE[report.verdict]), says], width)
     if not report.conclusive and report.verdict != "undetermined":
-        lines += wrapped(
-            [
-                span(
-                    "Not conclusive: something that could have changed this verdict was not seen.",
-                    "warn",
-                )
-            ],
-            width,
-        )
+        doubt = "Not conclusive: something that could have changed this verdict was not seen."
+        lines += wrapped([span(doubt, "warn")], width)
     return lines
 
 
-def _nothing_said(report: Report) -> str:
+def _default_sentence(report: Report) -> str:
     if report.verdict == "healthy":
         return "Every rung that applies passed."
     return "Nothing was seen that decides it." if report.verdict == "undetermined" else ""
@@ -164,9 +140,8 @@ def _where(report: Report, width: int) -> list[Line]:
     hosts = list(dict.fromkeys(row.host for row in report.world.ranks if row.host))
     if report.world.size:
         size = f"{report.world.size} {'rank' if report.world.size == 1 else 'ranks'}"
-        parts.append(
-            f"{size} on {hosts[0] if len(hosts) == 1 else f'{len(hosts)} hosts'}" if hosts else size
-        )
+        where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
+        parts.append(f"{size} on {where}" if hosts else size)
     parts += header_parts(report)
     if report.looked_s:
         parts.append(f"looked for {duration(report.looked_s)}")
@@ -187,64 +162,39 @@ def _places(causes: tuple[PlacedCause, ...]) -> list[tuple[int, PlacedCause, lis
 
 
 def _victims(report: Report, width: int) -> list[Line]:
-    lines: list[Line] = []
+    block = Block("victims  ", width)
     for cascade in report.cascade:
-        because = (
-            report.causes[cascade.because_of].id
-            if 0 <= cascade.because_of < len(report.causes)
-            else ""
-        )
+        known = 0 <= cascade.because_of < len(report.causes)
+        because = report.causes[cascade.because_of].id if known else ""
         who = name_ranks(cascade.ranks)
         says = cascade.says or f"carry no blame: they suffer from {because}"
         repeats = who.lower() in says.lower() or fold_ranks(cascade.ranks) in says
-        lines += wrapped(
-            [*([] if repeats else [span(f"{who}:")]), span(says)],
-            width,
-            first="victims  " if not lines else "         ",
-        )
-    return lines
+        block.add(*([] if repeats else [span(f"{who}:")]), span(says))
+    return block.lines
 
 
 def _open_ends(report: Report, width: int) -> list[Line]:
-    lines: list[Line] = []
+    ruled_out, not_seen = Block("ruled out  ", width), Block("could not look  ", width)
+    undecided, unexplained = Block("undecided  ", width), Block("unexplained  ", width)
+    warnings = Block("warning  ", width)
     if report.ruled_out:
-        ruled = [
+        entries = (
             f"{entry.id} ({entry.why})" if entry.why else entry.id for entry in report.ruled_out
-        ]
-        lines += wrapped([span("; ".join(ruled))], width, first="ruled out  ")
-    label = "could not look  "
-    for entry in report.undecided:
-        if entry.id == "cannot-look" and not told_already(report, entry.would_settle):
-            lines += wrapped([span(entry.would_settle)], width, first=label)
-            label = " " * len(label)
-    label = "undecided  "
-    for entry in report.undecided:
-        if entry.id != "cannot-look":
-            lines += wrapped(
-                [span(f"{entry.id}:", "strong"), span(entry.would_settle)], width, first=label
-            )
-            label = " " * len(label)
-    label = "unexplained  "
+        )
+        ruled_out.add(span("; ".join(entries)))
+    for open_end in report.undecided:
+        if open_end.id != "cannot-look":
+            undecided.add(span(f"{open_end.id}:", "strong"), span(open_end.would_settle))
+        elif not is_in_checks(report, open_end.would_settle):
+            not_seen.add(span(open_end.would_settle))
     for says in report.unexplained:
-        lines += wrapped([span(says)], width, first=label)
-        label = " " * len(label)
-    label = "warning  "
-    for notice in (
-        report.warnings[:WARNINGS_CAP] if "sbatch" not in report.extra else ()
-    ):  # of a script they stand with their lines
-        lines += wrapped(
-            [span(f"{notice.says} [{notice.fix}]" if notice.fix else notice.says)],
-            width,
-            first=label,
-        )
-        label = " " * len(label)
-    if len(report.warnings) > WARNINGS_CAP and "sbatch" not in report.extra:
-        lines += wrapped(
-            [span(f"and {len(report.warnings) - WARNINGS_CAP} more in the JSON", "faint")],
-            width,
-            first=label,
-        )
-    return lines
+        unexplained.add(span(says))
+    if "sbatch" not in report.extra:  # the section of a script shows them with their lines
+        for notice in report.warnings[:WARNINGS_CAP]:
+            warnings.add(span(f"{notice.says} [{notice.fix}]" if notice.fix else notice.says))
+        warnings.add_rest(len(report.warnings) - WARNINGS_CAP, "more in the JSON")
+    blocks = (ruled_out, not_seen, undecided, unexplained, warnings)
+    return [line for block in blocks for line in block.lines]
 
 
 def _footer(report: Report, width: int) -> list[Line]:

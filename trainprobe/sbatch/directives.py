@@ -7,16 +7,16 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from trainprobe.sbatch.options import Given, Option, options_of
+from trainprobe.sbatch.options import Option, ParsedOptions, options_of
 
 _MARK = "#SBATCH"
-_MEANT = re.compile(r"#\s*(?:SBATCH|sbatch|Sbatch|SBTACH|SBACTH|SBATH|SBACH|SABTCH)\b[ \t]+-")
+_MISTYPED = re.compile(r"#\s*(?:SBATCH|sbatch|Sbatch|SBTACH|SBACTH|SBATH|SBACH|SABTCH)\b[ \t]+-")
 
 
 @dataclass(frozen=True)
 class Flaw:
-    """Something of the script itself that sbatch will refuse or pass over. `kind`: late,
-    unknown, variable, meant, word, shebang, dos, empty, long, more.
+    """A part of the script that sbatch refuses or ignores. `kind`: late, unknown, variable,
+    mistyped, word, shebang, dos, empty, long, more.
     """
 
     kind: str
@@ -26,7 +26,7 @@ class Flaw:
 
 @dataclass(frozen=True)
 class Directives:
-    """`components` are the parts of a heterogeneous job, one of a plain one. `first_command` is
+    """`components` are the parts of a heterogeneous job; a plain job has one. `first_command` is
     its line, 0 where there is none.
     """
 
@@ -37,93 +37,65 @@ class Directives:
 
 def directives(text: str) -> Directives:
     """Read the options that the script gives itself."""
-    lines = text.split("\n")
-    flaws = _of_the_file(text)
+    flaws = _file_flaws(text)
     components: list[list[Option]] = [[]]
     first_command = 0
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.split("\n"), start=1):
         bare = line.rstrip("\r")
         if bare.startswith(_MARK) and bare[len(_MARK) :][:1] in ("", " ", "\t"):
             if first_command:
-                flaws.append(
-                    Flaw(
-                        "late",
-                        number,
-                        f"Line {number} stands below the first command (line {first_command}),"
-                        " where sbatch reads no options any more",
-                    )
+                says = (
+                    f"Line {number} is below the first command (line {first_command}), where"
+                    " sbatch ignores options"
                 )
+                flaws.append(Flaw("late", number, says))
                 continue
-            words = split_directive(bare[len(_MARK) :])
-            if any(word.lstrip("-") in ("hetjob", "packjob") for word in words):
+            arguments = split_directive(bare[len(_MARK) :])
+            if any(argument.lstrip("-") in ("hetjob", "packjob") for argument in arguments):
                 components.append([])
                 continue
-            given = options_of(words, line=number, where=f"line {number}")
-            components[-1] += given.options
-            flaws += _of_the_line(given, number)
-        elif _MEANT.match(bare) and not bare.startswith("##") and not first_command:
-            flaws.append(
-                Flaw(
-                    "meant",
-                    number,
-                    f"Line {number} is a plain comment to sbatch: {bare[:60].strip()}",
-                )
-            )
+            parsed = options_of(arguments, line=number, where=f"line {number}")
+            components[-1] += parsed.options
+            flaws += _line_flaws(parsed, number)
+        elif _MISTYPED.match(bare) and not bare.startswith("##") and not first_command:
+            says = f"sbatch takes line {number} for a comment: {bare[:60].strip()}"
+            flaws.append(Flaw("mistyped", number, says))
         elif not first_command and bare.strip() and not bare.lstrip().startswith("#"):
             first_command = number
-    return Directives(tuple(tuple(one) for one in components), tuple(flaws), first_command)
+    return Directives(tuple(tuple(part) for part in components), tuple(flaws), first_command)
 
 
-def _of_the_file(text: str) -> list[Flaw]:
-    found = []
+def _file_flaws(text: str) -> list[Flaw]:
     if not text.strip():
-        return [Flaw("empty", 1, "The script is empty, and sbatch refuses it")]
+        return [Flaw("empty", 1, "The script is empty; sbatch refuses it")]
+    flaws = []
     if not text.startswith("#!"):
-        found.append(
-            Flaw(
-                "shebang",
-                1,
-                "The first line names no interpreter, and sbatch refuses such a script",
-            )
-        )
+        says = "The first line names no interpreter; sbatch refuses such a script"
+        flaws.append(Flaw("shebang", 1, says))
     if "\r\n" in text:
-        found.append(
-            Flaw(
-                "dos",
-                1 + text[: text.index("\r\n")].count("\n"),
-                "The script has DOS line breaks, and sbatch refuses it",
-            )
-        )
-    return found
+        line = 1 + text[: text.index("\r\n")].count("\n")
+        flaws.append(Flaw("dos", line, "The script has DOS line breaks; sbatch refuses it"))
+    return flaws
 
 
-def _of_the_line(given: Given, number: int) -> list[Flaw]:
-    found = [Flaw("unknown", number, f"Line {number}: {flaw}") for flaw in given.flaws]
-    if given.rest:
-        found.append(
-            Flaw(
-                "word",
-                number,
-                f"Line {number}: {given.rest[0][:60]!r} is no option, and sbatch refuses it",
-            )
+def _line_flaws(parsed: ParsedOptions, number: int) -> list[Flaw]:
+    flaws = [Flaw("unknown", number, f"Line {number}: {flaw}") for flaw in parsed.flaws]
+    if parsed.rest:
+        says = f"Line {number}: {parsed.rest[0][:60]!r} is not an option; sbatch refuses it"
+        flaws.append(Flaw("word", number, says))
+    for option in parsed.options:
+        literal_home = option.name in ("output", "error", "chdir", "input") and (
+            option.value.startswith("~")
         )
-    found += [
-        Flaw(
-            "variable",
-            number,
-            f"Line {number}: sbatch expands no variables, so {option.value[:80]} is taken as it is"
-            " written",
-        )
-        for option in given.options
-        if re.search(r"\$[A-Za-z_{(]", option.value)
-        or (option.name in ("output", "error", "chdir", "input") and option.value.startswith("~"))
-    ]
-    return found
+        if literal_home or re.search(r"\$[A-Za-z_{(]", option.value):
+            says = f"Line {number}: sbatch does not expand variables; it takes {option.value[:80]}"
+            flaws.append(Flaw("variable", number, f"{says} literally"))
+    return flaws
 
 
 def split_directive(text: str) -> list[str]:
-    """Split one line into words as sbatch does."""
-    found: list[str] = []
+    """Split one line into arguments as sbatch does."""
+    arguments: list[str] = []
     current: list[str] = []
     has, quote, escaped = False, "", False
     for char in text:
@@ -143,9 +115,9 @@ def split_directive(text: str) -> list[str]:
             break
         elif char.isspace():
             if has:
-                found.append("".join(current))
+                arguments.append("".join(current))
             current, has = [], False
         else:
             current.append(char)
             has = True
-    return [*found, "".join(current)] if has else found
+    return [*arguments, "".join(current)] if has else arguments

@@ -8,75 +8,56 @@ from typing import Any
 
 from trainprobe.sbatch.findings import Finding
 from trainprobe.sbatch.plan import Plan
-from trainprobe.sbatch.rules import asked, host, meeting, paths, resources, settings, tasks, times
-from trainprobe.sbatch.script import read_script
-from trainprobe.sbatch.site import Here, Site
-
-RULES = (asked, tasks, resources, times, meeting, host, paths, settings)
-CHECKS = (
-    "plan.script",
-    "plan.site",
-    "plan.tasks",
-    "plan.gpus",
-    "plan.cpus",
-    "plan.mem",
-    "plan.time",
-    "plan.signal",
-    "plan.exitcodes",
-    "plan.master",
-    "plan.port",
-    "plan.rendezvous",
-    "plan.limits",
-    "plan.paths",
-    "plan.output",
-    "plan.debugenv",
-    "plan.rename",
-    "plan.names",
-    "plan.errfile",
-    "plan.flightrec",
+from trainprobe.sbatch.rules import (
+    limits,
+    paths,
+    rendezvous,
+    resources,
+    script_and_site,
+    settings,
+    tasks,
+    times,
 )
-_CHECKED_BY: Mapping[str, tuple[str, ...]] = {
-    "asked": CHECKS[0:2],
-    "tasks": CHECKS[2:4],
-    "resources": CHECKS[4:6],
-    "times": CHECKS[6:9],
-    "meeting": CHECKS[9:12],
-    "host": ("plan.limits", "plan.output"),
-    "settings": CHECKS[15:],
-}
+from trainprobe.sbatch.script import read_script
+from trainprobe.sbatch.site import LoginNode, Site
+
+RULES = (script_and_site, tasks, resources, times, rendezvous, limits, paths, settings)
+CHECKS = tuple(check.id for rule in RULES for check in rule.CHECKS)
 
 
 def plan_of(
-    text: str, options: tuple[str, ...] = (), site: Site | None = None, here: Here | None = None
+    text: str,
+    options: tuple[str, ...] = (),
+    site: Site | None = None,
+    login: LoginNode | None = None,
 ) -> Plan:
     """Read a script into a plan. It never raises, whatever the text holds."""
-    here = here or Here()
-    script = read_script(text, options, here.environ, home=here.home, cwd=here.cwd)
-    return Plan(script, site or Site(), here)
+    login = login or LoginNode()
+    script = read_script(text, options, login.environ, home=login.home, cwd=login.cwd)
+    return Plan(script, site or Site(), login)
 
 
 def checked(plan: Plan) -> tuple[Finding, ...]:
-    """Return what all rules found, one at least for each check. A rule that fails leaves its
-    checks unknown, and the others stand.
+    """Return what all rules found, at least one finding for each check. A rule that fails leaves
+    its checks unknown; the others stand.
     """
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for rule in RULES:
         try:
-            found += rule.check(plan)
+            findings += rule.check(plan)
         except Exception as error:  # noqa: BLE001 - a script of unforeseen shape must not cost the checks of the other rules
-            name = rule.__name__.rpartition(".")[2]
-            says = f"The script could not be judged here ({type(error).__name__})"
-            found += [Finding(one, "unknown", says) for one in _CHECKED_BY.get(name, ())]
-    return tuple(replace(one, says=_whole(one.says)) for one in found)
+            says = f"An internal error ({type(error).__name__}) prevented this check"
+            findings += [check.unknown(says) for check in rule.CHECKS]
+    return tuple(replace(finding, says=_sentence(finding.says)) for finding in findings)
 
 
-def _whole(says: str) -> str:
+def _sentence(says: str) -> str:
     shown = says.replace("\u27ea", "$").replace("\u27eb", "")
     return shown if shown.endswith((".", "!", "?")) else f"{shown}."
 
 
-def here_of(data: Mapping[str, Any]) -> Here:
-    """Read the part of the evidence that tells of the login node. What has another shape is left
+def login_node_of(data: Mapping[str, Any]) -> LoginNode:
+    """Read the part of the evidence that describes the login node. What has another shape is left
     out.
     """
     limits = {
@@ -84,7 +65,7 @@ def here_of(data: Mapping[str, Any]) -> Here:
         for name, pair in _mapping(data.get("limits")).items()
         if isinstance(pair, list | tuple) and len(pair) == 2
     }
-    return Here(
+    return LoginNode(
         limits=limits,
         environ=_texts(data.get("environ")),
         paths=_texts(data.get("paths")),
@@ -110,4 +91,4 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _texts(value: Any) -> dict[str, str]:
-    return {str(name): told for name, told in _mapping(value).items() if isinstance(told, str)}
+    return {str(name): text for name, text in _mapping(value).items() if isinstance(text, str)}

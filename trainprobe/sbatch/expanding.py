@@ -1,5 +1,5 @@
-"""What a word of a script becomes where its variables are known. Nothing is run: a command
-substitution stays as it is written.
+"""Shell expansion of the words of a script, with the variables that are known. Nothing is run: a
+command substitution stays as written.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 from trainprobe.sbatch.shell import end_of_quote, end_of_substitution
 
 OWN_OF_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID")
-"""Of a task alone: the batch shell has them too, with the values of itself, 0."""
+"""Variables of a task. The batch shell has them too, each with the value 0."""
 FROZEN = "\u27ea{}\u27eb"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!]")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=])(.*))?", re.DOTALL)
@@ -34,13 +34,13 @@ class Part(NamedTuple):
 
 
 def frozen(name: str) -> str:
-    """The mark of a variable of tasks that the batch shell has put its own value in for."""
+    """Mark a task variable that the batch shell has already replaced by its own value."""
     return FROZEN.format(name)
 
 
 def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, ...]:
-    """Return the words that `word` becomes; an unquoted variable with blanks in it becomes
-    several. What is not known stays as `${NAME}`.
+    """Return the words that `word` expands to; an unquoted variable with blanks expands to
+    several. An unknown variable stays as `${NAME}`.
     """
     fields: list[str] = []
     current, has = "", False
@@ -56,13 +56,11 @@ def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, .
             current, has = current + piece, has or bool(piece)
     if has:
         fields.append(current)
-    return tuple(one[:MOST_TEXT] for one in fields)
+    return tuple(text[:MOST_TEXT] for text in fields)
 
 
 def _split(text: str) -> list[str]:
-    """Split at blanks, but not inside a substitution: its output is not known, and its own words
-    are none of this command.
-    """
+    """Split at blanks, but not inside a substitution, whose output is unknown."""
     pieces, at, begun = [], 0, 0
     while at < len(text):
         if text[at] == "$" and text[at + 1 : at + 2] in ("(", "{"):
@@ -78,16 +76,14 @@ def _split(text: str) -> list[str]:
 
 
 def expanded(word: str, values: Mapping[str, str], depth: int = 0) -> str:
-    """The same without splitting, as in an assignment."""
+    """Expand without splitting, as in an assignment."""
     return "".join(part.text for part in _parts(word, values, depth))[:MOST_TEXT]
 
 
 def _parts(word: str, values: Mapping[str, str], depth: int) -> list[Part]:
     found: list[Part] = []
     at = grown = 0
-    while (
-        at < len(word) and grown <= MOST_TEXT
-    ):  # a variable that is named a thousand times multiplies
+    while at < len(word) and grown <= MOST_TEXT:  # repeated variables multiply the text
         char = word[at]
         if char == "'":
             end = end_of_quote(word, at)
@@ -132,7 +128,7 @@ def _in_quotes(text: str, values: Mapping[str, str], depth: int) -> str:
 
 
 def _dollar(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[str, int, bool]:
-    """What `$…` at `at` becomes, where it ends, and whether blanks in it split words."""
+    """Return the value of `$…` at `at`, its end, and whether blanks in it split words."""
     after = text[at + 1 : at + 2]
     if after in ("(", "{", "'"):
         end = end_of_substitution(text, at)
@@ -142,9 +138,9 @@ def _dollar(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[
         if after == "{":
             return _parameter(inner, values, depth), end, True
         if inner.startswith("("):
-            told = arithmetic(inner[1:].removesuffix(")"), values)
-            return (str(told) if told is not None else text[at:end]), end, False
-        return text[at:end], end, False  # a command's output may split, and nobody knows where
+            number = arithmetic(inner[1:].removesuffix(")"), values)
+            return (str(number) if number is not None else text[at:end]), end, False
+        return text[at:end], end, False  # how a command's output splits is unknown
     name = _NAME.match(text, at + 1)
     if name is None:
         return "$", at + 1, False
@@ -159,22 +155,14 @@ def _parameter(inner: str, values: Mapping[str, str], depth: int) -> str:
     known = values.get(name)
     if known or (known is not None and form in (None, "-", "=")):
         return known
-    return (
-        expanded(default, values, depth + 1)
-        if form is not None and (known is not None or _is_unset(name))
-        else f"${{{name}}}"
-    )
-
-
-def _is_unset(name: str) -> bool:
-    """Of SLURM's own variables nobody knows here whether they will be set."""
-    return not name.startswith("SLURM")
+    may_be_set_by_slurm = known is None and name.startswith("SLURM")
+    if form is None or may_be_set_by_slurm:
+        return f"${{{name}}}"
+    return expanded(default, values, depth + 1)
 
 
 def arithmetic(text: str, values: Mapping[str, str]) -> int | None:
-    """Return the value of an arithmetic expression of known whole numbers, None where it is not
-    known.
-    """
+    """Return the value of an arithmetic expression of known integers, None where it is unknown."""
     names = re.sub(
         r"\$?\{?\b([A-Za-z_][A-Za-z0-9_]*)\b\}?",
         lambda found: values.get(found[1], found[1]),
@@ -195,4 +183,4 @@ def _value(node: ast.expr) -> int:
         found = _OPERATORS[type(node.op)](_value(node.left), _value(node.right))
         if abs(found) < 10**15:
             return found
-    raise ValueError("no whole number")
+    raise ValueError("not an integer")

@@ -5,48 +5,32 @@ tasks of a step.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainprobe.sbatch import numbers
 from trainprobe.sbatch.layout import Shape, shape
-from trainprobe.sbatch.script import Done, Script, Step
+from trainprobe.sbatch.script import Invocation, Script, Step
 
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
+_LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 _MODULES = {
     "torch.distributed.run": "torchrun",
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
 }
-_PROGRAMS = {"torchrun": "torchrun", "accelerate": "accelerate", "deepspeed": "deepspeed"}
+_NO_TRAINING_MODULES = "pip venv json http zipfile site ensurepip pytest conda".split()
+_NODES_OPTION = {"torchrun": "nnodes", "accelerate": "num-machines", "deepspeed": "num-nodes"}
 # Switches of the launchers that take no value (torch/distributed/run.py,
 # accelerate/commands/launch.py, deepspeed/launcher/runner.py).
-_SWITCHES = {
-    "standalone",
-    "no-python",
-    "run-path",
-    "module",
-    "m",
-    "multi-gpu",
-    "use-deepspeed",
-    "use-fsdp",
-    "quiet",
-    "debug",
-    "no-local-rank",
-    "force-multi",
-    "mixed-precision-off",
-    "save-pid",
-    "no-ssh-check",
-    "bind-cores-to-rank",
-    "cpu",
-    "mps",
-    "use-env",
-    "use_env",
-    "use-megatron-lm",
-    "same-network",
-    "no-ssh",
-}
+_SWITCHES = set(
+    """
+    standalone no-python run-path module m multi-gpu use-deepspeed use-fsdp quiet debug
+    no-local-rank force-multi mixed-precision-off save-pid no-ssh-check bind-cores-to-rank cpu mps
+    use-env use_env use-megatron-lm same-network no-ssh
+    """.split()
+)
 _SHORT = {"r": "redirects", "t": "tee", "i": "include", "e": "exclude", "H": "hostfile"}
 _NO_TRAINING = re.compile(
     r"(?:.*/)?(?:setup|install|download|prepare|preprocess|tokeni[sz]e|convert|check|collect_env"
@@ -58,160 +42,149 @@ _NO_TRAINING = re.compile(
 class Launch:
     """One start of a training. `program` is torchrun, accelerate, deepspeed, or python.
 
-    `options` are the launcher's own, without dashes in front and with `-` between words; `script`
-    is what it runs, "" for a module or where it is not known. `shape` is that of the step, or of
-    the batch shell alone without one.
+    `options` are the launcher's own, without leading dashes and with `-` between words; `script` is
+    what it runs, "" for a module or where it is not known. `shape` is that of the step; without a
+    step, that of the batch shell alone.
     """
 
     program: str
     options: Mapping[str, str]
     script: str
     arguments: tuple[str, ...]
-    done: Done
+    run: Invocation
     shape: Shape
-    module: bool = False
 
     @property
     def line(self) -> int:
-        return self.done.line
+        return self.run.line
+
+    @property
+    def place(self) -> str:
+        """The launch for a sentence: `torchrun in line 12`."""
+        return f"{self.program} in line {self.line}"
 
     @property
     def step(self) -> Step | None:
-        return self.done.step
+        return self.run.step
 
     @property
     def per_node(self) -> int | None:
-        """The ranks that one launcher starts, None where it is not known; one for plain Python."""
+        """The ranks that one launcher starts, None where it is not known; 1 for plain Python."""
         if self.program == "python":
             return 1
-        told = self.options.get(
-            {"torchrun": "nproc-per-node", "deepspeed": "num-gpus"}.get(self.program, ""), ""
-        )
         if self.program == "accelerate":
             every = numbers.whole(self.options.get("num-processes", ""))
             machines = numbers.whole(self.options.get("num-machines", "1")) or 1
             return every // machines if every is not None else None
-        if told in ("gpu", "auto") or (not told and self.program == "deepspeed"):
+        option = "nproc-per-node" if self.program == "torchrun" else "num-gpus"
+        count = self.options.get(option, "")
+        if count in ("gpu", "auto") or (not count and self.program == "deepspeed"):
             return self.shape.gpus
-        return numbers.whole(told) if told else 1
+        return numbers.whole(count) if count else 1
 
     @property
     def machines(self) -> tuple[int, int] | None:
-        """The nodes that the launcher was told of, as least and most, None where they are not
+        """The least and the most nodes that the launcher's options name, None where they are not
         known here.
         """
-        name = {"torchrun": "nnodes", "accelerate": "num-machines", "deepspeed": "num-nodes"}.get(
-            self.program
-        )
-        told = self.options.get(name, "") if name else ""
-        if not told:
+        count = self.options.get(_NODES_OPTION.get(self.program, ""), "")
+        if not count:
             return (1, 1) if self.program in ("torchrun", "accelerate") else None
-        least, _, most = told.partition(":")
+        least, _, most = count.partition(":")
         low, high = numbers.whole(least), numbers.whole(most or least)
         return (low, high) if low is not None and high is not None else None
+
+    @property
+    def named_values(self) -> Iterator[tuple[str, str]]:
+        """Arguments with their names: ("--data", "/x") for both `--data=/x` and `--data /x`."""
+        for previous, argument in zip(("", *self.arguments), self.arguments, strict=False):
+            name, has_value, value = argument.partition("=")
+            yield (name, value) if has_value else (previous, argument)
 
     def value(self, *names: str) -> str | None:
         return next((self.options[name] for name in names if name in self.options), None)
 
 
 def launches(script: Script) -> tuple[Launch, ...]:
-    """Return what starts a training, launchers and steps first: a helper in Python beside them
-    counts only where there is nothing else.
+    """Return what starts a training, launchers and steps first: other Python programs count only
+    where there is nothing else.
     """
     job = shape(script.options)
-    found = [
-        one for one in (_launch(done, script, job) for done in script.commands) if one is not None
-    ]
-    distributed = [one for one in found if one.program != "python" or one.step is not None]
+    candidates = (_launch(run, script, job) for run in script.commands)
+    found = [launch for launch in candidates if launch is not None]
+    distributed = [launch for launch in found if launch.program != "python" or launch.step]
     chosen = distributed or found[-1:]
-    named = [
-        one
-        for one in chosen
-        if not (one.program == "python" and _NO_TRAINING.fullmatch(one.script))
-    ] or chosen
-    return tuple(named)
+    training = [
+        launch
+        for launch in chosen
+        if not (launch.program == "python" and _NO_TRAINING.fullmatch(launch.script))
+    ]
+    return tuple(training or chosen)
 
 
-def _launch(done: Done, script: Script, job: Shape) -> Launch | None:
-    words = done.words
-    name = words[0].rpartition("/")[2]
-    program = _PROGRAMS.get(name)
+def _launch(run: Invocation, script: Script, job: Shape) -> Launch | None:
+    words = run.words
+    program = words[0].rpartition("/")[2]
     rest: Sequence[str] = words[1:]
     if program == "accelerate":
         if tuple(rest[:1]) != ("launch",):
             return None
         rest = rest[1:]
-    if program is None and _PYTHON.fullmatch(words[0]):
-        module, behind = _module(rest)
-        if module in _MODULES:
-            program, rest = _MODULES[module], behind
-        elif module or behind:
-            return _plain(done, script, job, module, behind)
-    if program is None:
+    elif _PYTHON.fullmatch(words[0]):
+        module, rest = _module(rest)
+        if module not in _MODULES:
+            return _plain(run, script, job, module, rest) if module or rest else None
+        program = _MODULES[module]
+    if program not in _LAUNCHERS:
         return None
-    options, behind = _options(rest)
-    module_given = "m" in options or "module" in options
-    return Launch(
-        program,
-        options,
-        "" if module_given else (behind[0] if behind else ""),
-        tuple(behind[1:]),
-        done,
-        _shape(done, script, job),
-        module_given,
-    )
+    options, rest = _options(rest)
+    target = "" if "m" in options or "module" in options or not rest else rest[0]
+    return Launch(program, options, target, tuple(rest[1:]), run, _shape(run, script, job))
 
 
 def _plain(
-    done: Done, script: Script, job: Shape, module: str, behind: Sequence[str]
+    run: Invocation, script: Script, job: Shape, module: str, rest: Sequence[str]
 ) -> Launch | None:
-    if module and (
-        module.partition(".")[0]
-        in ("pip", "venv", "json", "http", "zipfile", "site", "ensurepip", "pytest", "conda")
-    ):
+    if module:
+        if module.partition(".")[0] in _NO_TRAINING_MODULES:
+            return None
+        target, arguments = "", rest
+    elif rest[0].endswith(".py") or rest[0].startswith("$"):
+        target, arguments = rest[0], rest[1:]
+    else:
         return None
-    if not module and (not behind[0].endswith(".py") and not behind[0].startswith("$")):
-        return None
-    return Launch(
-        "python",
-        {},
-        "" if module else behind[0],
-        tuple(behind if module else behind[1:]),
-        done,
-        _shape(done, script, job),
-        bool(module),
-    )
+    return Launch("python", {}, target, tuple(arguments), run, _shape(run, script, job))
 
 
-def _shape(done: Done, script: Script, job: Shape) -> Shape:
-    if done.step is None:
+def _shape(run: Invocation, script: Script, job: Shape) -> Shape:
+    if run.step is None:
         return Shape(1, 1, 1, 1, job.cpus, job.gpus, job.whole)
-    group = done.step.options.get("het-group")
+    group = run.step.options.get("het-group")
     number = numbers.whole(group.value) if group else 0
     if number and number < len(script.components):
         job = shape(script.components[number])
-    return shape(done.step.options, job)
+    return shape(run.step.options, job)
 
 
-def _module(rest: Sequence[str]) -> tuple[str, Sequence[str]]:
-    """The module of `python -m MODULE`, "" without one, and what stands behind it or from the
-    script on.
+def _module(words: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """The module of `python -m MODULE`, "" without one; and what follows it, or the script and
+    what follows that.
     """
     at = 0
-    while at < len(rest) and rest[at].startswith("-"):
-        if rest[at] == "-m":
-            return (rest[at + 1], rest[at + 2 :]) if at + 1 < len(rest) else ("", ())
-        if rest[at] == "-c":
+    while at < len(words) and words[at].startswith("-"):
+        if words[at] == "-m":
+            return (words[at + 1], words[at + 2 :]) if at + 1 < len(words) else ("", ())
+        if words[at] == "-c":
             return "", ()
-        at += 2 if rest[at] in ("-W", "-X") else 1
-    return "", rest[at:]
+        at += 2 if words[at] in ("-W", "-X") else 1
+    return "", words[at:]
 
 
-def _options(rest: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
-    found: dict[str, str] = {}
+def _options(words: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
+    options: dict[str, str] = {}
     at = 0
-    while at < len(rest) and rest[at].startswith("-"):
-        word = rest[at]
+    while at < len(words) and words[at].startswith("-"):
+        word = words[at]
         at += 1
         if word == "--":
             break
@@ -219,10 +192,10 @@ def _options(rest: Sequence[str]) -> tuple[dict[str, str], Sequence[str]]:
         name = name.replace("_", "-")
         name = _SHORT.get(name, name)
         if has_value:
-            found[name] = value
-        elif name in _SWITCHES or at >= len(rest):
-            found[name] = ""
+            options[name] = value
+        elif name in _SWITCHES or at >= len(words):
+            options[name] = ""
         else:
-            found[name] = rest[at]
+            options[name] = words[at]
             at += 1
-    return found, rest[at:]
+    return options, words[at:]

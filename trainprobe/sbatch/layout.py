@@ -1,4 +1,4 @@
-"""Nodes, tasks, GPUs and CPUs that options ask for: of a job, and of a step inside it."""
+"""Nodes, tasks, GPUs and CPUs that options request: of a job, and of a step inside it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from trainprobe.sbatch.options import Option
 
 @dataclass(frozen=True)
 class Shape:
-    """What is asked for. None means that it was not said: `tasks_per_node` then follows SLURM, one
+    """What is requested, None where no option says so. `tasks_per_node` then follows SLURM: one
     task on each node unless --ntasks says more.
 
-    `cpus` are those of a task. `gpus` are those of a node. `whole` is true where all of each node
-    is asked for.
+    `cpus` are those of a task, `gpus` those of a node. `whole` is true where whole nodes are
+    requested, `sets_nodes` where an option fixes the number of nodes.
     """
 
     nodes: int = 1
@@ -25,11 +25,11 @@ class Shape:
     cpus: int | None = None
     gpus: int | None = None
     whole: bool = False
-    nodes_said: bool = True
+    sets_nodes: bool = True
 
     @property
     def tasks_on_node(self) -> int:
-        """How many tasks a node gets, the most of them where they are uneven."""
+        """How many tasks a node gets; the largest number where nodes differ."""
         if self.tasks is not None:
             return max(1, -(-self.tasks // max(1, self.nodes)))
         return self.tasks_per_node or 1
@@ -40,20 +40,16 @@ class Shape:
 
 
 def shape(options: Mapping[str, Option], job: Shape | None = None) -> Shape:
-    """Return what these options ask for. For a step `job` is what surrounds it: what the step
-    does not say, it takes from there.
+    """Return what these options request. A step takes what its options leave open from its
+    `job`.
     """
     tasks, per_node = _number(options, "ntasks"), _number(options, "ntasks-per-node")
     per_gpu = _number(options, "ntasks-per-gpu")
     nodes = numbers.node_range(options["nodes"].value) if "nodes" in options else None
-    listed = numbers.hosts(options["nodelist"].value) if "nodelist" in options else ()
+    listed = len(numbers.hosts(options["nodelist"].value)) if "nodelist" in options else 0
     if job is not None and tasks is None and per_node is None:
-        tasks, per_node = (
-            (job.tasks, job.tasks_per_node) if nodes is None else (None, job.tasks_per_node)
-        )
-    elif job is not None and tasks is None:
-        tasks = None
-    least, most = nodes or _nodes_of(tasks, per_node, len(listed), job)
+        tasks, per_node = job.tasks if nodes is None else None, job.tasks_per_node
+    least, most = nodes or _nodes(tasks, per_node, listed, job)
     if job is not None:
         least, most = min(least, job.most_nodes), min(most, job.most_nodes)
     gpus = _gpus(options, least, tasks, per_node)
@@ -61,41 +57,27 @@ def shape(options: Mapping[str, Option], job: Shape | None = None) -> Shape:
         gpus = max(1, tasks // per_gpu // least)
     if per_gpu is not None and gpus is not None and tasks is None and per_node is None:
         per_node = per_gpu * gpus
+    cpus, cpus_per_gpu = _number(options, "cpus-per-task"), _number(options, "cpus-per-gpu")
     if job is not None and gpus is None:
         gpus = job.gpus
-    cpus = _number(options, "cpus-per-task")
-    per_gpu_cpus = _number(options, "cpus-per-gpu")
-    shaped = Shape(
-        least,
-        most,
-        tasks,
-        per_node,
-        cpus,
-        gpus,
-        "exclusive" in options,
-        nodes is not None or bool(listed),
-    )
-    if cpus is None and per_gpu_cpus is not None and gpus:
-        cpus = max(1, per_gpu_cpus * gpus // shaped.tasks_on_node)
+    if cpus is None and cpus_per_gpu is not None and gpus:
+        cpus = max(1, cpus_per_gpu * gpus // Shape(least, most, tasks, per_node).tasks_on_node)
     if cpus is None and job is not None:
         cpus = job.cpus
-    whole = shaped.whole or (job is not None and job.whole)
-    return Shape(least, most, tasks, per_node, cpus, gpus, whole, shaped.nodes_said)
+    whole = "exclusive" in options or (job is not None and job.whole)
+    sets_nodes = nodes is not None or bool(listed)
+    return Shape(least, most, tasks, per_node, cpus, gpus, whole, sets_nodes)
 
 
-def _nodes_of(
+def _nodes(
     tasks: int | None, per_node: int | None, listed: int, job: Shape | None
 ) -> tuple[int, int]:
-    if listed and job is None:
-        return listed, listed
     if listed:
         return listed, listed
     if job is not None:
         return job.nodes, job.most_nodes
-    if tasks is not None and per_node:
-        found = max(1, -(-tasks // per_node))
-        return found, found
-    return 1, 1
+    count = max(1, -(-tasks // per_node)) if tasks is not None and per_node else 1
+    return count, count
 
 
 def _gpus(
@@ -105,9 +87,9 @@ def _gpus(
     if "gpus-per-node" in options:
         return numbers.gpu_count(options["gpus-per-node"].value)
     if "gres" in options:
-        found = numbers.gres_gpus(options["gres"].value)
-        if found is not None:
-            return found
+        gpus = numbers.gres_gpus(options["gres"].value)
+        if gpus is not None:
+            return gpus
     if "gpus-per-task" in options:
         each = numbers.gpu_count(options["gpus-per-task"].value)
         on_node = per_node or (-(-tasks // nodes) if tasks else 1)
@@ -123,12 +105,12 @@ def _number(options: Mapping[str, Option], name: str) -> int | None:
 
 
 def variables(shaped: Shape) -> dict[str, str]:
-    """What SLURM's variables of a job of this shape hold, as far as that is certain."""
-    found: dict[str, str] = {}
-    if shaped.nodes_said and shaped.nodes == shaped.most_nodes:
-        found |= {"SLURM_NNODES": str(shaped.nodes), "SLURM_JOB_NUM_NODES": str(shaped.nodes)}
+    """Return SLURM's variables for a job of this shape, as far as they are certain."""
+    values: dict[str, str] = {}
+    if shaped.sets_nodes and shaped.nodes == shaped.most_nodes:
+        values |= dict.fromkeys(("SLURM_NNODES", "SLURM_JOB_NUM_NODES"), str(shaped.nodes))
     if shaped.tasks is not None or shaped.tasks_per_node is not None:
-        found |= {"SLURM_NTASKS": str(shaped.all_tasks), "SLURM_NPROCS": str(shaped.all_tasks)}
+        values |= dict.fromkeys(("SLURM_NTASKS", "SLURM_NPROCS"), str(shaped.all_tasks))
     if shaped.gpus is not None:
-        found["SLURM_GPUS_ON_NODE"] = str(shaped.gpus)
-    return found
+        values["SLURM_GPUS_ON_NODE"] = str(shaped.gpus)
+    return values

@@ -10,7 +10,7 @@ _UNITS = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 _SIZE = re.compile(r"(\d{1,12})(?:\.\d+)?([KMGT]?)(?:B|iB)?", re.IGNORECASE)
 _BRACKET = re.compile(r"([^\[\],]*)\[([0-9,\-]+)\]([^\[\],]*)|([^\[\],]+)")
 MOST_HOSTS = 20_000
-MOST_GRES = 4_000  # characters; that of a node with eight GPUs has some fifty
+MOST_GRES = 4_000  # characters; a node with eight GPUs has some fifty
 
 
 def minutes(text: str) -> float | None:
@@ -32,7 +32,7 @@ def minutes(text: str) -> float | None:
 
 
 def megabytes(text: str) -> float | None:
-    """`4G`, `512M`, `4000` (megabytes) as megabytes; None where it is no size."""
+    """`4G`, `512M`, `4000` (megabytes) as megabytes; None where it is not a size."""
     found = _SIZE.fullmatch(text.strip())
     return int(found[1]) * _UNITS[found[2].upper() or "M"] if found else None
 
@@ -64,43 +64,30 @@ def gpu_count(text: str) -> int | None:
 
 def gres_gpus(text: str) -> int | None:
     """The GPUs of a --gres value or of scontrol's Gres field, such as `gpu:a100:4(S:0-1),ssd:1`;
-    `gpu` alone is one; None where it names none.
+    a bare `gpu` counts as 1, None where the text names no GPU.
     """
-    found = None
+    counts = []
     for part in _outside_brackets(text.removeprefix("gres/").removeprefix("gres:")):
-        words = part.partition("(")[0].replace("=", ":").removeprefix("gres/").split(":")
-        if words[0].strip().lower() in ("gpu", "gpus"):
-            found = (found or 0) + (  # type: ignore[operator]
-                whole(words[-1]) if len(words) > 1 and whole(words[-1]) is not None else 1
-            )
-    return found
+        entry = part.partition("(")[0].replace("=", ":").removeprefix("gres/").split(":")
+        if entry[0].strip().lower() in ("gpu", "gpus"):
+            count = whole(entry[-1])
+            counts.append(1 if count is None else count)
+    return sum(counts) if counts else None
 
 
 def _outside_brackets(text: str) -> list[str]:
-    """Split at commas, but not inside (…): `gpu:4(S:0,1),ssd:1` are two."""
-    parts, begun, depth = [], 0, 0
+    """Split at commas outside (…): `gpu:4(S:0,1),ssd:1` has two parts."""
+    parts, start, depth = [], 0, 0
     for at, char in enumerate(text[:MOST_GRES]):
         if char == "," and not depth:
-            parts.append(text[begun:at])
-            begun = at + 1
+            parts.append(text[start:at])
+            start = at + 1
         depth = max(0, depth + (char == "(") - (char == ")"))
-    return [*parts, text[begun:MOST_GRES]]
-
-
-def gres_types(text: str) -> tuple[str, ...]:
-    """The types of GPU that it names."""
-    types = []
-    for part in _outside_brackets(text):
-        words = part.partition("(")[0].replace("=", ":").removeprefix("gres/").split(":")
-        if words[0].strip().lower() == "gpu" and len(words) > 1 and whole(words[1]) is None:
-            types.append(words[1].lower())
-    return tuple(types)
+    return [*parts, text[start:MOST_GRES]]
 
 
 def hosts(text: str) -> tuple[str, ...]:
-    """`node[1-3,07],login1` as names, at most MOST_HOSTS of them; a list that is no such thing
-    gives what can be read.
-    """
+    """`node[1-3,07],login1` as names, at most MOST_HOSTS of them. Unreadable parts are left out."""
     found: list[str] = []
     for before, inside, behind, plain in _BRACKET.findall(text[:20_000]):
         if plain:
@@ -109,16 +96,17 @@ def hosts(text: str) -> tuple[str, ...]:
         for part in inside.split(","):
             first, _, last = part.partition("-")
             low, high = whole(first), whole(last or first)
-            if (
-                low is None
-                or high is None
-                or high < low
-                or high - low > MOST_HOSTS
-                or len(found) > MOST_HOSTS
-            ):
+            if low is None or high is None or not 0 <= high - low <= MOST_HOSTS:
                 continue
+            if len(found) > MOST_HOSTS:
+                break
             found += [
                 f"{before.strip()}{number:0{len(first)}d}{behind.strip()}"
                 for number in range(low, high + 1)
             ]
     return tuple(found[:MOST_HOSTS])
+
+
+def counted(count: int, noun: str) -> str:
+    """Return `1 task`, `2 tasks`."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

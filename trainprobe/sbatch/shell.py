@@ -1,14 +1,13 @@
-"""Shell text as commands: read, never run. What cannot be known without running it stays as it is
-written.
+"""Shell text as commands: read, never run. What only running it would show stays as written.
 
-Only the parts of the shell that batch scripts are made of: quotes, variables, continued lines,
-here-documents, lists, loops and conditions as brackets.
+Covers what batch scripts use: quotes, variables, continued lines, here-documents, lists, and loops
+and conditions as brackets.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 MOST_CHARS = 400_000
@@ -16,7 +15,8 @@ MOST_COMMANDS = 4_000
 MOST_WORDS = 400
 DEEPEST = 40
 ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
-_OPENING = {"if", "while", "until", "for", "case", "select", "{", "("}
+_SEPARATORS = ("\n", ";", "&", "|", "&&", "||", ";;", "(", ")")
+_OPENING = {"if", "while", "until", "{"}
 _CLOSING = {"fi", "done", "esac", "}", ")"}
 _SKIPPED = {"then", "else", "elif", "do", "!", "time", "in"}
 _LOOPS = {"while", "until", "for", "select"}
@@ -27,10 +27,9 @@ _REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<&|<<<|<>|>|<)")
 @dataclass(frozen=True)
 class Command:
     """One simple command as written. `line` and `last` count from 1; `words` keep their quotes;
-    `after` is what ends it: ; & | && || or a newline.
+    `after` is what ends it: ; & && | || or a newline.
 
-    `loop` is true inside a loop or a function's body that may run several times, `nested` inside
-    any bracket at all.
+    `loop` is true inside a loop, `nested` inside any bracket, `guarded` after && or ||.
     """
 
     line: int
@@ -58,101 +57,80 @@ class _Reader:
         self.at += count
         return taken
 
+    def step_to(self, end: int) -> str:
+        return self.step(end - self.at)
+
+    def line_end(self) -> int:
+        end = self.text.find("\n", self.at)
+        return len(self.text) if end < 0 else end
+
 
 def commands(text: str, first_line: int = 1) -> Iterator[Command]:
-    """Yield the simple commands of a script, at most MOST_COMMANDS; brackets such as `if` and
-    `do` are noted and left out.
+    """Yield the simple commands of a script, at most MOST_COMMANDS. Keywords such as `if` and `do`
+    are left out; they only open and close brackets.
     """
-    reader = _Reader(text[:MOST_CHARS].replace("\\\n", "\\\n"), line=first_line)
+    reader = _Reader(text[:MOST_CHARS], line=first_line)
     words: list[str] = []
-    began = reader.line
-    open_words: list[str] = []
-    count = 0
-    after_guard = False
-    while reader.at < len(reader.text) and count < MOST_COMMANDS:
-        piece, at_line = _token(reader)
-        if piece is None:
-            break
-        if piece in ("\n", ";", "&", "|", "&&", "||", ";;", "(", ")"):
-            if words:
-                made, open_words = _made(words, began, at_line, piece, open_words)
-                if made is not None:
-                    count += 1
-                    yield Command(
-                        made.line,
-                        made.last,
-                        made.words,
-                        made.after,
-                        made.loop,
-                        made.nested,
-                        after_guard,
-                    )
-                after_guard = piece in ("&&", "||")
-            if piece in ("(", ")"):
-                open_words = [*open_words, "("] if piece == "(" else _closed(open_words, "(")
-            words = []
-        else:
-            if not words:
-                began = at_line
+    brackets: list[str] = []
+    start, count, guarded = first_line, 0, False
+    while count < MOST_COMMANDS:
+        piece, line = _token(reader)
+        if piece is not None and piece not in _SEPARATORS:
+            start = start if words else line
             if len(words) < MOST_WORDS:
                 words.append(piece)
-    if words:
-        made, _ = _made(words, began, reader.line, "\n", open_words)
-        if made is not None:
-            yield made
+            continue
+        if words:
+            rest, brackets = _without_keywords(words, brackets)
+            if rest:
+                count += 1
+                loop = any(bracket in _LOOPS for bracket in brackets)
+                last, after = max(start, line), piece or "\n"
+                yield Command(start, last, tuple(rest), after, loop, bool(brackets), guarded)
+            guarded = piece in ("&&", "||")
+        if piece is None:
+            return
+        if piece == "(":
+            brackets = [*brackets, "("]
+        elif piece == ")":
+            brackets = _closed(brackets, "(")
+        words = []
 
 
-def _made(
-    words: list[str], began: int, ended: int, after: str, open_words: list[str]
-) -> tuple[Command | None, list[str]]:
-    """Take brackets and keywords off the front; what is left is a command."""
-    brackets = list(open_words)
-    rest = words
+def _without_keywords(words: list[str], brackets: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Take brackets and keywords off the front. Return the command and the open brackets."""
+    opened, rest = list(brackets), words
     while rest:
         first = rest[0]
-        if first in _OPENING and first not in ("{", "(") and len(brackets) < DEEPEST:
-            brackets.append(first)
-            if first in ("for", "case", "select"):
-                rest = []
-                break
-            rest = rest[1:]
-        elif first == "{" and len(brackets) < DEEPEST:
-            brackets.append(first)
+        if first in ("for", "case", "select") and len(opened) < DEEPEST:
+            return [], [*opened, first]
+        if first in _OPENING and len(opened) < DEEPEST:
+            opened.append(first)
             rest = rest[1:]
         elif first in _CLOSING:
-            brackets = _closed(brackets, first)
-            rest = rest[1:]
-            if rest and not _REDIRECT.match(rest[0]):
-                continue
-            rest = []
+            opened, rest = _closed(opened, first), rest[1:]
+            if rest and _REDIRECT.match(rest[0]):
+                return [], opened
         elif first in _SKIPPED:
             rest = rest[1:]
         elif first == "function":
             rest = rest[2:]
         else:
             break
-    if not rest:
-        return None, brackets
-    last = began + max(0, ended - began)
-    return (
-        Command(
-            began, last, tuple(rest), after, any(one in _LOOPS for one in brackets), bool(brackets)
-        ),
-        brackets,
-    )
+    return rest, opened
 
 
-def _closed(brackets: list[str], closing: str) -> list[str]:
-    opened = {"fi": {"if"}, "done": _LOOPS, "esac": {"case"}, "}": {"{"}}.get(closing, {"("})
+def _closed(brackets: Sequence[str], closing: str) -> list[str]:
+    opening = {"fi": {"if"}, "done": _LOOPS, "esac": {"case"}, "}": {"{"}}.get(closing, {"("})
     for place in range(len(brackets) - 1, -1, -1):
-        if brackets[place] in opened:
-            return brackets[:place]
-    return brackets
+        if brackets[place] in opening:
+            return list(brackets[:place])
+    return list(brackets)
 
 
 def _token(reader: _Reader) -> tuple[str | None, int]:
-    """The next word or operator, with the line on which it begins; redirections are words of
-    their own with their target.
+    """The next word or operator, with the line on which it begins. A redirection is a word of its
+    own with its target.
     """
     while reader.at < len(reader.text):
         if reader.peek(2) == "\\\n":
@@ -160,8 +138,7 @@ def _token(reader: _Reader) -> tuple[str | None, int]:
         elif reader.peek() in (" ", "\t", "\r"):
             reader.step()
         elif reader.peek() == "#":
-            end = reader.text.find("\n", reader.at)
-            reader.step((len(reader.text) if end < 0 else end) - reader.at)
+            reader.step_to(reader.line_end())
         else:
             break
     line = reader.line
@@ -171,74 +148,59 @@ def _token(reader: _Reader) -> tuple[str | None, int]:
         reader.step()
         _skip_heredocs(reader)
         return "\n", line
-    for operator in ("&&", "||", ";;"):
-        if reader.peek(2) == operator:
-            return reader.step(2), line
+    if reader.peek(2) in ("&&", "||", ";;"):
+        return reader.step(2), line
     if reader.peek(2) == "((":
-        return _arithmetic(reader), line
+        end = reader.text.find("))", reader.at)
+        return reader.step_to(len(reader.text) if end < 0 else end + 2), line
     if reader.peek() in (";", "|", "(", ")") or (reader.peek() == "&" and reader.peek(2) != "&>"):
         return reader.step(), line
-    found = _HEREDOC.match(reader.text, reader.at)
-    if found and reader.peek(3) != "<<<":
-        reader.pending.append((found[2], found[0].startswith("<<-")))
-        return reader.step(len(found[0])), line
+    heredoc = _HEREDOC.match(reader.text, reader.at)
+    if heredoc and reader.peek(3) != "<<<":
+        reader.pending.append((heredoc[2], heredoc[0].startswith("<<-")))
+        return reader.step(len(heredoc[0])), line
     return _word(reader), line
-
-
-def _arithmetic(reader: _Reader) -> str:
-    end = reader.text.find("))", reader.at)
-    return reader.step((len(reader.text) if end < 0 else end + 2) - reader.at)
 
 
 def _skip_heredocs(reader: _Reader) -> None:
     for name, tabs in reader.pending:
         while reader.at < len(reader.text):
-            end = reader.text.find("\n", reader.at)
-            end = len(reader.text) if end < 0 else end
-            text = reader.text[reader.at : end]
-            reader.step(end - reader.at + 1)
+            text = reader.step_to(reader.line_end())
+            reader.step()
             if (text.lstrip("\t") if tabs else text) == name:
                 break
     reader.pending = []
 
 
 def _word(reader: _Reader) -> str:
-    began = reader.at
-    redirect = _REDIRECT.match(reader.text, reader.at)
+    start, text = reader.at, reader.text
+    redirect = _REDIRECT.match(text, start)
     if redirect:
         reader.step(len(redirect[0]))
-        while reader.peek() in (" ", "\t") and reader.at < len(reader.text):
+        while reader.peek() in (" ", "\t") and reader.at < len(text):
             reader.step()
-    while reader.at < len(reader.text):
-        char = reader.peek()
-        if reader.peek(2) == "\\\n":
-            reader.step(2)
-        elif char in " \t\r\n;|&()" or (char in "<>" and reader.at > began and not redirect):
+    while reader.at < len(text):
+        char, pair = reader.peek(), reader.peek(2)
+        if pair != "\\\n" and (
+            char in " \t\r\n;|&()" or (char in "<>" and reader.at > start and not redirect)
+        ):
             break
+        if char == "\\":
+            reader.step(2)
+        elif char in "'\"`":
+            reader.step_to(end_of_quote(text, reader.at))
+        elif pair in ("$(", "${", "$'"):
+            reader.step_to(end_of_substitution(text, reader.at))
         else:
-            skip(reader.text, reader, char)
-    if reader.at == began:
-        reader.step()  # whatever it is, go on
-    return reader.text[began : reader.at].replace("\\\n", "")
-
-
-def skip(text: str, reader: _Reader, char: str) -> None:
-    """Step over one part of a word: a quoted text, a substitution, an escaped character, or one
-    that stands for itself.
-    """
-    if char == "\\":
-        reader.step(2)
-    elif char in "'\"`":
-        reader.step(end_of_quote(text, reader.at) - reader.at)
-    elif char == "$" and text[reader.at + 1 : reader.at + 2] in ("(", "{", "'"):
-        reader.step(end_of_substitution(text, reader.at) - reader.at)
-    else:
-        reader.step()
+            reader.step()
+    if reader.at == start:
+        reader.step()  # skip a character that fits nothing
+    return text[start : reader.at].replace("\\\n", "")
 
 
 def end_of_quote(text: str, at: int, depth: int = 0) -> int:
-    """Where the quoted text that begins at `at` ends, behind its closing mark; the end of the
-    text where it is open.
+    """Return the end of the quoted text that begins at `at`, behind its closing mark; the end of
+    `text` where none closes it.
     """
     mark, at = text[at], at + 1
     while at < len(text):
@@ -254,7 +216,7 @@ def end_of_quote(text: str, at: int, depth: int = 0) -> int:
 
 
 def end_of_substitution(text: str, at: int, depth: int = 0) -> int:
-    """Where `$(…)`, `${…}`, `$((…))` or `$'…'` ends that begins at `at`."""
+    """Return the end of the `$(…)`, `${…}`, `$((…))` or `$'…'` that begins at `at`."""
     opening = text[at + 1]
     if opening == "'" or depth > DEEPEST:
         return end_of_quote(text, at + 1, depth) if opening == "'" else len(text)

@@ -1,6 +1,4 @@
-"""What a site allows and what stands on the login node, as the look wrote it down. Every field
-may be unknown.
-"""
+"""What a site allows and what the login node has, as recorded. Every field may be unknown."""
 
 from __future__ import annotations
 
@@ -16,8 +14,8 @@ MOST_NODES = 20_000
 
 @dataclass(frozen=True)
 class Partition:
-    """One partition. Times in minutes, memory in megabytes; None where it is not limited or not
-    known.
+    """One partition. Times in minutes, memory in megabytes; None where there is no limit or it is
+    not known.
     """
 
     name: str
@@ -41,7 +39,6 @@ class Node:
     cpus: int | None = None
     memory: float | None = None
     gpus: int | None = None
-    gpu_types: tuple[str, ...] = ()
     state: str = ""
     features: tuple[str, ...] = ()
 
@@ -55,7 +52,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Site:
-    """`version` such as (22, 5); `unknown` says what could not be asked, as sentences."""
+    """`version` such as (22, 5); `unknown` holds a sentence for each answer that is missing."""
 
     version: tuple[int, int] | None = None
     config: Mapping[str, str] = field(default_factory=dict)
@@ -68,14 +65,14 @@ class Site:
         return bool(self.config or self.partitions or self.nodes)
 
     def partition(self, name: str) -> Partition | None:
-        """The one of that name, the default one without a name, the first of several."""
+        """The partition of that name, the first of several names, or the default partition."""
         first = name.split(",", maxsplit=1)[0]
-        if not name:
-            return next((one for one in self.partitions if one.default), None)
-        return next((one for one in self.partitions if one.name == first), None)
+        return next(
+            (row for row in self.partitions if (row.name == first if name else row.default)), None
+        )
 
     def nodes_of(self, partition: Partition | None) -> tuple[Node, ...]:
-        """The nodes of a partition; all of them without one."""
+        """The nodes of a partition; all nodes where the site has no partitions."""
         if partition is None:
             return self.nodes if not self.partitions else ()
         names = set(partition.nodes)
@@ -87,10 +84,10 @@ class Site:
 
 
 @dataclass(frozen=True)
-class Here:
+class LoginNode:
     """The login node. `limits` are the soft and hard limits of a process there, None for unlimited;
-    `paths` what stands at each path: file, folder, missing, denied, or unknown where nobody could
-    say in time; `programs` what a training script says of itself.
+    `paths` the state of each path: file, folder, missing, denied, or unknown where the look timed
+    out; `programs` what the source of each training script shows.
     """
 
     limits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
@@ -121,18 +118,16 @@ def partition_of(row: Mapping[str, str]) -> Partition:
 
 def node_of(row: Mapping[str, str]) -> Node:
     """Read one line of `scontrol show node --oneliner`."""
-    gres = row.get("Gres", "")
     return Node(
         name=row.get("NodeName", "")[:100],
         cpus=numbers.whole(row.get("CPUEfctv", "")) or numbers.whole(row.get("CPUTot", "")),
         memory=numbers.megabytes(row.get("RealMemory", "")),
-        gpus=(numbers.gres_gpus(gres) or 0) if "Gres" in row else None,
-        gpu_types=numbers.gres_types(gres),
+        gpus=(numbers.gres_gpus(row["Gres"]) or 0) if "Gres" in row else None,
         state=row.get("State", ""),
         features=tuple(
-            one
-            for one in re.split(r"[,&|]", row.get("AvailableFeatures", ""))
-            if one and one != "(null)"
+            name
+            for name in re.split(r"[,&|]", row.get("AvailableFeatures", ""))
+            if name not in ("", "(null)")
         ),
     )
 

@@ -36,19 +36,15 @@ BEFOREHAND = {
     "quadratic": 0.14,
     "step": 0.06,
 }
-RARE, RARE_POWERS = (
-    0.01,
-    tuple(2.3 + 0.1 * number for number in range(18)),
+RARE = 0.01
+RARE_POWERS = tuple(
+    2.3 + 0.1 * number for number in range(18)
 )  # pairs of rows over all rows: cubes
 LOW_FLOOR, FLOORED = 0.02, 0.1
 PURE = 0.35  # of a law's probability, what the curve without an offset has
 _JUMPS = (1.5, 2.0, 3.0, 5.0, 8.0, 14.0)
-_STEP_BASES = (
-    (0.0, 0.6),
-    (0.4, 0.1),
-    (0.8, 0.1),
-    (1.0, 0.2),
-)  # the share that grows in step, and how likely that is: a jump is mostly of what is flat
+# The share that grows in step, and how likely that is: a jump is mostly of what is flat.
+_STEP_BASES = ((0.0, 0.6), (0.4, 0.1), (0.8, 0.1), (1.0, 0.2))
 _STEP_SIZES = 4  # a step needs a size on either side of it, and two more to tell it from a curve
 _Shares = tuple[float, ...]
 
@@ -82,47 +78,22 @@ def shapes(sizes: Sequence[float], noise: float, floor: float = 1.0) -> list[Sha
     largest = sizes[-1]
     found = [constant()]
     for law, term in (("linear", _linear), ("n log n", _n_log_n)):
-        found.append(
-            Shape(law, BEFOREHAND[law] * PURE, _curve(((1.0, term),), largest), (0.0, 1.0))
-        )
+        chance = BEFOREHAND[law]
+        found.append(Shape(law, chance * PURE, _curve(((1.0, term),), largest), (0.0, 1.0)))
         grid = _shares(0.69 * noise, 6.0, 0.4)
-        found += [
-            Shape(
-                law,
-                BEFOREHAND[law] * (1 - PURE) / len(grid),
-                _curve(((1 - share, _one), (share, term)), largest),
-                (1 - share, share),
-            )
-            for share in grid
-        ]
+        for share in grid:
+            curve = _curve(((1 - share, _one), (share, term)), largest)
+            found.append(Shape(law, chance * (1 - PURE) / len(grid), curve, (1 - share, share)))
     powers = [0.3 + 0.1 * number for number in range(20)]
-    found += [
-        Shape("power", BEFOREHAND["power"] / len(powers), _power(power, largest), (power,))
-        for power in powers
-    ]
-    found += [
-        Shape("power", RARE / len(RARE_POWERS), _power(power, largest), (power,))
-        for power in RARE_POWERS
-    ]
+    for chance, group in ((BEFOREHAND["power"], powers), (RARE, RARE_POWERS)):
+        each = chance / len(group)
+        found += [Shape("power", each, _power(power, largest), (power,)) for power in group]
     if floor < LOW_FLOOR:
-        chance = BEFOREHAND["quadratic"] * FLOORED
-        found.append(
-            Shape(
-                "quadratic",
-                chance,
-                _curve(((floor, _one), (1 - floor, _square)), largest),
-                (floor, 0.0, 1 - floor),
-            )
-        )
-        found += [
-            Shape(
-                "power",
-                RARE / len(RARE_POWERS),
-                _curve(((floor, _one), (1 - floor, _raised(power))), largest),
-                (power,),
-            )
-            for power in RARE_POWERS
-        ]
+        chance, curve = BEFOREHAND["quadratic"] * FLOORED, _floored(floor, _square, largest)
+        found.append(Shape("quadratic", chance, curve, (floor, 0.0, 1 - floor)))
+        for power in RARE_POWERS:
+            curve = _floored(floor, _raised(power), largest)
+            found.append(Shape("power", RARE / len(RARE_POWERS), curve, (power,)))
     return found + _quadratics(largest, noise) + _steps(sizes)
 
 
@@ -189,6 +160,12 @@ def _curve(
         return math.log(sum(factor * term(size) for factor, term in scaled))
 
     return log_at
+
+
+def _floored(
+    floor: float, term: Callable[[float], float], largest: float
+) -> Callable[[float], float]:
+    return _curve(((floor, _one), (1 - floor, term)), largest)
 
 
 def _power(power: float, largest: float) -> Callable[[float], float]:

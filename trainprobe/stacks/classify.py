@@ -1,8 +1,8 @@
 """What a main thread is doing: the class of the place where its stack ends.
 
-Walk from the leaf to the user's innermost frame, drop wrappers, and take the most telling frame on
-the way (hangs.md, section 4). The Python stack does not show C functions such as `time.sleep` or
-`fcntl.flock`: there the kernel's wait channel says it.
+Of the frames between the leaf and the user's innermost frame, without wrappers, the one whose rule
+weighs most decides (hangs.md, section 4). The Python stack does not show C functions such as
+`time.sleep` or `fcntl.flock`: for those the kernel's wait channel decides.
 """
 
 from __future__ import annotations
@@ -17,13 +17,8 @@ from trainprobe.stacks.rules import RULES, Rule
 from trainprobe.stacks.wait_channels import sleeps_in
 
 WRAPPERS = frozenset(
-    {
-        "_exception_logger.<locals>.wrapper",
-        "_time_logger.<locals>.wrapper",
-        "decorate_context",
-        "inner",
-        "journalled",
-    }
+    "_exception_logger.<locals>.wrapper _time_logger.<locals>.wrapper decorate_context inner"
+    " journalled".split()
 )
 AT_EXIT = frozenset({"_exit_function", "_python_exit", "_run_exitfuncs", "_finalize_join"})
 
@@ -49,23 +44,21 @@ def classify(
     """Classify a stack, outermost frame first. `wchan`, `syscall` and `state` are the thread's
     from /proc, "" where unknown.
     """
-    user = places.user_frame(frames)
     tail = _tail(frames)
     best = _best(tail)
-    in_backward = any(frame.name == "_engine_run_backward" for frame in tail)
-    importing = places.module_importing(frames)
-    shared = {
-        "user": user,
-        "importing": importing,
-        "in_backward": in_backward,
-        "in_atexit": any(
+    leaf, op = _leaf(tail, best, wchan, syscall, state)
+    return Place(
+        leaf,
+        op,
+        user=places.user_frame(frames),
+        importing=places.module_importing(frames),
+        in_backward=any(frame.name == "_engine_run_backward" for frame in tail),
+        in_atexit=any(
             frame.name in AT_EXIT or (frame.name == "_shutdown" and frame.base == "threading.py")
             for frame in frames
         ),
-        "lock_path": _lock_path(tail),
-    }
-    leaf, op = _leaf(tail, best, wchan, syscall, state)
-    return Place(leaf, op, **shared)  # type: ignore[arg-type]
+        lock_path=_lock_path(tail),
+    )
 
 
 def deciding_frame(frames: Sequence[Frame]) -> Frame | None:
@@ -82,7 +75,7 @@ def deciding_frame(frames: Sequence[Frame]) -> Frame | None:
 def _best(tail: Sequence[Frame]) -> tuple[Rule, Frame] | None:
     best: tuple[Rule, Frame] | None = None
     for frame in reversed(tail):  # leaf first: of equally telling frames the innermost counts
-        rule = _rule_of(frame)
+        rule = _rule(frame.file, frame.name)
         if rule is not None and (best is None or rule.weight > best[0].weight):
             best = (rule, frame)
     return best
@@ -94,10 +87,8 @@ def _leaf(
     if best is not None:
         rule, frame = best
         if rule.leaf == "comm-wait" and rule.op == "backward" and state == "R":
-            return (
-                "native-run",
-                "backward",
-            )  # autograd itself computes on this thread; a wait for peers would sleep
+            # Autograd itself computes on this thread; a wait for peers would sleep.
+            return "native-run", "backward"
         if rule.leaf == "worker-idle" and not any(
             "multiprocessing/queues.py" in other.file for other in tail
         ):
@@ -118,19 +109,11 @@ def _tail(frames: Sequence[Frame]) -> list[Frame]:
     """The frames from the user's innermost one (left out) to the leaf, without wrappers. A
     user's frame as leaf gives just itself.
     """
-    last_user = max(
-        (place for place, frame in enumerate(frames) if places.is_user(frame)), default=-1
-    )
-    tail = [
-        frame
-        for frame in frames[last_user + 1 :]
-        if not (frame.name in WRAPPERS or places.is_ours(frame))
-    ]
+    users = [place for place, frame in enumerate(frames) if places.is_user(frame)]
+    last_user = users[-1] if users else -1
+    below = frames[last_user + 1 :]
+    tail = [frame for frame in below if frame.name not in WRAPPERS and not places.is_ours(frame)]
     return tail or list(frames[last_user : last_user + 1]) if last_user >= 0 else tail
-
-
-def _rule_of(frame: Frame) -> Rule | None:
-    return _rule(frame.file, frame.name)
 
 
 @functools.lru_cache(maxsize=4096)  # the ranks of a job stand in the same few functions

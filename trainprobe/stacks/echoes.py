@@ -1,4 +1,6 @@
-"""Telling what only repeats another rank's death or absence from what began the trouble."""
+"""Exceptions that only repeat another rank's death or absence, as opposed to those that began the
+trouble.
+"""
 
 from __future__ import annotations
 
@@ -47,19 +49,16 @@ _ORIGINS = (
     "No route to host",
 )
 _TYPES = {
-    "ChildFailedError": "launcher",
-    "ProcessRaisedException": "launcher",
-    "ProcessExitedException": "launcher",
-    "SignalException": "launcher",
-    "ActorDiedError": "launcher",
-    "RayActorError": "launcher",
-    "WorkerCrashedError": "launcher",
     "DistNetworkError": "network",
     "DistStoreError": "store",
     "BrokenPipeError": "broken-pipe",
     "ConnectionResetError": "connection-reset",
-    "BrokenProcessPool": "child-died",
 }
+_DIST_ERRORS = ("DistBackendError", "DistNetworkError", "DistStoreError")
+_LAUNCHER_ERRORS = frozenset(
+    "ChildFailedError ProcessRaisedException ProcessExitedException SignalException ActorDiedError"
+    " RayActorError WorkerCrashedError".split()
+)
 # What a launcher raises about a child of its own, by the file of its frames; elsewhere such a child
 # is the program's own (ffmpeg, ninja).
 _LAUNCHERS = (
@@ -84,36 +83,15 @@ _ERRNO_TEXTS = {
 }
 # Only these types can carry another rank's end; a KeyError with such words in it is the user's own.
 _CARRIERS = frozenset(
-    {
-        "RuntimeError",
-        "DistBackendError",
-        "DistNetworkError",
-        "DistStoreError",
-        "DistError",
-        "TimeoutError",
-        "ConnectionError",
-        "OSError",
-    }
+    "RuntimeError DistBackendError DistNetworkError DistStoreError DistError TimeoutError"
+    " ConnectionError OSError".split()
 )
 _CARRIERS_OF_PEERS = frozenset(
-    {
-        "ConnectionResetError",
-        "BrokenPipeError",
-        "ConnectionRefusedError",
-        "EOFError",
-        "ConnectionAbortedError",
-    }
+    "ConnectionResetError BrokenPipeError ConnectionRefusedError EOFError"
+    " ConnectionAbortedError".split()
 )
-_DISTRIBUTED = (
-    "gloo",
-    "c10d",
-    "nccl",
-    "NCCL",
-    "TCPStore",
-    "tcp/pair.cc",
-    "torch/distributed",
-    "torch/csrc/distributed",
-    "Store",
+_DISTRIBUTED = tuple(
+    "gloo c10d nccl NCCL tcp/pair.cc torch/distributed torch/csrc/distributed Store".split()
 )
 
 
@@ -125,19 +103,9 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     program's own affair.
     """
     name = type_name.rsplit(".", 1)[-1]
-    if name in (
-        "ChildFailedError",
-        "ProcessRaisedException",
-        "ProcessExitedException",
-        "SignalException",
-        "ActorDiedError",
-        "RayActorError",
-        "WorkerCrashedError",
-    ):
-        return _TYPES[name]
-    if (
-        message.lstrip().startswith("-- Process ") and " terminated with" in message
-    ):  # mp.spawn before torch 1.8 raised a plain Exception
+    # mp.spawn before torch 1.8 raised a plain Exception.
+    spawned = message.lstrip().startswith("-- Process ") and " terminated with" in message
+    if spawned or name in _LAUNCHER_ERRORS:
         return "launcher"
     if name == "CalledProcessError":
         ours = any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS)
@@ -151,15 +119,12 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     )
     if name in _CARRIERS:
         for words, what in (*_PEER_GONE, *_NOBODY_CAME):
-            if words in message and (
-                distributed
-                or name in ("DistBackendError", "DistNetworkError", "DistStoreError")
-                or words in _UNMISTAKABLE
-            ):
+            sure = distributed or name in _DIST_ERRORS or words in _UNMISTAKABLE
+            if sure and words in message:
                 return what
     if name in _CARRIERS_OF_PEERS:
         return _TYPES.get(name, "connection-closed") if distributed else ""
-    return _TYPES.get(name, "") if name in ("DistNetworkError", "DistStoreError") else ""
+    return _TYPES[name] if name in ("DistNetworkError", "DistStoreError") else ""
 
 
 _UNMISTAKABLE = frozenset(

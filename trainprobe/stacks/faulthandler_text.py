@@ -151,14 +151,10 @@ def _fatal(line: str, death: Dump) -> None:
 def _stack_line(line: str, death: Dump) -> None:
     thread = _THREAD.search(line)
     if thread is not None:
+        state, ident, name = thread.groups()
         if len(death.threads) < 256:
-            death.threads.append(
-                ThreadDump(
-                    thread.group(2),
-                    (thread.group(3) or "").strip(),
-                    thread.group(1) == "Current thread",
-                )
-            )
+            current = state == "Current thread"
+            death.threads.append(ThreadDump(ident, (name or "").strip(), current))
         return
     frame = _FRAME.match(line)
     if frame is not None and death.threads:
@@ -171,6 +167,5 @@ def _stack_line(line: str, death: Dump) -> None:
         death.library = binary.group(1)
     modules = _MODULES.match(line)
     if modules is not None:
-        death.extension_modules = tuple(
-            name.strip() for name in modules.group(1).split(",") if name.strip()
-        )[:512]
+        names = (name.strip() for name in modules.group(1).split(","))
+        death.extension_modules = tuple(filter(None, names))[:512]

@@ -19,11 +19,8 @@ _OURS = re.compile(r"/_witness/")
 
 def is_native(frame: Frame) -> bool:
     """A frame of a shared library, as native stacks show them."""
-    return (
-        not frame.file.endswith((".py", ">"))
-        and bool(_NATIVE.search(frame.file))
-        and not frame.file.startswith("<")
-    )
+    python = frame.file.endswith((".py", ">")) or frame.file.startswith("<")
+    return not python and bool(_NATIVE.search(frame.file))
 
 
 def is_standard(frame: Frame) -> bool:
@@ -62,31 +59,23 @@ def user_frame(frames: Sequence[Frame]) -> Frame | None:
 
 
 def _other_library(frame: Frame) -> bool:
-    return (
-        bool(_LIBRARY.search(frame.file))
-        and not is_torch(frame)
-        and not is_native(frame)
-        and not is_ours(frame)
-    )
+    excluded = is_torch(frame) or is_native(frame) or is_ours(frame)
+    return bool(_LIBRARY.search(frame.file)) and not excluded
 
 
 def module_importing(frames: Sequence[Frame]) -> str:
     """The dotted name of the module whose import is under way on this stack, or "".
 
     Module code runs in a frame called `<module>`. The outermost one is the program itself, and one
-    below runpy is a program too. Of nested imports the outermost of an installed library counts,
-    since that is what somebody can mend or pin; among the user's own modules the innermost.
+    below runpy is a program too. Of nested imports the outermost installed library counts, since
+    that is what a user can fix or pin; among the user's own modules the innermost.
     """
     own = ""
-    python = [
-        frame for frame in frames if not is_native(frame)
-    ]  # the interpreter's own frames call the program
+    # The interpreter's own native frames call the program.
+    python = [frame for frame in frames if not is_native(frame)]
     for before, frame in zip(python, python[1:]):
-        if (
-            frame.name != "<module>"
-            or before.base in ("runpy.py", "<frozen runpy>", "spawn.py")
-            or frame.file.startswith("<")
-        ):
+        program = before.base in ("runpy.py", "<frozen runpy>", "spawn.py")
+        if program or frame.name != "<module>" or frame.file.startswith("<"):
             continue
         if is_library(frame):
             return module_name(frame.file)
@@ -105,9 +94,6 @@ def module_name(file: str) -> str:
             path = parts[-1]
             break
     else:
-        path = (
-            path.rsplit("/", 2)[-2] + "/__init__"
-            if path.endswith("/__init__.py")
-            else path.rsplit("/", 1)[-1]
-        )
+        parts = path.rsplit("/", 2)
+        path = f"{parts[-2]}/__init__" if path.endswith("/__init__.py") else parts[-1]
     return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")

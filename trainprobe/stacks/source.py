@@ -1,5 +1,5 @@
-"""Which blocks of a source file enclose a line: under which `if`, in which loop, holding which
-`with`. Pure; nothing is executed.
+"""Which blocks of a source file enclose a line: `if`, loop, `with` and the like. Pure; nothing is
+executed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NOT_SEARCHED = (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LEAVING = (ast.Continue, ast.Break, ast.Return)
 _CHAINING = "+-*/%@&|^.([<>"
-_one_at_a_time = threading.Lock()
+_warning_filters = threading.Lock()  # all threads share the filters
 
 
 @dataclass(frozen=True)
@@ -44,13 +44,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Skip:
-    """A branch above a line, in a loop around it, that leaves the rest of that pass out: `if
+    """A branch above a line, in a loop around it, that skips the rest of the iteration: `if
     bad(batch): continue`.
 
     `line` and `text` are those of the branch's header (of its `if` also for an else, `branch` is
-    then orelse); `how` is continue, break or return;
-    `loop` is the line of the loop's header. A loop inside that loop that does not hold the line is
-    not searched.
+    then orelse); `how` is continue, break or return; `loop` is the line of the loop's header. Other
+    loops inside that loop are not searched.
     """
 
     line: int = 0
@@ -65,8 +64,8 @@ class Place:
     """A line with its statement's text, the innermost function (`<module>` outside of all) and its
     blocks, innermost last.
 
-    `skips` are the branches of the function's loops by which a pass may not come to the line, at
-    most the SKIPS_CAP nearest above it.
+    `skips` are the branches of the function's loops through which an iteration may miss the line:
+    at most the SKIPS_CAP nearest above it.
     """
 
     line: int
@@ -105,13 +104,8 @@ def _parse(text: str) -> tuple[ast.Module | None, str]:
     if sys.version_info < (3, 11) and _has_long_chain(text):
         return None, "an expression of the source is too long to be parsed safely"
     try:
-        with (
-            _one_at_a_time,
-            warnings.catch_warnings(),
-        ):  # The filters of warnings are one for all threads.
-            warnings.simplefilter(
-                "ignore"
-            )  # A warning about the job's source is not ours to print.
+        with _warning_filters, warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a warning about the job's source is not ours to print
             return ast.parse(text), ""
     except SyntaxError as error:
         return None, f"the source has a syntax error in line {error.lineno}: {error.msg}"
@@ -142,22 +136,11 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
     loops: list[Any] = []
     statements: Sequence[Any] = tree.body
     while True:
-        node = next(
-            (each for each in statements if _first_line(each) <= line <= _last_line(each)), None
-        )
-        if node is None:
-            return Place(
-                line, function, _short(rows[line - 1]), tuple(blocks), _skips(loops, rows, line)
-            )
-        inside = _step_into(node, rows, line)
+        node = next((each for each in statements if _covers([each], line)), None)
+        inside = None if node is None else _step_into(node, rows, line)
         if inside is None:
-            return Place(
-                line,
-                function,
-                _statement_text(node, rows),
-                tuple(blocks),
-                _skips(loops, rows, line),
-            )
+            text = _short(rows[line - 1]) if node is None else _statement_text(node, rows)
+            return Place(line, function, text, tuple(blocks), _skips(loops, rows, line))
         found, statements = inside
         blocks.extend(found)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
@@ -169,7 +152,7 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
 
 
 def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, ...]:
-    """The branches above the line that leave a pass of one of these loops. Without recursion: a
+    """The branches above the line that leave an iteration of one of these loops. Not recursive: a
     chain of elif may be long.
     """
     found = []
@@ -183,15 +166,8 @@ def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, 
                 ahead.extend(statements)
                 end = statements[-1]
                 if head is not None and isinstance(end, _LEAVING) and _last_line(end) < line:
-                    text = _header_text(
-                        rows,
-                        head.lineno,
-                        head.col_offset,
-                        [head.type] if branch == "handler" else _header_parts(head),
-                    )
-                    found.append(
-                        Skip(head.lineno, text, type(end).__name__.lower(), loop.lineno, branch)
-                    )
+                    text, how = _header(head, rows), type(end).__name__.lower()
+                    found.append(Skip(head.lineno, text, how, loop.lineno, branch))
     return tuple(sorted(found, key=lambda skip: skip.line)[-SKIPS_CAP:])
 
 
@@ -203,11 +179,7 @@ def _branches(node: Any) -> list[tuple[Any, str, Sequence[Any]]]:
     found = [(head, name, getattr(node, name, ())) for name in ("body", "orelse", "finalbody")]
     found += [(handler, "handler", handler.body) for handler in getattr(node, "handlers", ())]
     found += [(None, "body", case.body) for case in getattr(node, "cases", ())]
-    return [
-        (of, name, statements)
-        for of, name, statements in found
-        if isinstance(statements, list) and statements
-    ]
+    return [branch for branch in found if isinstance(branch[2], list) and branch[2]]
 
 
 def _step_into(
@@ -221,56 +193,37 @@ def _step_into(
         return None
     for case in getattr(node, "cases", ()):
         if _covers(case.body, line):
-            parts = [case.pattern, case.guard]
-            head = _header_text(
-                rows, case.pattern.lineno, _indent(rows[case.pattern.lineno - 1]), parts
-            )
-            return [
-                _block(node, rows, kind, "body"),
-                Block("case", case.pattern.lineno, head),
-            ], case.body
+            number, parts = case.pattern.lineno, [case.pattern, case.guard]
+            head = _header_text(rows, number, _indent(rows[number - 1]), parts)
+            match = Block(kind, node.lineno, _header(node, rows))
+            return [match, Block("case", number, head)], case.body
     for handler in getattr(node, "handlers", ()):
         if _covers(handler.body, line):
-            head = _header_text(rows, handler.lineno, handler.col_offset, [handler.type])
+            head = _header(handler, rows)
             return [Block(kind, handler.lineno, head, "handler")], handler.body
     for name, branch in (("body", "body"), ("orelse", "orelse"), ("finalbody", "finally")):
         statements = getattr(node, name, ())
         if _covers(statements, line):
-            return [_block(node, rows, kind, branch)], statements
+            return [Block(kind, node.lineno, _header(node, rows), branch)], statements
     return None
 
 
-def _block(node: Any, rows: Sequence[str], kind: str, branch: str) -> Block:
-    return Block(
-        kind,
-        node.lineno,
-        _header_text(rows, node.lineno, node.col_offset, _header_parts(node)),
-        branch,
-    )
+def _header(node: Any, rows: Sequence[str]) -> str:
+    return _header_text(rows, node.lineno, node.col_offset, _header_parts(node))
 
 
 def _header_parts(node: Any) -> list[Any]:
     """The expressions of a compound statement's header; its colon comes after the last of them."""
-    parts = [getattr(node, name, None) for name in ("test", "target", "iter", "subject", "returns")]
-    parts += [
-        part for name in ("bases", "keywords", "type_params") for part in getattr(node, name, ())
-    ]
-    parts += [
-        part
-        for item in getattr(node, "items", ())
-        for part in (item.context_expr, item.optional_vars)
-    ]
+    names = ("test", "target", "iter", "subject", "returns", "type")
+    parts = [getattr(node, name, None) for name in names]
+    for name in ("bases", "keywords", "type_params"):
+        parts += getattr(node, name, ())
+    for item in getattr(node, "items", ()):
+        parts += [item.context_expr, item.optional_vars]
     args = getattr(node, "args", None)
     if isinstance(args, ast.arguments):
-        parts += [
-            *args.posonlyargs,
-            *args.args,
-            *args.kwonlyargs,
-            args.vararg,
-            args.kwarg,
-            *args.defaults,
-            *args.kw_defaults,
-        ]
+        parts += [*args.posonlyargs, *args.args, *args.kwonlyargs, args.vararg, args.kwarg]
+        parts += [*args.defaults, *args.kw_defaults]
     return parts
 
 
@@ -287,7 +240,7 @@ def _statement_text(node: Any, rows: Sequence[str]) -> str:
     """The statement as one line; of a compound one its header only."""
     kind = _KINDS.get(type(node).__name__)
     if kind is not None:
-        return _block(node, rows, kind, "body").text
+        return _header(node, rows)
     return _short(_cut(rows, node.lineno, node.col_offset, _last_line(node), node.end_col_offset))
 
 
@@ -313,9 +266,8 @@ def _covers(statements: Sequence[Any], line: int) -> bool:
 
 def _first_line(node: Any) -> int:
     """Decorators stand above the line that a function or class calls its own."""
-    return int(
-        min([node.lineno, *(decorator.lineno for decorator in getattr(node, "decorator_list", ()))])
-    )
+    decorators = getattr(node, "decorator_list", ())
+    return int(min([node.lineno, *(decorator.lineno for decorator in decorators)]))
 
 
 def _last_line(node: Any) -> int:

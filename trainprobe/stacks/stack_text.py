@@ -1,5 +1,5 @@
-"""Stack dumps as people save them: the text of `py-spy dump`, of faulthandler, of pystack and of
-gdb, told apart by what they say.
+"""Stack dumps as people save them: the text of `py-spy dump`, faulthandler, pystack or gdb,
+recognised by its form.
 
 The result has the shape of a `stacks.python` or `stacks.native` record: threads with frames, leaf
 first.
@@ -51,26 +51,8 @@ _BEGINNINGS = frozenset("=PTC #\x1b")
 # py-spy's text gives paths relative to sys.path: these first parts are installed libraries, not the
 # user's code.
 _LIBRARIES = frozenset(
-    {
-        "accelerate",
-        "datasets",
-        "deepspeed",
-        "filelock",
-        "fsspec",
-        "huggingface_hub",
-        "lightning",
-        "megatron",
-        "numpy",
-        "pytorch_lightning",
-        "ray",
-        "requests",
-        "safetensors",
-        "tqdm",
-        "transformers",
-        "triton",
-        "urllib3",
-        "wandb",
-    }
+    "accelerate datasets deepspeed filelock fsspec huggingface_hub lightning megatron numpy"
+    " pytorch_lightning ray requests safetensors tqdm transformers triton urllib3 wandb".split()
 )
 
 
@@ -115,16 +97,15 @@ def parse_stack_text(text: str) -> list[ProcessStack]:
             reader.found[-1].timer_s = None  # it went on to say something
         if len(reader.found) > PROCESSES_CAP:
             break
-    return [
-        _finished(one) for one in reader.found if any(thread["frames"] for thread in one.threads)
-    ]
+    shown = (each for each in reader.found if any(thread["frames"] for thread in each.threads))
+    return [_finished(process) for process in shown]
 
 
 class _Reader:
     def __init__(self) -> None:
         self.found: list[ProcessStack] = []
         self.rank: int | None = None
-        self.main_seen: set[str] = set()
+        self.threads_of_look: set[str] = set()
         self.timer_s: float | None = None
 
     def line(self, line: str) -> None:
@@ -138,31 +119,20 @@ class _Reader:
             self._begin("py-spy", int(process.group(1)), process.group(2))
         elif thread := _FAULT_THREAD.match(line):
             current = thread.group(1) == "Current thread"
-            if (
-                current or thread.group(2) in self.main_seen
-            ):  # the same thread again is another look
-                self.main_seen.clear()
+            if current or thread.group(2) in self.threads_of_look:  # the same thread: another look
+                self.threads_of_look.clear()
                 if current or self._now("faulthandler").threads:
                     self._begin("faulthandler")
-            self.main_seen.add(thread.group(2))
+            self.threads_of_look.add(thread.group(2))
             self._thread("faulthandler", thread.group(2), thread.group(3) or "", active=current)
             self.found[-1].timer_s = self.timer_s
         elif thread := _PY_SPY_THREAD.match(line):
-            words = thread.group(2).split("+")
-            self._thread(
-                "py-spy",
-                thread.group(1),
-                thread.group(3) or "",
-                gil="gil" in words,
-                active="active" in words,
-            )
+            ident, state, name = thread.groups()
+            gil, active = (flag in state.split("+") for flag in ("gil", "active"))
+            self._thread("py-spy", ident, name or "", gil=gil, active=active)
         elif thread := _PYSTACK_THREAD.match(line):
-            self._thread(
-                "pystack",
-                thread.group(1),
-                thread.group(2) or "",
-                gil="Has the GIL" in thread.group(3),
-            )
+            ident, name, state = thread.groups()
+            self._thread("pystack", ident, name or "", gil="Has the GIL" in state)
         elif thread := _GDB_THREAD.match(line):
             self._thread("gdb", thread.group(1), thread.group(2) or "")
         elif self.found and self.found[-1].threads:
@@ -184,14 +154,9 @@ class _Reader:
         process.native = form == "gdb"
         if len(process.threads) < THREADS_CAP:
             number = int(ident, 16) if ident.startswith("0x") else int(ident)
-            os_id = (
-                number
-                if form in ("pystack", "gdb") or (form == "py-spy" and not ident.startswith("0x"))
-                else None
-            )
             row: dict[str, Any] = {
                 "thread_id": number % 2**62,
-                "os_thread_id": os_id,
+                "os_thread_id": None if ident.startswith("0x") else number,
                 "name": name,
                 "active": active,
                 "owns_gil": gil,
@@ -204,9 +169,8 @@ class _Reader:
         if len(frames) >= FRAMES_CAP:
             return
         if process.form == "py-spy" and (frame := _PY_SPY_FRAME.match(line)):
-            frames.append(
-                _row(frame.group(1), _whole_path(frame.group(2), frame.group(1)), frame.group(3))
-            )
+            name, path, number = frame.groups()
+            frames.append(_row(name, _whole_path(path, name), number))
         elif process.form == "faulthandler" and (frame := _FAULT_FRAME.match(line)):
             frames.append(_row(frame.group(3), frame.group(1), frame.group(2)))
         elif process.form == "pystack" and (frame := _PYSTACK_FRAME.match(line)):
@@ -223,8 +187,8 @@ def _row(name: str, file: str, line: str | None) -> dict[str, Any]:
 
 
 def _whole_path(short: str, function: str) -> str:
-    """A short path of py-spy's as one that tells whose code it is; a program of the user's may
-    well be called like a standard module.
+    """Complete a short path of py-spy's so that it shows whose code it is. A user's program may
+    have the name of a standard module.
     """
     if short.startswith(("/", "<")):
         return short
@@ -235,8 +199,8 @@ def _whole_path(short: str, function: str) -> str:
 
 
 def _finished(process: ProcessStack) -> ProcessStack:
-    """Name the main thread: faulthandler and gdb list it last, pystack first; and put frames
-    leaf first.
+    """Put frames leaf first and name the main thread: faulthandler and gdb list it last, pystack
+    first.
     """
     threads = process.threads
     if process.form == "pystack":
@@ -245,12 +209,9 @@ def _finished(process: ProcessStack) -> ProcessStack:
     main = next((thread for thread in threads if thread["name"] == "MainThread"), None)
     if main is None:
         numbered = [thread for thread in threads if thread["os_thread_id"] is not None]
-        of_pid = next(
-            (thread for thread in numbered if thread["os_thread_id"] == process.pid), None
-        )
-        main = of_pid or (
-            min(numbered, key=lambda thread: thread["os_thread_id"]) if numbered else threads[-1]
-        )
+        of_pid = [thread for thread in numbered if thread["os_thread_id"] == process.pid]
+        lowest = sorted(numbered, key=lambda thread: thread["os_thread_id"])
+        main = (of_pid or lowest or threads[-1:])[0]
         main["name"] = "MainThread"
     if process.pid is None:
         process.pid = main["os_thread_id"]

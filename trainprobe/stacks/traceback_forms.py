@@ -23,9 +23,8 @@ _FILE_NEW = re.compile(r"File ([^\s\"][^\n\"]{0,1000}?):(\d{1,9}), in ([^\s(]{1,
 _FILE_OLD = re.compile(
     r"((?:/|~|<ipython-input|[A-Za-z]:\\)[^\n:]{0,1000}?) in ([^\s(]{1,200})(?:\(.{0,400})?$"
 )
-_LINK = re.compile(
-    r"^\[([^\]\n]{1,1000})\]\(https?://[^)\s]{0,300}\)"
-)  # Colab makes links of file names
+# Colab makes links of file names.
+_LINK = re.compile(r"^\[([^\]\n]{1,1000})\]\(https?://[^)\s]{0,300}\)")
 _ARROW = re.compile(r"-{1,10}> ?(\d{1,9}) ?(.{0,400})")
 _BARE = re.compile(
     r"(?:E {2,4}|ERROR:? {1,4}|error:"
@@ -34,6 +33,8 @@ _BARE = re.compile(
     r"(?:\([A-Z]\w{0,80}\))?(?:: (.{0,2000}))?$"
 )
 _DIGITS = re.compile(r"\d")
+_PARTS_OF_NAMES = ("Err", "Exc", "Inter", "NotMet", "Exit", "Died", "Timeout", "StopIter")
+_WITHOUT_MESSAGE = ("KeyboardInterrupt", "StopIteration", "MemoryError", "AssertionError")
 LOOK_AHEAD = 14
 
 
@@ -78,11 +79,8 @@ def _box(lines: list[str], place: int) -> int:
             lines[place] = f"    {code.group(1).strip()}"
         elif frame is not None and not inner[:1].isdigit():
             lines[place] = f'  File "{frame.group(1)}", line {frame.group(2)}, in {frame.group(3)}'
-        left = (
-            inner
-            if frame is None and code is None and inner.startswith(("/", "~")) and " " not in inner
-            else ""
-        )
+        path = inner.startswith(("/", "~")) and " " not in inner
+        left = inner if frame is None and code is None and path else ""
         place += 1
     return place
 
@@ -108,17 +106,10 @@ def _notebook(lines: list[str], place: int) -> int:
         elif new is not None:
             lines[place] = f'  File "{new.group(1)}", line {new.group(2)}, in {new.group(3)}'
         elif old is not None:
-            ahead = next(
-                (
-                    found
-                    for text in lines[place + 1 : place + LOOK_AHEAD]
-                    if (found := _ARROW.match(text.strip()))
-                ),
-                None,
-            )
-            lines[place] = (
-                f'  File "{old.group(1)}", line {ahead.group(1) if ahead else 0}, in {old.group(2)}'
-            )
+            below = lines[place + 1 : place + LOOK_AHEAD]
+            arrows = (_ARROW.match(text.strip()) for text in below)
+            number = next((found.group(1) for found in arrows if found), 0)
+            lines[place] = f'  File "{old.group(1)}", line {number}, in {old.group(2)}'
         elif arrow is not None:
             lines[place] = f"    {arrow.group(2).strip()}"
         elif (bare and not line[:1].isspace() and _BARE.match(bare)) or HEADER[:-1] in bare:
@@ -126,9 +117,8 @@ def _notebook(lines: list[str], place: int) -> int:
         else:
             lines[place] = ""
         place += 1
-    if not lines[-1].strip() and _BARE.match(
-        kind
-    ):  # cut off before its last line; the header names the exception too
+    # Cut off before its last line: the header names the exception too.
+    if not lines[-1].strip() and _BARE.match(kind):
         lines[-1] = kind
     return place
 
@@ -154,20 +144,7 @@ def bare_errors(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
     else, such as a fragment's only line.
     """
     for place, line in enumerate(lines):
-        if (
-            "Err" in line
-            or "Exc" in line
-            or "Inter" in line
-            or "NotMet" in line
-            or "Exit" in line
-            or "Died" in line
-            or "Timeout" in line
-            or "StopIter" in line
-        ):
+        if any(part in line for part in _PARTS_OF_NAMES):
             match = _BARE.match(line.strip())
-            if match is not None and (
-                match.group(2) is not None
-                or match.group(1)
-                in ("KeyboardInterrupt", "StopIteration", "MemoryError", "AssertionError")
-            ):
+            if match and (match.group(2) is not None or match.group(1) in _WITHOUT_MESSAGE):
                 yield place, match.group(1), (match.group(2) or "").strip()

@@ -96,22 +96,19 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
             continue
         chain = [*chain, raised] if joined_by else [raised]
         thread = _THREAD.match(before)
+        earlier = found[-1] if joined_by and found else None
         printed = Printed(
             tuple(chain),
             handled_one=_CONTEXT in (after, joined_by),
-            thread=(
-                thread.group(1)
-                if thread
-                else (found[-1].thread if joined_by and found else "MainThread")
-            ),
+            thread=thread.group(1) if thread else earlier.thread if earlier else "MainThread",
             ignored=before.startswith(("Exception ignored", "Error in atexit"))
-            or (joined_by != "" and bool(found) and found[-1].ignored),
+            or (earlier is not None and earlier.ignored),
             begins=block.begins,
             group=block.group,
             ends=block.ends,
         )
-        if joined_by and found:
-            found[-1] = replace(printed, begins=found[-1].begins)
+        if earlier is not None:
+            found[-1] = replace(printed, begins=earlier.begins)
         else:
             found.append(printed)
         joined_by = after
@@ -128,23 +125,11 @@ def unwrap(raised: Raised, depth: int = 0) -> Raised:
     inner = parse_tracebacks(
         [line.removeprefix("Original ") for line in raised.message.splitlines()], depth + 1
     )
-    worker = (
-        int(caught.group(3))
-        if caught.group(3) and caught.group(2).startswith("DataLoader")
-        else None
-    )
-    if not inner:
-        return replace(
-            raised,
-            type=caught.group(1),
-            message=raised.message[:MESSAGE_CAP],
-            worker=worker,
-            wrapper=caught.group(0).strip(),
-        )
-    own = inner[-1].chain[-1]
-    return Raised(
-        own.type, own.message, own.frames or raised.frames, worker, caught.group(0).strip()
-    )
+    name, place, number = caught.groups()
+    worker = int(number) if number and place.startswith("DataLoader") else None
+    own = inner[-1].chain[-1] if inner else Raised(name, raised.message[:MESSAGE_CAP])
+    frames = own.frames or raised.frames
+    return Raised(own.type, own.message, frames, worker, caught.group(0).strip())
 
 
 def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
@@ -172,15 +157,13 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
 
 
 def _once(frames: list[Frame]) -> list[Frame]:
-    """Two or more ranks that print the same traceback into one file at once give every frame as
-    many times.
+    """Drop repetitions: if several ranks print the same traceback into one file at once, every
+    frame is there several times.
     """
     for times in (8, 4, 2, 3):
-        if (
-            len(frames) >= 2 * times
-            and len(frames) % times == 0
-            and all(len(set(frames[at : at + times])) == 1 for at in range(0, len(frames), times))
-        ):
+        if len(frames) < 2 * times or len(frames) % times:
+            continue
+        if all(len(set(frames[at : at + times])) == 1 for at in range(0, len(frames), times)):
             kept = frames[::times]
             return kept if len(set(kept)) > 1 else frames
     return frames
@@ -188,9 +171,7 @@ def _once(frames: list[Frame]) -> list[Frame]:
 
 def _goes_on(lines: Sequence[str], place: int) -> bool:
     after = next((line for line in lines[place : place + 3] if line.strip()), "")
-    return after != "" and (
-        _GOES_ON.match(after) is not None or after.strip() in (_CAUSE, _CONTEXT)
-    )
+    return bool(_GOES_ON.match(after)) or after.strip() in (_CAUSE, _CONTEXT)
 
 
 def _is_header(line: str) -> bool:
@@ -213,17 +194,12 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
         frame = _FRAME.match(content)
         if frame is not None:
             if len(block.frames) < FRAMES_CAP:
-                block.frames.append(
-                    Frame(frame.group(3) or "<module>", frame.group(1), int(frame.group(2)))
-                )
+                file, number, function = frame.groups()
+                block.frames.append(Frame(function or "<module>", file, int(number)))
         elif content[:1].isspace() or not content:
             text = content.strip()
-            if (
-                text
-                and block.frames
-                and not block.frames[-1].text
-                and not text.startswith(("^", "~", "[Previous line"))
-            ):
+            marks = text.startswith(("^", "~", "[Previous line"))
+            if text and block.frames and not block.frames[-1].text and not marks:
                 block.frames[-1] = replace(block.frames[-1], text=text[:400])
         else:
             raised = _RAISED.match(content.rstrip())
@@ -237,8 +213,8 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
 
 
 def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int, str]:
-    """Read the further lines of a message. Nothing marks its end, so it ends at a chain, another
-    traceback or another kind of log line.
+    """Read the further lines of a message. Nothing marks its end: it ends at a chained or another
+    traceback, or at another kind of log line.
     """
     began, size = place, len(block.message[0])
     inside_original = False
@@ -248,13 +224,10 @@ def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int,
         if bare in (_CAUSE, _CONTEXT):
             return place + 1, bare
         inside_original = inside_original or bare.startswith("Original Traceback")
-        if (
-            (_is_header(line) and not inside_original)
-            or _NEXT_LOG.match(line)
-            or line.lstrip().startswith("+-")
-        ):
+        if _NEXT_LOG.match(line) or line.lstrip().startswith("+-"):
             break
-        if not bare and not inside_original and not _goes_on(lines, place):
+        ended = _is_header(line) or (not bare and not _goes_on(lines, place))
+        if ended and not inside_original:
             break
         if size < 20 * MESSAGE_CAP:
             block.message.append(line)

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from trainprobe.facts.sbatch_plan import site_of
-from trainprobe.sbatch.engine import checked, here_of, plan_of
+from trainprobe.sbatch.engine import checked, login_node_of, plan_of
 from trainprobe.sbatch.findings import Finding, corrected
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.rules.paths import named_paths
@@ -77,13 +77,13 @@ def plan_for(name: str, text: str) -> Plan:
         "home": "/home/me",
         "host": "login1",
     }
-    first = plan_of(text, (), site, here_of(here))
+    first = plan_of(text, (), site, login_node_of(here))
     paths = {
         path: "folder" if role in ("output", "error", "cd", "chdir", "venv") else "file"
         for path, role, _ in named_paths(first)
     }
     paths |= dict.fromkeys(around.get("missing", ()), "missing")
-    return plan_of(text, (), site, here_of({**here, "paths": paths}))
+    return plan_of(text, (), site, login_node_of({**here, "paths": paths}))
 
 
 def told(name: str, kind: str) -> tuple[Plan, tuple[Finding, ...]]:

@@ -42,7 +42,7 @@ def side(
     other: str,
     ports: Mapping[str, str],
     told: Mapping[str, Any] = WELL,
-    here: Mapping[str, Any] | None = None,
+    own: Mapping[str, Any] | None = None,
     **more: Any,
 ) -> Side:
     at = {"a": "10.0.0.1", "b": "10.0.0.2"}
@@ -53,12 +53,11 @@ def side(
         "address": told.get("address") or at[other],
         "ports": dict(ports),
     }
-    own = {"address": at[name], "taken": {}, "udp": "", **(here or {})}
     return Side(
         name,
-        spoke=True,
+        ran=True,
         answer="yes",
-        here=own,
+        own={"address": at[name], "taken": {}, "udp": "", **(own or {})},
         peers={other: row},
         **{"began": 0.0, "ended": 9.0, **more},
     )
@@ -131,7 +130,7 @@ CASES: Mapping[str, tuple[Side, Side, str, str, list[tuple[str, str]]]] = {
     ),
     "one port is used by another": (
         side("a", "b", states(p29500="foreign")),
-        side("b", "a", states(), here={"taken": {"29500": "in use"}}),
+        side("b", "a", states(), own={"taken": {"29500": "in use"}}),
         "passed",
         "",
         [],

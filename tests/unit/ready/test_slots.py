@@ -17,7 +17,7 @@ import pytest
 
 from tests.conftest import ROOT, python_path
 from trainprobe.checks import SLOTS as CHECK_SLOTS
-from trainprobe.checks.outcome import ProgramTold, doubts_of, rows_of, verdict_of
+from trainprobe.checks.outcome import ProgramResult, doubts_of, rows_of, verdict_of
 from trainprobe.cli import ready_slot
 from trainprobe.cli.app import help_of
 from trainprobe.cli.ready_slot import FLAGS, VALUES, SlotOptions, is_for_a_slot, read
@@ -74,9 +74,9 @@ print(code, *sorted(name for name in sys.modules if not name.startswith("_")))
 
 def told(
     *checks: dict[str, Any], outcome: str = "ok", dropped: tuple[str, ...] = ()
-) -> list[ProgramTold]:
+) -> list[ProgramResult]:
     return [
-        ProgramTold(
+        ProgramResult(
             "machine",
             outcome,
             "machine gave no answer within 5 s",
@@ -100,7 +100,7 @@ def check(
     }
 
 
-def reported(programs: list[ProgramTold]) -> Report:
+def reported(programs: list[ProgramResult]) -> Report:
     return slot_report(programs, host="node1", slot="prolog", budget="quick")
 
 
@@ -177,7 +177,7 @@ def test_the_site_decides_how_long_and_what_a_blind_look_means() -> None:
     ],
 )
 def test_only_a_blocker_that_an_administrator_must_mend_takes_a_node_away(
-    programs: list[ProgramTold], verdict: str, code: int, strict: int
+    programs: list[ProgramResult], verdict: str, code: int, strict: int
 ) -> None:
     rows = rows_of(programs)
     doubts = doubts_of(programs, rows)
@@ -218,8 +218,8 @@ def test_hostile_answers_of_a_program_become_rows_or_nothing() -> None:
     ]
     report = reported(
         [
-            ProgramTold("m", "ok", "", {"checks": odd, "dropped": "no"}),
-            ProgramTold("n", "ok", "", {"checks": {"id": "b"}}),
+            ProgramResult("m", "ok", "", {"checks": odd, "dropped": "no"}),
+            ProgramResult("n", "ok", "", {"checks": {"id": "b"}}),
         ]
     )
     assert [
@@ -244,7 +244,7 @@ def test_every_form_holds_whatever_a_program_told() -> None:
         for place, value in enumerate((float("nan"), float("inf"), 10**400, "1e999", True, [1]))
     ]
     report = slot_report(
-        [ProgramTold("m", "ok", "", {"checks": rows})], host=odd, slot="prolog", budget="quick"
+        [ProgramResult("m", "ok", "", {"checks": rows})], host=odd, slot="prolog", budget="quick"
     )
     told = {
         name: choose("readiness", name).renders["readiness"](report, Layout(ended_at=1.0))

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainprobe.checks import catalogue
-from trainprobe.checks.outcome import ProgramTold
+from trainprobe.checks.outcome import ProgramResult
 from trainprobe.facts import read
 from trainprobe.model.diagnosis import Report
 from trainprobe.model.evidence import Evidence
@@ -49,7 +49,7 @@ ROW = st.fixed_dictionaries(
     },
 )
 PROGRAM = st.builds(
-    lambda name, outcome, checks, dropped: ProgramTold(
+    lambda name, outcome, checks, dropped: ProgramResult(
         name, outcome, f"{name} did not end well", {"checks": checks, "dropped": dropped}
     ),
     st.sampled_from(["machine", "storage", "network"]),
@@ -59,7 +59,7 @@ PROGRAM = st.builds(
 )
 
 
-def evidence(programs: list[ProgramTold]) -> list[Evidence]:
+def evidence(programs: list[ProgramResult]) -> list[Evidence]:
     rows = [Evidence("E1", "ready", JOB, "checks", "here", 1.0, 0.0, "ok", "", PLAN, (), 0)]
     for place, one in enumerate(programs, start=2):
         data = {"program": one.name, **one.data}
@@ -82,13 +82,13 @@ def evidence(programs: list[ProgramTold]) -> list[Evidence]:
     return rows
 
 
-def reported(programs: list[ProgramTold]) -> Report:
+def reported(programs: list[ProgramResult]) -> Report:
     return slot_report(programs, host=HOST, slot="prolog", budget="quick")
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.lists(PROGRAM, max_size=3, unique_by=lambda program: program.name))
-def test_verdict_and_doubts_are_those_of_the_whole_judgement(programs: list[ProgramTold]) -> None:
+def test_verdict_and_doubts_are_those_of_the_whole_judgement(programs: list[ProgramResult]) -> None:
     facts, small = read(evidence(programs)), reported(programs)
     assert small.verdict == ready_verdict(facts, ready_groups(facts))
     assert small.conclusive == (not doubts_of(facts))
@@ -101,7 +101,7 @@ def test_a_kept_case_explained_says_the_same_of_each_check(state: str, tmp_path:
         {"id": "host.swap", "state": "fail", "says": "Swap."},
     ]
     programs = [
-        ProgramTold(
+        ProgramResult(
             "storage", "ok", "", {"program": "storage", "checks": rows, "open": "", "dropped": []}
         )
     ]

@@ -70,11 +70,10 @@ def test_rows_of_scontrol_are_cut_to_what_matters_and_never_run() -> None:
         NODE_FIELDS,
     )
     node = node_of(row)
-    assert (node.cpus, node.memory, node.gpus, node.gpu_types, node.usable, node.features) == (
+    assert (node.cpus, node.memory, node.gpus, node.usable, node.features) == (
         64,
         1000,
         8,
-        ("a100", "h100"),
         False,
         ("a", "b"),
     )

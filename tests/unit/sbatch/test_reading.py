@@ -11,12 +11,12 @@ import pytest
 from tests.gallery.sbatch import score
 from trainprobe.sbatch import numbers
 from trainprobe.sbatch.directives import directives, split_directive
-from trainprobe.sbatch.engine import CHECKS, checked, here_of, plan_of
+from trainprobe.sbatch.engine import CHECKS, checked, login_node_of, plan_of
 from trainprobe.sbatch.expanding import arithmetic, expand, expanded
 from trainprobe.sbatch.findings import corrected
 from trainprobe.sbatch.launches import launches
 from trainprobe.sbatch.options import options_of
-from trainprobe.sbatch.script import read_script, wrapped
+from trainprobe.sbatch.script import read_script, unwrapped
 from trainprobe.sbatch.shell import commands
 
 
@@ -194,7 +194,7 @@ def test_what_stands_before_a_command_is_taken_off() -> None:
         "nice -n 5 python t.py",
         "apptainer exec --bind=/a img.sif python t.py",
     ):
-        assert wrapped(words.split()) == ("python", "t.py"), words
+        assert unwrapped(words.split()) == ("python", "t.py"), words
 
 
 def test_a_launch_is_found_through_variables_functions_and_shells() -> None:
@@ -284,7 +284,7 @@ def test_hostile_scripts_end_in_a_sentence() -> None:
 
 
 def test_foreign_evidence_of_another_shape_is_left_out() -> None:
-    here = here_of(
+    here = login_node_of(
         {
             "limits": {"nofile": "many", "as": [1], "cpu": [True, -1]},
             "environ": ["x"],
@@ -337,8 +337,7 @@ def test_a_large_script_costs_neither_minutes_nor_gigabytes(name: str) -> None:
 
 
 def test_commas_in_brackets_belong_to_one_kind_of_gpu() -> None:
-    text = "gpu:a100:4(S:0,1),ssd:1,gpu:h100:2(S:2-3)"
-    assert (numbers.gres_gpus(text), numbers.gres_types(text)) == (6, ("a100", "h100"))
+    assert numbers.gres_gpus("gpu:a100:4(S:0,1),ssd:1,gpu:h100:2(S:2-3)") == 6
 
 
 def test_a_signal_without_a_lead_is_given_one() -> None:

@@ -11,14 +11,14 @@ from trainprobe.errors import UsageError
 from trainprobe.report.format import COMMANDS, Format, Subject
 
 if TYPE_CHECKING:
-    from trainprobe.plugins import AddedFormats
+    from trainprobe.plugins import Added
 
 
 def find(name: str) -> Format | None:
     """Return the format called `name`, or None. One of ours is loaded alone: prologs are many."""
     if name in _names():
         return _load(name)
-    return next((one for one in _added().found if one.name == name), None)
+    return next((known for known in _added().found if known.name == name), None)
 
 
 def every_format() -> tuple[Format, ...]:
@@ -29,7 +29,7 @@ def every_format() -> tuple[Format, ...]:
 
 def formats_of(subject: Subject) -> tuple[Format, ...]:
     """Return the formats that can render `subject`."""
-    return tuple(one for one in every_format() if subject in one.renders)
+    return tuple(known for known in every_format() if subject in known.renders)
 
 
 def choose(subject: Subject, name: str | None, file: str | None = None) -> Format:
@@ -38,12 +38,14 @@ def choose(subject: Subject, name: str | None, file: str | None = None) -> Forma
     Raises UsageError, with the formats to choose from, where it cannot render `subject`.
     """
     if name is None:
-        fitting = [one for one in formats_of(subject) if file.endswith(one.ending)] if file else []
+        fitting = (
+            [known for known in formats_of(subject) if file.endswith(known.ending)] if file else []
+        )
         return fitting[0] if fitting else _load("text")
     found = find(name)
     if found is not None and subject in found.renders:
         return found
-    names = ", ".join(one.name for one in formats_of(subject))
+    names = ", ".join(known.name for known in formats_of(subject))
     trouble = " ".join(_added().trouble)
     raise UsageError(
         f"--format {name[:20]!r} does not work with {', '.join(COMMANDS[subject])}.",
@@ -65,7 +67,7 @@ def failure_of(argv: Sequence[str], sentence: str) -> tuple[str, int] | None:
     return found.failure(sentence) if found is not None and found.failure is not None else None
 
 
-def _added() -> AddedFormats:
+def _added() -> Added:
     from trainprobe import plugins  # a prolog has no time to look for them
 
     return plugins.formats(known=_names())

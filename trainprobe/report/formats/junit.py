@@ -27,7 +27,7 @@ def _report(report: Report, _: Layout) -> str:
 
     What keeps a report from being a pass is a `failure`; what could not be measured and could have
     changed it an `error`; a check that does not apply, or that could not be measured and changes
-    nothing, is `skipped` with the reason. Warnings pass and stand in `system-out`. So failures and
+    nothing, is `skipped` with the reason. Warnings pass and appear in `system-out`. So failures and
     errors are 0 exactly where the exit code is 0. Times are in seconds.
     """
     by_host: dict[str, list[Outcome]] = {}
@@ -105,22 +105,17 @@ def _suite(
 
 def _case(command: str, row: Outcome) -> ET.Element:
     classname = ".".join(part for part in ("trainprobe", command, row.kind, row.host) if part)
-    case = ET.Element(
-        "testcase", {"classname": classname, "name": row.id, "time": f"{row.took_s:.3f}"}
-    )
+    attributes = {"classname": classname, "name": row.id, "time": f"{row.took_s:.3f}"}
+    case = ET.Element("testcase", attributes)
     if row.spoils:
         name = "error" if row.state == "unknown" else "failure"
-        ET.SubElement(
-            case, name, {"type": row.severity or row.kind, "message": row.says or row.state}
-        ).text = _body(row)
+        attributes = {"type": row.severity or row.kind, "message": row.says or row.state}
+        ET.SubElement(case, name, attributes).text = _body(row)
     elif row.state == "skip":
         ET.SubElement(case, "skipped", {"message": row.says or "does not apply"})
     elif row.state == "unknown":
-        ET.SubElement(
-            case,
-            "skipped",
-            {"message": f"not measured: {row.says}" if row.says else "not measured"},
-        )
+        says = f"not measured: {row.says}" if row.says else "not measured"
+        ET.SubElement(case, "skipped", {"message": says})
     elif row.state != "ok":
         ET.SubElement(case, "system-out").text = f"warning: {_body(row)}"
     return case

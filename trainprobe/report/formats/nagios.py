@@ -36,9 +36,8 @@ def exit_code(report: Report) -> int:
     if verdict.state == "unknown":
         return UNKNOWN
     if not verdict.spoils:
-        return (
-            WARNING if report.warnings or any(row.state in ("warn", "fail") for row in rows) else OK
-        )
+        warned = report.warnings or any(row.state in ("warn", "fail") for row in rows)
+        return WARNING if warned else OK
     failed = [row for row in rows if row.spoils and row.kind == "check" and row.state == "fail"]
     mild = report.verdict == "slow" or (
         report.verdict == "at-risk"
@@ -51,12 +50,9 @@ def exit_code(report: Report) -> int:
 def _line(report: Report, _: Layout) -> str:
     """Return the line, with a newline."""
     rows = outcomes(report)
-    found = (
-        report.verdict
-        if report.conclusive or report.verdict == "undetermined"
-        else f"{report.verdict}, not conclusive"
-    )
-    text = f"TRAINPROBE {NAMES[exit_code(report)]} - {found}: {_says(report, rows)}"
+    sure = report.conclusive or report.verdict == "undetermined"
+    verdict = report.verdict if sure else f"{report.verdict}, not conclusive"
+    text = f"TRAINPROBE {NAMES[exit_code(report)]} - {verdict}: {_says(report, rows)}"
     if len(text) > _LONGEST_TEXT:
         text = f"{text[: _LONGEST_TEXT - 1]}…"
     return f"{text.translate(_OMITTED)} | {' '.join(_measured(report, rows))}\n"
@@ -69,9 +65,8 @@ def _failure(sentence: str) -> tuple[str, int]:
 
 def _says(report: Report, rows: tuple[Outcome, ...]) -> str:
     verdict = rows[0]
-    shown = [row for row in rows[1:] if row.spoils] or [
-        row for row in rows[1:] if row.state in ("warn", "fail")
-    ]
+    shown = [row for row in rows[1:] if row.spoils]
+    shown = shown or [row for row in rows[1:] if row.state in ("warn", "fail")]
     named: dict[tuple[str, str], list[str]] = {}
     for row in shown:
         named.setdefault((row.id, row.says), []).append(row.host)
@@ -95,11 +90,8 @@ def _at(check: str, hosts: list[str]) -> str:
 def _measured(report: Report, rows: tuple[Outcome, ...]) -> list[str]:
     counted = [row for row in rows if row.kind in ("check", "rung")]
     data = [f"time={report.looked_s:.1f}s;;;0"]
-    data += (
-        [f"{state}={sum(row.state == state for row in counted)};;;0" for state in STATES]
-        if counted
-        else []
-    )
+    if counted:
+        data += [f"{state}={sum(row.state == state for row in counted)};;;0" for state in STATES]
     many = len({row.host for row in counted}) > 1
     values = {
         f"{row.id}@{row.host}" if many and row.host else row.id: row.value

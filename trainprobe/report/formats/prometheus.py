@@ -19,107 +19,81 @@ NUMBER_OF = {"ok": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": -1}
 """The state of a check as a number, in the order of Nagios' codes."""
 
 
+_Samples = Sequence[tuple[Mapping[str, str], float]]
+
+
 def _report(report: Report, layout: Layout) -> str:
     """Return `report` as metrics, with a final newline."""
     rows = outcomes(report)
     checks = [row for row in rows if row.kind in ("check", "rung")]
+    causes = [row for row in rows if row.kind == "cause"]
     spoils = {row.state for row in rows if row.spoils}
-    parts = [
-        _metric(
-            "trainprobe_info",
+    metrics: dict[str, tuple[str, _Samples]] = {
+        "info": (
             "Version and command that wrote this.",
             [({"version": report.tool.version, "command": report.command}, 1)],
         ),
-        _metric(
-            "trainprobe_verdict",
+        "verdict": (
             "1 for the verdict of the last run, 0 for the others.",
-            [({"verdict": one}, one == report.verdict) for one in VERDICTS],
+            [({"verdict": verdict}, verdict == report.verdict) for verdict in VERDICTS],
         ),
-        _metric(
-            "trainprobe_pass",
+        "pass": (
             "1 where the last run found nothing and could see all that mattered.",
             [({}, passed(report))],
         ),
-        _metric(
-            "trainprobe_conclusive",
+        "conclusive": (
             "1 where everything was seen that could have changed the verdict.",
             [({}, report.conclusive)],
         ),
-        _metric(
-            "trainprobe_failed",
+        "failed": (
             "1 where the last run is no pass because something was found.",
             [({}, "fail" in spoils)],
         ),
-        _metric("trainprobe_run_seconds", "How long the last run looked.", [({}, report.looked_s)]),
-    ]
-    if layout.ended_at is not None:
-        parts.append(
-            _metric(
-                "trainprobe_run_timestamp_seconds",
-                "When the last run ended, as Unix time.",
-                [({}, round(layout.ended_at, 3))],
-            )
-        )
-    if checks:
-        counts = [({"state": state}, sum(row.state == state for row in checks)) for state in STATES]
-        parts.append(_metric("trainprobe_checks", "Checks of the last run by their state.", counts))
-        parts.append(
-            _metric(
-                "trainprobe_check_state",
-                "0 ok, 1 warn, 2 fail, 3 not measured, -1 does not apply.",
-                _states(checks),
-            )
-        )
-    values = _values(checks)
-    if values:
-        parts.append(
-            _metric("trainprobe_check_value", "What a check measured, in its own unit.", values)
-        )
-    causes = [row for row in rows if row.kind == "cause"]
-    if causes:
-        parts.append(
-            _metric(
-                "trainprobe_cause",
-                "1 for the first cause of each trouble that was found.",
-                _first([(_of_cause(row), 1) for row in causes]),
-            )
-        )
-    excluded = left_out(report)
-    if excluded:
-        parts.append(
-            _metric(
-                "trainprobe_node_excluded",
-                "1 for a node that the last run names to be left out.",
-                _first([({"host": one}, 1) for one in excluded]),
-            )
-        )
-    return "".join(parts)
-
-
-def _states(checks: list[Outcome]) -> list[tuple[Mapping[str, str], float]]:
-    return _first([(_labels(row), NUMBER_OF[row.state]) for row in checks])
-
-
-def _values(checks: list[Outcome]) -> list[tuple[Mapping[str, str], float]]:
-    return _first(
-        [
-            ({"host": row.host, "check": row.id}, row.value)
-            for row in checks
-            if row.value is not None
-        ]
+        "run_seconds": ("How long the last run looked.", [({}, report.looked_s)]),
+        "run_timestamp_seconds": (
+            "When the last run ended, as Unix time.",
+            [] if layout.ended_at is None else [({}, round(layout.ended_at, 3))],
+        ),
+        "checks": (
+            "Checks of the last run by their state.",
+            [({"state": state}, sum(row.state == state for row in checks)) for state in STATES]
+            if checks
+            else [],
+        ),
+        "check_state": (
+            "0 ok, 1 warn, 2 fail, 3 not measured, -1 does not apply.",
+            _first([(_labels(row), NUMBER_OF[row.state]) for row in checks]),
+        ),
+        "check_value": (
+            "What a check measured, in its own unit.",
+            _first([(_names(row), row.value) for row in checks if row.value is not None]),
+        ),
+        "cause": (
+            "1 for the first cause of each trouble that was found.",
+            _first([({"host": row.host, "cause": row.id}, 1) for row in causes]),
+        ),
+        "node_excluded": (
+            "1 for a node that the last run names to be left out.",
+            _first([({"host": host}, 1) for host in left_out(report)]),
+        ),
+    }
+    return "".join(
+        _metric(f"trainprobe_{name}", says, samples)
+        for name, (says, samples) in metrics.items()
+        if samples
     )
 
 
-def _of_cause(row: Outcome) -> Mapping[str, str]:
-    return {"host": row.host, "cause": row.id}
+def _names(row: Outcome) -> Mapping[str, str]:
+    return {"host": row.host, "check": row.id}
 
 
 def _labels(row: Outcome) -> Mapping[str, str]:
-    return {"host": row.host, "check": row.id, "severity": row.severity, "who": row.who}
+    return {**_names(row), "severity": row.severity, "who": row.who}
 
 
-def _first(samples: list[tuple[Mapping[str, str], float]]) -> list[tuple[Mapping[str, str], float]]:
-    """Of the same labels the largest is kept, which is the worst: two samples of one name would
+def _first(samples: _Samples) -> _Samples:
+    """Keep the largest sample of the same labels, which is the worst: two samples of one name would
     make the whole file invalid.
     """
     kept: dict[tuple[tuple[str, str], ...], float] = {}
@@ -129,7 +103,7 @@ def _first(samples: list[tuple[Mapping[str, str], float]]) -> list[tuple[Mapping
     return [(dict(key), value) for key, value in kept.items()]
 
 
-def _metric(name: str, says: str, samples: Sequence[tuple[Mapping[str, str], float]]) -> str:
+def _metric(name: str, says: str, samples: _Samples) -> str:
     rows = [f"{name}{_braced(labels)} {_shown(value)}\n" for labels, value in samples]
     return f"# HELP {name} {says}\n# TYPE {name} gauge\n{''.join(rows)}"
 

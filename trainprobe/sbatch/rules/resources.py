@@ -9,145 +9,113 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.sbatch import numbers
-from trainprobe.sbatch.findings import Finding
+from trainprobe.sbatch.findings import Check, Finding
 from trainprobe.sbatch.launches import Launch
-from trainprobe.sbatch.plan import Plan, found, ranks_on_node, skipped
+from trainprobe.sbatch.numbers import counted
+from trainprobe.sbatch.plan import Plan, ranks_on_node
 
-CPUS, MEMORY = "plan.cpus", "plan.mem"
-RANK_MB, WORKER_MB = (
-    2048.0,
-    256.0,
-)  # a rank with torch and CUDA loaded holds 2-3 GB; a loader's worker some hundred MB of its own
+CPUS, MEMORY = CHECKS = Check("plan.cpus"), Check("plan.mem")
+# A rank with torch and CUDA loaded holds 2-3 GB; a loader's worker adds some hundred MB.
+RANK_MB, CPU_RANK_MB, WORKER_MB = 2048.0, 512.0, 256.0
 _WORKERS = re.compile(
-    r"--?(?:[a-z]+[._-])*(?:num[_-]?workers|dataloader[_-]num[_-]workers|n[_-]?workers|workers)",
+    r"(?:--?)?(?:[a-z]+[._-])*(?:num[_-]?workers|dataloader[_-]num[_-]workers|n[_-]?workers|workers)",
     re.IGNORECASE,
 )
 
 
 def check(plan: Plan) -> Iterator[Finding]:
     yield from _cpus(plan)
-    yield from _memory(plan)
+    yield _memory(plan)
 
 
-def workers(plan: Plan, launch: Launch) -> tuple[int, str]:
-    """The loader's workers of one rank and where that is said: an argument of the script, or its
-    own text. (0, "") where it is not known.
+def _workers(plan: Plan, launch: Launch) -> tuple[int, str]:
+    """The loader's workers of one rank and the source: an argument of the script, or its own text.
+    (0, "") where neither shows them.
     """
-    words = launch.arguments
-    for place, word in enumerate(words):
-        name, has_value, value = word.partition("=")
-        if _WORKERS.fullmatch(name if name.startswith("-") else f"--{name}"):
-            told = numbers.whole(
-                value if has_value else words[place + 1] if place + 1 < len(words) else ""
-            )
-            if told is not None:
-                return told, f"line {launch.line}"
-    told = plan.here.programs.get(launch.script, {}).get("workers")
-    return (
-        (told, launch.script.rpartition("/")[2])
-        if isinstance(told, int) and 0 < told < 10_000
-        else (0, "")
-    )
+    for name, value in launch.named_values:
+        if _WORKERS.fullmatch(name) and (count := numbers.whole(value)) is not None:
+            return count, f"line {launch.line}"
+    count = plan.about(launch).get("workers")
+    if isinstance(count, int) and 0 < count < 10_000:
+        return count, launch.script.rpartition("/")[2]
+    return 0, ""
 
 
 def _cpus(plan: Plan) -> Iterator[Finding]:
     if not plan.launches:
-        yield skipped(CPUS, "No launch was found, so the CPUs were not held against what it needs")
+        yield CPUS.skip("The script starts no training, so its need for CPUs is not known")
         return
-    wrong = [
-        one for launch in plan.launches[:1] for one in (_too_few(plan, launch),) if one is not None
-    ]
-    wrong += [one for one in (_more_than_there_are(plan), _not_inherited(plan)) if one is not None]
+    found = (_too_few(plan, plan.launches[0]), _more_than_a_node(plan), _not_inherited(plan))
+    wrong = [finding for finding in found if finding is not None]
     yield from wrong
     if not wrong:
         cpus = plan.job.cpus
-        says = (
-            f"{cpus} CPUs for each task"
-            if cpus
-            else (
-                "All CPUs of each node"
-                if plan.exclusive
-                else "One CPU for each task, and nothing says that more are needed"
-            )
-        )
-        yield found(CPUS, "ok", says, value=str(cpus or ""))
+        if cpus:
+            says = f"{cpus} CPUs for each task"
+        elif plan.exclusive:
+            says = "All CPUs of each node"
+        else:
+            says = "One CPU for each task; nothing shows that it needs more"
+        yield CPUS.ok(says, str(cpus or ""))
 
 
 def _too_few(plan: Plan, launch: Launch) -> Finding | None:
-    ranks = ranks_on_node(launch)
-    if ranks is None or (plan.exclusive and plan.job.cpus is None):
-        return None
-    tasks = launch.shape.tasks_on_node
-    if launch.program != "python" and tasks > 1:
-        return None  # too many launchers, which is said elsewhere
+    ranks, tasks = ranks_on_node(launch), launch.shape.tasks_on_node
+    plain = launch.program == "python"
+    if ranks is None or (plan.exclusive and plan.job.cpus is None) or (not plain and tasks > 1):
+        return None  # rules/tasks.py reports several launchers on a node
     if any(
         name in plan.options for name in ("mincpus", "cores-per-socket", "hint", "extra-node-info")
     ):
         return None
-    cpus = launch.shape.cpus or (plan.job.tasks_on_node if launch.step is None else 1)
-    cpus = max(cpus, plan.job.cpus or 1) if launch.step is None else cpus
-    each = cpus / ranks if launch.program != "python" else float(cpus)
-    number, where = workers(plan, launch)
-    threads = numbers.whole(launch.done.environment().get("OMP_NUM_THREADS", "")) or 1
-    need = max(number + 1, threads, 2 if launch.shape.gpus else 1)
+    if launch.step is None:
+        cpus = max(launch.shape.cpus or plan.job.tasks_on_node, plan.job.cpus or 1)
+    else:
+        cpus = launch.shape.cpus or 1
+    per_task = 1 if plain else ranks
+    each = cpus / per_task
+    workers, source = _workers(plan, launch)
+    threads = numbers.whole(launch.run.environment().get("OMP_NUM_THREADS", "")) or 1
+    need = max(workers + 1, threads, 2 if launch.shape.gpus else 1)
     if each >= need:
         return None
-    per = ranks if launch.program != "python" else 1
-    right = math.ceil(need * per)
+    right = need * per_task
     most = max((node.cpus or 0 for node in plan.nodes), default=0) // max(1, tasks)
-    right = min(right, most) if most >= per else right
-    said = f"{cpus} {'CPU' if cpus == 1 else 'CPUs'} for each task" + (
-        "" if plan.job.cpus or launch.shape.cpus else " (no --cpus-per-task)"
-    )
-    why = (
-        f"{number} loader workers ({where})"
-        if number + 1 >= max(threads, 2) and number
-        else f"OMP_NUM_THREADS={threads}"
-        if threads > 1
-        else "its own threads"
-    )
+    right = min(right, most) if most >= per_task else right
+    if workers and workers + 1 >= max(threads, 2):
+        reason = f"{workers} loader workers ({source})"
+    else:
+        reason = f"OMP_NUM_THREADS={threads}" if threads > 1 else "its own threads"
+    unset = "" if plan.job.cpus or launch.shape.cpus else " (no --cpus-per-task)"
     says = (
-        f"{said}, for {ranks if launch.program != 'python' else 1}"
-        f" {'rank' if per == 1 else 'ranks'} with {why} each: {each:.3g} CPUs a rank, and {need}"
-        " are needed"
+        f"{counted(cpus, 'CPU')} for each task{unset}, for {counted(per_task, 'rank')} with"
+        f" {reason} each: a rank gets {each:.3g} CPUs and needs {need}"
     )
     if right <= cpus:
         fix = f"fewer workers for each rank: {max(0, int(each) - 1)} fit"
-        return found(CPUS, "fail", says, fix, launch.line, str(cpus))
-    step_has = launch.step is not None and "cpus-per-task" in launch.step.options
-    edits = (
-        plan.swap(
-            launch, r"(?:--cpus-per-task(?:=|\s+)|(?<!\S)-c\s*)\S+", f"--cpus-per-task={right}"
-        )
-        if step_has
-        else plan.setting("cpus-per-task", str(right))
-    )
-    return found(
-        CPUS,
-        "fail",
-        says,
-        f"#SBATCH --cpus-per-task={right}",
-        plan.line_of("cpus-per-task") or launch.line,
-        str(cpus),
-        edits,
-    )
+        return CPUS.fail(says, fix, launch.line, str(cpus))
+    if launch.step is not None and "cpus-per-task" in launch.step.options:
+        pattern = r"(?:--cpus-per-task(?:=|\s+)|(?<!\S)-c\s*)\S+"
+        edits = plan.swap(launch, pattern, f"--cpus-per-task={right}")
+    else:
+        edits = plan.setting("cpus-per-task", str(right))
+    line = plan.line_of("cpus-per-task") or launch.line
+    return CPUS.fail(says, f"#SBATCH --cpus-per-task={right}", line, str(cpus), edits)
 
 
-def _more_than_there_are(plan: Plan) -> Finding | None:
-    known = [node.cpus for node in plan.nodes if node.cpus]
-    if not known:
+def _more_than_a_node(plan: Plan) -> Finding | None:
+    largest = max((node.cpus or 0 for node in plan.nodes), default=0)
+    requested = (plan.job.cpus or 1) * plan.job.tasks_on_node
+    if not largest or requested <= largest:
         return None
-    asked = (plan.job.cpus or 1) * plan.job.tasks_on_node
-    if asked <= max(known):
-        return None
-    right = max(1, max(known) // plan.job.tasks_on_node)
+    right = str(max(1, largest // plan.job.tasks_on_node))
     says = (
-        f"{asked} CPUs are asked for on each node, and the largest node there has {max(known)}:"
-        " sbatch refuses the job"
+        f"The job requests {requested} CPUs on each node, and the largest node has {largest}:"
+        " sbatch refuses it"
     )
     line = plan.line_of("cpus-per-task", "ntasks-per-node", "ntasks")
-    edits = plan.setting("cpus-per-task", str(right)) if "cpus-per-task" in plan.options else ()
-    return found(CPUS, "fail", says, f"--cpus-per-task={right}", line, str(asked), edits)
+    edits = plan.setting("cpus-per-task", right) if "cpus-per-task" in plan.options else ()
+    return CPUS.fail(says, f"--cpus-per-task={right}", line, str(requested), edits)
 
 
 def _not_inherited(plan: Plan) -> Finding | None:
@@ -156,130 +124,86 @@ def _not_inherited(plan: Plan) -> Finding | None:
     """
     version = plan.site.version
     steps = [
-        one
-        for one in plan.launches
-        if one.step is not None
-        and "cpus-per-task" not in one.step.options
-        and "exact" not in one.step.options
+        launch
+        for launch in plan.launches
+        if launch.step is not None and not {"cpus-per-task", "exact"} & launch.step.options.keys()
     ]
+    if version is None or not (22, 5) <= version < (23, 11) or not steps or plan.exclusive:
+        return None
     if (
-        version is None
-        or not (22, 5) <= version < (23, 11)
-        or not steps
-        or "cpus-per-task" not in plan.options
+        "cpus-per-task" not in plan.options
         or (plan.job.cpus or 1) < 2
-    ):
-        return None
-    if (
-        any("SRUN_CPUS_PER_TASK" in one.done.environment() for one in steps)
+        or any("SRUN_CPUS_PER_TASK" in launch.run.environment() for launch in steps)
         or "none" in plan.site.config.get("TaskPlugin", "")
-        or plan.exclusive
     ):
         return None
-    line = steps[0].step.line if steps[0].step else 0
+    line = steps[0].step.command.line if steps[0].step else 0
     says = (
-        f"srun of SLURM {version[0]}.{version[1]:02d} does not take --cpus-per-task from sbatch, so"
+        f"srun of SLURM {version[0]}.{version[1]:02d} does not take --cpus-per-task from sbatch:"
         f" the tasks of line {line} get one CPU each, not {plan.job.cpus}"
     )
     export = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
-    return found(CPUS, "fail", says, export, line, "1", plan.before_launches(export))
+    return CPUS.fail(says, export, line, "1", plan.before_launches(export))
 
 
-def _memory(plan: Plan) -> Iterator[Finding]:
-    asked, how = _asked_memory(plan)
-    sizes = [node.memory for node in plan.nodes if node.memory]
-    largest = max(sizes, default=None)
-    if asked is not None and largest is not None and largest < asked < float("inf"):
-        line = plan.line_of("mem", "mem-per-cpu", "mem-per-gpu")
+def _memory(plan: Plan) -> Finding:
+    requested, source = _requested_memory(plan)
+    if requested is None:
+        return MEMORY.skip(source)
+    largest = max((node.memory for node in plan.nodes if node.memory), default=math.inf)
+    line = plan.line_of("mem", "mem-per-cpu", "mem-per-gpu")
+    if largest < requested < math.inf:
         says = (
-            f"{_gb(asked)} are asked for on each node ({how}), and the largest node there has"
-            f" {_gb(largest)}: sbatch refuses the job"
+            f"The job requests {_gb(requested)} on each node ({source}), and the largest node has"
+            f" {_gb(largest)}: sbatch refuses it"
         )
         edits = plan.setting("mem", "0") if "mem" in plan.options else ()
-        yield found(
-            MEMORY, "fail", says, "--mem=0 asks for all of a node", line, f"{asked:.0f}", edits
-        )
-        return
-    if asked is None:
-        yield skipped(MEMORY, how)
-        return
+        return MEMORY.fail(says, "--mem=0 requests all of a node", line, f"{requested:.0f}", edits)
     launch = next(iter(plan.launches), None)
-    ranks = (ranks_on_node(launch) or 1) if launch is not None else 1
-    number = workers(plan, launch)[0] if launch is not None else 0
-    need = (
-        ranks * (RANK_MB + number * WORKER_MB)
-        if launch is not None and launch.shape.gpus
-        else ranks * (512.0 + number * WORKER_MB)
-    )
-    if asked < need and launch is not None:
-        says = (
-            f"{_gb(asked)} on each node ({how}) for {ranks} ranks with {number} workers each, which"
-            f" need {_gb(need)} before any data is read"
-        )
-        right = f"{math.ceil(need / 1024)}G"
-        edits = (
-            plan.setting("mem", right)
-            if "mem" in plan.options
-            or not any(one in plan.options for one in ("mem-per-cpu", "mem-per-gpu"))
-            else ()
-        )
-        yield found(
-            MEMORY,
-            "fail",
-            says,
-            f"#SBATCH --mem={right}, or --mem=0 for all of a node",
-            plan.line_of("mem", "mem-per-cpu", "mem-per-gpu"),
-            f"{asked:.0f}",
-            edits,
-        )
-        return
-    yield found(
-        MEMORY,
-        "ok",
-        (
-            f"{_gb(asked)} on each node ({how})"
-            if asked != float("inf")
-            else f"All memory of each node ({how})"
-        ),
-        value=f"{asked:.0f}",
-    )
+    if launch is not None:
+        ranks, workers = ranks_on_node(launch) or 1, _workers(plan, launch)[0]
+        need = ranks * ((RANK_MB if launch.shape.gpus else CPU_RANK_MB) + workers * WORKER_MB)
+        if requested < need:
+            says = (
+                f"The job requests {_gb(requested)} on each node ({source}); {ranks} ranks with"
+                f" {workers} workers each need {_gb(need)} before they read any data"
+            )
+            right = f"{math.ceil(need / 1024)}G"
+            by_other = not {"mem-per-cpu", "mem-per-gpu"}.isdisjoint(plan.options)
+            edits = () if by_other and "mem" not in plan.options else plan.setting("mem", right)
+            fix = f"#SBATCH --mem={right}, or --mem=0 for all of a node"
+            return MEMORY.fail(says, fix, line, f"{requested:.0f}", edits)
+    size = "All memory" if requested == math.inf else _gb(requested)
+    return MEMORY.ok(f"{size} of each node ({source})", f"{requested:.0f}")
 
 
 def _gb(size: float) -> str:
     return f"{size / 1024:.3g} GB" if size >= 1024 else f"{size:.0f} MB"
 
 
-def _asked_memory(plan: Plan) -> tuple[float | None, str]:
-    """The memory of one node in MB, and where it is said; None with the reason where nobody can
-    know.
-    """
-    options, job = plan.options, plan.job
+def _requested_memory(plan: Plan) -> tuple[float | None, str]:
+    """The memory of one node in MB, and what sets it; None with the reason where it is unknown."""
+    config, job, partition = plan.site.config, plan.job, plan.partition
     cpus = (job.cpus or 1) * job.tasks_on_node
-    if "mem" in options:
-        size = numbers.megabytes(options["mem"].value)
-        return (float("inf") if size == 0 else size), "--mem"
-    if "mem-per-cpu" in options:
-        size = numbers.megabytes(options["mem-per-cpu"].value)
-        return (size * cpus if size is not None else None), "--mem-per-cpu"
-    if "mem-per-gpu" in options:
-        size = numbers.megabytes(options["mem-per-gpu"].value)
-        return (size * job.gpus if size is not None and job.gpus else None), "--mem-per-gpu"
-    selects = plan.site.config.get("SelectTypeParameters", "")
+    for name, factor in (("mem", 1), ("mem-per-cpu", cpus), ("mem-per-gpu", job.gpus)):
+        value = plan.option(name)
+        if value is not None:
+            size = numbers.megabytes(value)
+            if size is None or not factor:
+                return None, f"--{name} gives no amount for a node"
+            return math.inf if name == "mem" and size == 0 else size * factor, f"--{name}"
+    selects = config.get("SelectTypeParameters", "")
     if selects and "MEM" not in selects.upper():
-        return (
-            None,
-            "SLURM does not hand out memory at this site (SelectTypeParameters), so it limits none",
-        )
-    partition = plan.partition
-    per_cpu = (partition.mem_per_cpu if partition else None) or numbers.megabytes(
-        plan.site.config.get("DefMemPerCPU", "")
-    )
+        return None, "SLURM does not limit memory at this site (SelectTypeParameters)"
     per_node = (partition.mem_per_node if partition else None) or numbers.megabytes(
-        plan.site.config.get("DefMemPerNode", "")
+        config.get("DefMemPerNode", "")
     )
     if per_node:
         return per_node, "DefMemPerNode of the site"
+    per_cpu = (partition.mem_per_cpu if partition else None) or numbers.megabytes(
+        config.get("DefMemPerCPU", "")
+    )
     if per_cpu:
-        there = max((node.cpus or 0 for node in plan.nodes), default=0) if plan.exclusive else 0
-        return per_cpu * max(cpus, there), f"DefMemPerCPU of the site, {max(cpus, there)} CPUs"
-    return None, "No memory is asked for, and the site's default is not known"
+        whole = max((node.cpus or 0 for node in plan.nodes), default=0) if plan.exclusive else 0
+        return per_cpu * max(cpus, whole), f"DefMemPerCPU of the site, {max(cpus, whole)} CPUs"
+    return None, "The job requests no memory, and the site's default is not known"

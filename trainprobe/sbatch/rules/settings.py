@@ -1,5 +1,5 @@
-"""Variables of the libraries: switches left over, old and misspelt names, and what shows the
-first error and the recorder.
+"""Variables of the libraries: leftover debugging switches, old and misspelt names, and settings
+that record the first error and the flight recorder.
 """
 
 from __future__ import annotations
@@ -8,17 +8,14 @@ import difflib
 import re
 from collections.abc import Iterator, Mapping
 
-from trainprobe.sbatch.findings import Edit, Finding
-from trainprobe.sbatch.plan import Plan, found, skipped
+from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
+from trainprobe.sbatch.plan import Plan
 
-DEBUG, RENAMED, NAMES, ERRORS, RECORDER = (
-    "plan.debugenv",
-    "plan.rename",
-    "plan.names",
-    "plan.errfile",
-    "plan.flightrec",
+DEBUG, RENAMED, NAMES, ERRORS, RECORDER = CHECKS = tuple(
+    Check(f"plan.{name}") for name in ("debugenv", "rename", "names", "errfile", "flightrec")
 )
-# What NCCL's and torch's documents put under debugging, with what it costs where it stays.
+# Variables that the documents of NCCL and torch list under debugging, with the price of leaving
+# them set.
 LEFT_OVER: Mapping[str, tuple[str, str]] = {
     "NCCL_P2P_DISABLE": ("1", "GPUs of a node no longer talk directly"),
     "NCCL_SHM_DISABLE": ("1", "ranks of a node talk over the network"),
@@ -52,314 +49,146 @@ OLD = {
     "TORCH_NCCL_TRACE_BUFFER_SIZE_": "TORCH_FR_BUFFER_SIZE",
     "NCCL_IB_CUDA_SUPPORT": "NCCL_NET_GDR_LEVEL",
 }
+# After the prefix NCCL_.
+_OF_NCCL = """
+    ALGO BUFFSIZE CHECKS_DISABLE COLLNET_ENABLE COMM_BLOCKING COMM_ID CONF_FILE CROSS_NIC
+    CUMEM_ENABLE CUMEM_HOST_ENABLE DEBUG DEBUG_FILE DEBUG_SUBSYS DMABUF_ENABLE GDRCOPY_ENABLE
+    GRAPH_DUMP_FILE GRAPH_FILE GRAPH_MIXING_SUPPORT GRAPH_REGISTER HOSTID IB_ADAPTIVE_ROUTING
+    IB_AR_THRESHOLD IB_DISABLE IB_ECE_ENABLE IB_FIFO_TC IB_GID_INDEX IB_HCA IB_MERGE_NICS
+    IB_MERGE_VFS IB_PCI_RELAXED_ORDERING IB_PKEY IB_QPS_PER_CONNECTION IB_RETRY_CNT
+    IB_RETURN_ASYNC_EVENTS IB_ROCE_VERSION_NUM IB_SL IB_SPLIT_DATA_ON_QPS IB_TC IB_TIMEOUT
+    IB_USE_INLINE IGNORE_CPU_AFFINITY LAUNCH_MODE LAUNCH_ORDER_IMPLICIT LOCAL_REGISTER MAX_CTAS
+    MAX_NCHANNELS MAX_NRINGS MAX_P2P_NCHANNELS MIN_CTAS MIN_NCHANNELS MIN_NRINGS MIN_P2P_NCHANNELS
+    MNNVL_ENABLE NCHANNELS_PER_NET_PEER NET NETDEVS_POLICY NET_DISABLE_INTRA NET_FORCE_FLUSH
+    NET_GDR_C2C NET_GDR_LEVEL NET_GDR_READ NET_MERGE_LEVEL NET_PLUGIN NET_SHARED_BUFFERS
+    NET_SHARED_COMMS NSOCKS_PERTHREAD NTHREADS NVB_DISABLE NVLSTREE_MAX_CHUNKSIZE NVLS_CHUNKSIZE
+    NVLS_ENABLE NVLS_NCHANNELS OOB_NET_ENABLE OOB_NET_IFNAME P2P_DIRECT_DISABLE P2P_DISABLE
+    P2P_LEVEL P2P_NET_CHUNKSIZE P2P_NVL_CHUNKSIZE P2P_PCI_CHUNKSIZE P2P_PXN_LEVEL
+    P2P_USE_CUDA_MEMCPY PROFILER_PLUGIN PROTO PXN_C2C PXN_DISABLE RAS_ADDR RAS_ENABLE
+    RAS_TIMEOUT_FACTOR RUNTIME_CONNECT SET_STACK_SIZE SHM_DISABLE SINGLE_PROC_MEM_REG_ENABLE
+    SINGLE_RING_THRESHOLD SOCKET_FAMILY SOCKET_IFNAME SOCKET_NTHREADS SOCKET_RETRY_CNT
+    SOCKET_RETRY_SLEEP_MSEC THREAD_THRESHOLDS TOPO_DUMP_FILE TOPO_FILE TUNER_PLUGIN VERSION
+    WARN_ENABLE_DEBUG_INFO WIN_ENABLE WORK_FIFO_BYTES
+"""
+# After the prefix TORCH_NCCL_.
+_OF_TORCH = """
+    ABORT_IN_DESTROY_PG ASYNC_ERROR_HANDLING AVOID_RECORD_STREAMS BCAST_UNIQUEID BLOCKING_WAIT
+    COORD_CHECK_MILSEC CUDA_EVENT_CACHE DEBUG_INFO_PIPE_FILE DEBUG_INFO_TEMP_FILE DESYNC_DEBUG
+    DUMP_ON_TIMEOUT ENABLE_MONITORING ENABLE_TIMING HEARTBEAT_TIMEOUT_SEC HIGH_PRIORITY
+    LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN NAN_CHECK PROPAGATE_ERROR RANKS_PER_ROOT RETHROW_CUDA_ERRORS
+    SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING TRACE_BUFFER_SIZE TRACE_CPP_STACK
+    USE_COMM_NONBLOCKING USE_TENSOR_REGISTER_ALLOCATOR_HOOK WAIT_TIMEOUT_DUMP_MILSEC
+"""
 KNOWN = (
-    "NCCL_ALGO",
-    "NCCL_BUFFSIZE",
-    "NCCL_CHECKS_DISABLE",
-    "NCCL_COLLNET_ENABLE",
-    "NCCL_COMM_BLOCKING",
-    "NCCL_COMM_ID",
-    "NCCL_CONF_FILE",
-    "NCCL_CROSS_NIC",
-    "NCCL_CUMEM_ENABLE",
-    "NCCL_CUMEM_HOST_ENABLE",
-    "NCCL_DEBUG",
-    "NCCL_DEBUG_FILE",
-    "NCCL_DEBUG_SUBSYS",
-    "NCCL_DMABUF_ENABLE",
-    "NCCL_GDRCOPY_ENABLE",
-    "NCCL_GRAPH_DUMP_FILE",
-    "NCCL_GRAPH_FILE",
-    "NCCL_GRAPH_MIXING_SUPPORT",
-    "NCCL_GRAPH_REGISTER",
-    "NCCL_HOSTID",
-    "NCCL_IB_ADAPTIVE_ROUTING",
-    "NCCL_IB_AR_THRESHOLD",
-    "NCCL_IB_DISABLE",
-    "NCCL_IB_ECE_ENABLE",
-    "NCCL_IB_FIFO_TC",
-    "NCCL_IB_GID_INDEX",
-    "NCCL_IB_HCA",
-    "NCCL_IB_MERGE_NICS",
-    "NCCL_IB_MERGE_VFS",
-    "NCCL_IB_PCI_RELAXED_ORDERING",
-    "NCCL_IB_PKEY",
-    "NCCL_IB_QPS_PER_CONNECTION",
-    "NCCL_IB_RETRY_CNT",
-    "NCCL_IB_RETURN_ASYNC_EVENTS",
-    "NCCL_IB_ROCE_VERSION_NUM",
-    "NCCL_IB_SL",
-    "NCCL_IB_SPLIT_DATA_ON_QPS",
-    "NCCL_IB_TC",
-    "NCCL_IB_TIMEOUT",
-    "NCCL_IB_USE_INLINE",
-    "NCCL_IGNORE_CPU_AFFINITY",
-    "NCCL_LAUNCH_MODE",
-    "NCCL_LAUNCH_ORDER_IMPLICIT",
-    "NCCL_LOCAL_REGISTER",
-    "NCCL_MAX_CTAS",
-    "NCCL_MAX_NCHANNELS",
-    "NCCL_MAX_NRINGS",
-    "NCCL_MAX_P2P_NCHANNELS",
-    "NCCL_MIN_CTAS",
-    "NCCL_MIN_NCHANNELS",
-    "NCCL_MIN_NRINGS",
-    "NCCL_MIN_P2P_NCHANNELS",
-    "NCCL_MNNVL_ENABLE",
-    "NCCL_NCHANNELS_PER_NET_PEER",
-    "NCCL_NET",
-    "NCCL_NETDEVS_POLICY",
-    "NCCL_NET_DISABLE_INTRA",
-    "NCCL_NET_FORCE_FLUSH",
-    "NCCL_NET_GDR_C2C",
-    "NCCL_NET_GDR_LEVEL",
-    "NCCL_NET_GDR_READ",
-    "NCCL_NET_MERGE_LEVEL",
-    "NCCL_NET_PLUGIN",
-    "NCCL_NET_SHARED_BUFFERS",
-    "NCCL_NET_SHARED_COMMS",
-    "NCCL_NSOCKS_PERTHREAD",
-    "NCCL_NTHREADS",
-    "NCCL_NVB_DISABLE",
-    "NCCL_NVLSTREE_MAX_CHUNKSIZE",
-    "NCCL_NVLS_CHUNKSIZE",
-    "NCCL_NVLS_ENABLE",
-    "NCCL_NVLS_NCHANNELS",
-    "NCCL_OOB_NET_ENABLE",
-    "NCCL_OOB_NET_IFNAME",
-    "NCCL_P2P_DIRECT_DISABLE",
-    "NCCL_P2P_DISABLE",
-    "NCCL_P2P_LEVEL",
-    "NCCL_P2P_NET_CHUNKSIZE",
-    "NCCL_P2P_NVL_CHUNKSIZE",
-    "NCCL_P2P_PCI_CHUNKSIZE",
-    "NCCL_P2P_PXN_LEVEL",
-    "NCCL_P2P_USE_CUDA_MEMCPY",
-    "NCCL_PROFILER_PLUGIN",
-    "NCCL_PROTO",
-    "NCCL_PXN_C2C",
-    "NCCL_PXN_DISABLE",
-    "NCCL_RAS_ADDR",
-    "NCCL_RAS_ENABLE",
-    "NCCL_RAS_TIMEOUT_FACTOR",
-    "NCCL_RUNTIME_CONNECT",
-    "NCCL_SET_STACK_SIZE",
-    "NCCL_SHM_DISABLE",
-    "NCCL_SINGLE_PROC_MEM_REG_ENABLE",
-    "NCCL_SINGLE_RING_THRESHOLD",
-    "NCCL_SOCKET_FAMILY",
-    "NCCL_SOCKET_IFNAME",
-    "NCCL_SOCKET_NTHREADS",
-    "NCCL_SOCKET_RETRY_CNT",
-    "NCCL_SOCKET_RETRY_SLEEP_MSEC",
-    "NCCL_THREAD_THRESHOLDS",
-    "NCCL_TOPO_DUMP_FILE",
-    "NCCL_TOPO_FILE",
-    "NCCL_TUNER_PLUGIN",
-    "NCCL_VERSION",
-    "NCCL_WARN_ENABLE_DEBUG_INFO",
-    "NCCL_WIN_ENABLE",
-    "NCCL_WORK_FIFO_BYTES",
+    *(f"NCCL_{name}" for name in _OF_NCCL.split()),
+    *(f"TORCH_NCCL_{name}" for name in _OF_TORCH.split()),
     "TORCH_FR_BUFFER_SIZE",
     "TORCH_FR_CPP_STACK",
     "TORCH_FR_DUMP_TEMP_FILE",
-    "TORCH_NCCL_ABORT_IN_DESTROY_PG",
-    "TORCH_NCCL_ASYNC_ERROR_HANDLING",
-    "TORCH_NCCL_AVOID_RECORD_STREAMS",
-    "TORCH_NCCL_BCAST_UNIQUEID",
-    "TORCH_NCCL_BLOCKING_WAIT",
-    "TORCH_NCCL_COORD_CHECK_MILSEC",
-    "TORCH_NCCL_CUDA_EVENT_CACHE",
-    "TORCH_NCCL_DEBUG_INFO_PIPE_FILE",
-    "TORCH_NCCL_DEBUG_INFO_TEMP_FILE",
-    "TORCH_NCCL_DESYNC_DEBUG",
-    "TORCH_NCCL_DUMP_ON_TIMEOUT",
-    "TORCH_NCCL_ENABLE_MONITORING",
-    "TORCH_NCCL_ENABLE_TIMING",
-    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC",
-    "TORCH_NCCL_HIGH_PRIORITY",
-    "TORCH_NCCL_LOG_CPP_STACK_ON_UNCLEAN_SHUTDOWN",
-    "TORCH_NCCL_NAN_CHECK",
-    "TORCH_NCCL_PROPAGATE_ERROR",
-    "TORCH_NCCL_RANKS_PER_ROOT",
-    "TORCH_NCCL_RETHROW_CUDA_ERRORS",
-    "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING",
-    "TORCH_NCCL_TRACE_BUFFER_SIZE",
-    "TORCH_NCCL_TRACE_CPP_STACK",
-    "TORCH_NCCL_USE_COMM_NONBLOCKING",
-    "TORCH_NCCL_USE_TENSOR_REGISTER_ALLOCATOR_HOOK",
-    "TORCH_NCCL_WAIT_TIMEOUT_DUMP_MILSEC",
 )
 _OWN = re.compile(r"(?:TORCH_)?NCCL_[A-Z0-9_]+|TORCH_FR_[A-Z0-9_]+")
 _FOREIGN = re.compile(
     r"NCCL_(?:TESTS|OFI|FASTRAK|GPUDIRECTTCPX|RCCL|SHARP|UCX|PLUGIN|DIR|ROOT|HOME|PATH|LIB"
     r"|INCLUDE|VER|TUNER|PROFILER|INSPECTOR|GPU|DEVICE)\w*"
 )
-_ADDED = "export TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1"
+_RECORDER_ON = "export TORCH_FR_BUFFER_SIZE=20000 TORCH_NCCL_DUMP_ON_TIMEOUT=1"
+
+_Settings = Mapping[str, tuple[str, int]]
+"""Variables of the ranks: name to value and line, 0 for the environment of sbatch."""
 
 
 def check(plan: Plan) -> Iterator[Finding]:
     if not plan.launches:
-        for name in (DEBUG, RENAMED, NAMES, ERRORS, RECORDER):
-            yield skipped(name, "No launch was found, so its environment is not known")
+        for each in CHECKS:
+            yield each.skip("The script starts no training, so its environment is not known")
         return
     settings = _settings(plan)
-    yield from _left_over(plan, settings)
-    yield from _old(plan, settings)
-    yield from _misspelt(plan, settings)
+    left_over = [*_left_over(plan, settings)]
+    yield from left_over or [DEBUG.ok("No debugging switch is left set")]
+    yield from [*_renamed(plan, settings)] or [RENAMED.ok("No variable has an old name")]
+    yield from [*_misspelt(plan, settings)] or [NAMES.ok("NCCL and torch know all variables")]
     yield _errors(plan, settings)
     yield _recorder(plan, settings)
 
 
-def _settings(plan: Plan) -> dict[str, tuple[str, int]]:
-    """Variables of the ranks: name to value and line, 0 where they come from the environment in
-    which sbatch is called (--export=ALL is its default).
-    """
-    environ = plan.launches[0].done.environment()
-    exports = plan.given("export")
-    alone = exports is not None and "ALL" not in exports.upper().split(",")
-    lines = {one.name: one.line for one in plan.script.assigned}
-    return {
-        name: (value, lines.get(name, 0))
-        for name, value in environ.items()
-        if name in lines or not alone
-    }
+def _settings(plan: Plan) -> _Settings:
+    """--export=ALL, its default, passes the environment of sbatch on."""
+    exports = plan.option("export")
+    passed = exports is None or "ALL" in exports.upper().split(",")
+    lines = {assigned.name: assigned.line for assigned in plan.script.assigned}
+    environ = sorted(plan.launches[0].run.environment().items())
+    return {name: (value, lines.get(name, 0)) for name, value in environ if name in lines or passed}
 
 
 def _where(line: int) -> str:
-    return f"line {line}" if line else "the environment here, which sbatch takes along"
+    return f"line {line}" if line else "this environment, which sbatch passes on"
 
 
-def _deleted(plan: Plan, line: int, name: str) -> tuple[Edit, ...]:
-    text = plan.script.lines[line - 1].strip() if 0 < line <= len(plan.script.lines) else ""
-    return (
-        (Edit(line, "delete"),)
-        if re.fullmatch(rf"(?:export\s+)?{name}=(?:\"[^\"]*\"|'[^']*'|\S*)(?:\s*#.*)?", text)
-        else ()
-    )
+def _deleted(plan: Plan, line: int, name: str) -> Edits:
+    pattern = rf"(?:export\s+)?{name}=(?:\"[^\"]*\"|'[^']*'|\S*)(?:\s*#.*)?"
+    if not re.fullmatch(pattern, plan.script.line(line).strip()):
+        return ()
+    return (Edit(line, "delete"),)
 
 
-def _left_over(plan: Plan, settings: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
-    wrong = []
-    for name, (value, line) in sorted(settings.items()):
+def _left_over(plan: Plan, settings: _Settings) -> Iterator[Finding]:
+    for name, (value, line) in settings.items():
         pattern, effect = LEFT_OVER.get(name, ("", ""))
-        if not pattern or not re.fullmatch(pattern, value):
-            continue
         loopback = name in _LOOPBACK
-        if loopback and plan.job.nodes < 2:
+        if not pattern or not re.fullmatch(pattern, value) or (loopback and plan.job.nodes < 2):
             continue
-        fix = f"unset {name}" if not line else f"take {name} out of line {line}"
-        wrong.append(
-            found(
-                DEBUG,
-                "fail" if loopback else "warn",
-                f"{name}={value[:60]} ({_where(line)}): {effect}",
-                fix,
-                line,
-                value[:100],
-                _deleted(plan, line, name),
-            )
-        )
-    yield from wrong
-    if not wrong:
-        yield found(DEBUG, "ok", "No switch is left over that only debugging needs")
+        says = f"{name}={value[:60]} ({_where(line)}): {effect}"
+        fix = f"take {name} out of line {line}" if line else f"unset {name}"
+        made = DEBUG.fail if loopback else DEBUG.warn
+        yield made(says, fix, line, value[:100], _deleted(plan, line, name))
 
 
-def _old(plan: Plan, settings: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
-    wrong = []
-    for name, (value, line) in sorted(settings.items()):
-        if name in OLD:
-            edits = plan.swap_in(line, name, OLD[name]) if OLD[name].startswith("TORCH_") else ()
-            wrong.append(
-                found(
-                    RENAMED,
-                    "warn",
-                    f"{name} ({_where(line)}) is now {OLD[name]}",
-                    f"export {OLD[name]}={value[:40]}",
-                    line,
-                    value[:100],
-                    edits,
-                )
-            )
-    yield from wrong
-    if not wrong:
-        yield found(RENAMED, "ok", "No old name is used")
+def _renamed(plan: Plan, settings: _Settings) -> Iterator[Finding]:
+    for name, (value, line) in settings.items():
+        new = OLD.get(name)
+        if new:
+            says = f"{name} ({_where(line)}) is now {new}"
+            edits = plan.swap_in(line, name, new) if new.startswith("TORCH_") else ()
+            yield RENAMED.warn(says, f"export {new}={value[:40]}", line, value[:100], edits)
 
 
-def _misspelt(plan: Plan, settings: Mapping[str, tuple[str, int]]) -> Iterator[Finding]:
-    wrong = []
-    for name, (value, line) in sorted(settings.items()):
+def _misspelt(plan: Plan, settings: _Settings) -> Iterator[Finding]:
+    for name, (value, line) in settings.items():
         if not _OWN.fullmatch(name) or name in KNOWN or name in OLD or _FOREIGN.fullmatch(name):
             continue
-        near = difflib.get_close_matches(name, KNOWN, 1, 0.85)
-        meant = f"; {near[0]} is meant" if near else ""
-        edits = plan.swap_in(line, name, near[0]) if near else ()
-        wrong.append(
-            found(
-                NAMES,
-                "warn",
-                f"{name} ({_where(line)}) is no variable that NCCL or torch knows{meant}",
-                "correct the name: it has no effect",
-                line,
-                value[:100],
-                edits,
-            )
-        )
-    yield from wrong
-    if not wrong:
-        yield found(NAMES, "ok", "All variables of NCCL and torch are known")
+        says = f"Neither NCCL nor torch knows {name} ({_where(line)})"
+        edits: Edits = ()
+        for near in difflib.get_close_matches(name, KNOWN, 1, 0.85):
+            says += f"; it may mean {near}"
+            edits = plan.swap_in(line, name, near)
+        yield NAMES.warn(says, "correct the name: it has no effect", line, value[:100], edits)
 
 
-def _errors(plan: Plan, settings: Mapping[str, tuple[str, int]]) -> Finding:
+def _errors(plan: Plan, settings: _Settings) -> Finding:
     launch = plan.launches[0]
     if launch.program != "torchrun" or plan.world < 2:
-        return skipped(
-            ERRORS, "Error files are torchrun's, and it does not start several ranks here"
-        )
-    if (
-        "log-dir" in launch.options
-        or "TORCHELASTIC_ERROR_FILE" in settings
-        or "PET_LOG_DIR" in settings
-    ):
-        return found(ERRORS, "ok", "torchrun writes the error of each rank to a file")
+        return ERRORS.skip("torchrun, which writes error files, does not start several ranks here")
+    if "log-dir" in launch.options or {"TORCHELASTIC_ERROR_FILE", "PET_LOG_DIR"} & settings.keys():
+        return ERRORS.ok("torchrun writes the error of each rank to a file")
     says = (
-        f"torchrun in line {launch.line} has no --log-dir: the first error of {plan.world} ranks"
-        " would have to be found in one mixed log"
+        f"{launch.place} has no --log-dir: you would have to find the first error of"
+        f" {plan.world} ranks in one mixed log"
     )
-    return found(
-        ERRORS,
-        "warn",
-        says,
-        "--log-dir logs --redirects 3 --tee 3, and @record above main()",
-        launch.line,
-    )
+    fix = "--log-dir logs --redirects 3 --tee 3, and @record above main()"
+    return ERRORS.warn(says, fix, launch.line)
 
 
-def _recorder(plan: Plan, settings: Mapping[str, tuple[str, int]]) -> Finding:
-    if plan.world < 2 or not any(one.shape.gpus for one in plan.launches):
-        return skipped(
-            RECORDER, "The flight recorder is NCCL's, and several ranks with GPUs are not planned"
+def _recorder(plan: Plan, settings: _Settings) -> Finding:
+    if plan.world < 2 or not any(launch.shape.gpus for launch in plan.launches):
+        return RECORDER.skip(
+            "The flight recorder is part of NCCL, and the job runs at most one rank on GPUs"
         )
-    size = settings.get(
-        "TORCH_FR_BUFFER_SIZE", settings.get("TORCH_NCCL_TRACE_BUFFER_SIZE", ("", 0))
-    )
-    if size[0] == "0":
-        return found(
-            RECORDER,
-            "warn",
-            f"The flight recorder is turned off ({_where(size[1])}): a hang would leave no trace",
-            _ADDED,
-            size[1],
-            "0",
-        )
-    if size[0]:
-        return found(RECORDER, "ok", f"The flight recorder keeps {size[0]} entries", value=size[0])
-    return found(
-        RECORDER,
-        "warn",
-        "The flight recorder is left at its default, and no dump at a timeout is asked for",
-        _ADDED,
-        0,
-        "",
-        plan.before_launches(_ADDED),
-    )
+    names = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
+    size, line = next((settings[name] for name in names if name in settings), ("", 0))
+    if size == "0":
+        says = f"The flight recorder is turned off ({_where(line)}): a hang would leave no trace"
+        return RECORDER.warn(says, _RECORDER_ON, line, size)
+    if size:
+        return RECORDER.ok(f"The flight recorder holds {size} entries", size)
+    says = "The flight recorder is at its default size, and no timeout dumps it"
+    return RECORDER.warn(says, _RECORDER_ON, 0, "", plan.before_launches(_RECORDER_ON))

@@ -6,374 +6,241 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from trainprobe.sbatch.findings import Edit, Finding
+from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
 from trainprobe.sbatch.launches import Launch
-from trainprobe.sbatch.plan import Plan, found, skipped
+from trainprobe.sbatch.numbers import counted
+from trainprobe.sbatch.plan import Plan
+from trainprobe.sbatch.rules.script_and_site import SITE
 
-TASKS, GPUS, SITE = "plan.tasks", "plan.gpus", "plan.site"
+TASKS, GPUS = CHECKS = Check("plan.tasks"), Check("plan.gpus")
 NPROC = r"--nproc[-_]per[-_]node(?:=|\s+)(?:\"[^\"]*\"|\S+)"
 NNODES = r"--nnodes(?:=|\s+)(?:\"[^\"]*\"|\S+)"
 
 
 def check(plan: Plan) -> Iterator[Finding]:
     if not plan.launches:
-        yield skipped(
-            TASKS,
-            "No launcher and no Python program was found in the script, so tasks and GPUs were not"
-            " compared",
+        says = (
+            "The script starts no launcher and no Python program: tasks and GPUs are not compared"
         )
-        yield skipped(GPUS, "No launch was found")
+        yield TASKS.skip(says)
+        yield GPUS.skip("The script starts no training")
         return
-    said = [
-        *(_tasks(plan, one) for one in plan.launches),
-        *(_nodes_told(plan, one) for one in plan.launches),
-    ]
-    said += [
-        one
-        for launch in plan.launches
-        for one in (_for_ranks(plan, launch), _left_visible(plan, launch))
-    ]
-    wrong = [one for one in (*said, _on_site(plan)) if one is not None]
+    wrong: list[Finding] = []
+    for rule in (_tasks, _node_counts):
+        wrong += [finding for launch in plan.launches for finding in rule(plan, launch)]
+    for launch in plan.launches:
+        wrong += [*_gpus_and_ranks(plan, launch), *_visible_gpus(plan, launch)]
+    wrong += _gpus_of_site(plan)
     yield from wrong
-    if not any(one.id == TASKS for one in wrong):
-        yield found(TASKS, "ok", "; ".join(dict.fromkeys(_in_words(one) for one in plan.launches)))
-    if not any(one.id == GPUS for one in wrong):
-        gpus = next((one.shape.gpus for one in plan.launches if one.shape.gpus is not None), None)
+    bad = {finding.id for finding in wrong}
+    if TASKS.id not in bad:
+        yield TASKS.ok("; ".join(dict.fromkeys(_described(launch) for launch in plan.launches)))
+    if GPUS.id not in bad:
+        gpus = next(
+            (gpus for launch in plan.launches if (gpus := launch.shape.gpus) is not None), None
+        )
         yield (
-            found(GPUS, "ok", f"No rank shares one of the {gpus} GPUs of a node", value=str(gpus))
+            GPUS.ok(f"No rank shares one of the {gpus} GPUs of a node", str(gpus))
             if gpus is not None
-            else skipped(GPUS, "No GPU is asked for")
+            else GPUS.skip("The job requests no GPU")
         )
 
 
-def _in_words(launch: Launch) -> str:
-    shape = launch.shape
+def _described(launch: Launch) -> str:
+    nodes = counted(launch.shape.nodes, "node")
     if launch.program == "python":
-        return (
-            f"{shape.all_tasks} {_tasks_word(shape.all_tasks)} of Python on"
-            f" {_nodes_word(shape.nodes)}"
-        )
-    each = launch.per_node
-    return (
-        f"{launch.program} on {_nodes_word(shape.nodes)} with"
-        f" {each if each is not None else 'an unknown number of'} ranks each"
-    )
+        return f"{counted(launch.shape.all_tasks, 'task')} of Python on {nodes}"
+    each = launch.per_node if launch.per_node is not None else "an unknown number of"
+    return f"{launch.program} on {nodes} with {each} ranks each"
 
 
-def _tasks_word(number: int) -> str:
-    return "task" if number == 1 else "tasks"
-
-
-def _nodes_word(number: int) -> str:
-    return "1 node" if number == 1 else f"{number} nodes"
-
-
-def _tasks(plan: Plan, launch: Launch) -> Finding | None:
+def _tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """Where and how often a launcher is started."""
+    line, several = launch.line, launch.shape.tasks_on_node
     if launch.program == "python":
-        return _plain(plan, launch)
-    if launch.step is None:
-        return _without_step(plan, launch)
-    several = launch.shape.tasks_on_node
-    if several <= 1:
-        return None
-    says = (
-        f"Each node gets {several} {launch.program} from srun (line {launch.line}), and each starts"
-        " ranks of its own: there must be one on each node"
-    )
-    return found(
-        TASKS,
-        "fail",
-        says,
-        "one task on each node: --ntasks-per-node=1",
-        launch.line,
-        str(several),
-        _one_each(plan, launch, several),
-    )
+        yield from _python_tasks(plan, launch)
+    elif launch.step is None:
+        yield from _launcher_without_step(plan, launch)
+    elif several > 1:
+        says = (
+            f"srun starts {several} {launch.program} on each node (line {line}), and each starts"
+            " its own ranks: it must be one on each node"
+        )
+        fix, edits = "one task on each node: --ntasks-per-node=1", _one_task(plan, launch, several)
+        yield TASKS.fail(says, fix, line, str(several), edits)
 
 
-def _one_each(plan: Plan, launch: Launch, several: int) -> tuple[Edit, ...]:
-    """Set the tasks where they were said; the CPUs of the tasks that go fall to the one that
-    stays.
+def _one_task(plan: Plan, launch: Launch, several: int) -> Edits:
+    """Request one task on each node where tasks are requested; it takes over the CPUs of the
+    others.
     """
-    step = launch.step
-    if step is not None and ("ntasks" in step.options or "ntasks-per-node" in step.options):
-        text = (
-            f"--ntasks={launch.shape.nodes}" if "ntasks" in step.options else "--ntasks-per-node=1"
-        )
-        pattern = (
-            r"(?:--ntasks(?!-)(?:=|\s+)|(?<!\S)-n\s*)\S+"
-            if "ntasks" in step.options
-            else r"--ntasks-per-node(?:=|\s+)\S+"
-        )
-        return plan.swap(launch, pattern, text)
-    edits = (
-        plan.setting("ntasks-per-node", "1")
-        if "ntasks-per-node" in plan.options or "ntasks" not in plan.options
-        else ()
-    )
+    step, nodes = launch.step, plan.job.nodes
+    if step is not None and "ntasks" in step.options:
+        pattern = r"(?:--ntasks(?!-)(?:=|\s+)|(?<!\S)-n\s*)\S+"
+        return plan.swap(launch, pattern, f"--ntasks={launch.shape.nodes}")
+    if step is not None and "ntasks-per-node" in step.options:
+        return plan.swap(launch, r"--ntasks-per-node(?:=|\s+)\S+", "--ntasks-per-node=1")
+    edits: Edits = ()
+    if "ntasks-per-node" in plan.options or "ntasks" not in plan.options:
+        edits += plan.setting("ntasks-per-node", "1")
     if "ntasks" in plan.options:
-        edits += plan.setting("ntasks", str(plan.job.nodes))
-        if plan.job.tasks and not plan.job.nodes_said:
-            edits += plan.setting("nodes", str(plan.job.nodes))
-    cpus = plan.job.cpus
-    if cpus and "cpus-per-task" in plan.options:
-        edits += plan.setting("cpus-per-task", str(cpus * several))
+        edits += plan.setting("ntasks", str(nodes))
+        if plan.job.tasks and not plan.job.sets_nodes:
+            edits += plan.setting("nodes", str(nodes))
+    if plan.job.cpus and "cpus-per-task" in plan.options:
+        edits += plan.setting("cpus-per-task", str(plan.job.cpus * several))
     return edits
 
 
-def _without_step(plan: Plan, launch: Launch) -> Finding | None:
+def _launcher_without_step(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """Without srun a launcher runs on the first node alone."""
     nodes = plan.job.nodes
-    if (
-        nodes <= 1
-        or launch.done.loop
-        or (launch.program == "deepspeed" and "hostfile" in launch.options)
-    ):
-        return None
+    spreads_itself = launch.program == "deepspeed" and "hostfile" in launch.options
+    if nodes <= 1 or launch.run.command.loop or spreads_itself:
+        return
     if launch.program == "deepspeed":
         says = (
-            f"deepspeed in line {launch.line} has no --hostfile, so it starts ranks on the first"
-            f" node only, and {nodes} nodes are asked for"
+            f"{launch.place} has no --hostfile and starts ranks on the first of {nodes} nodes only"
         )
     elif launch.machines == (1, 1):
-        says = (
-            f"{launch.program} in line {launch.line} runs on the first node only, and {nodes} nodes"
-            " are asked for: the others stay idle"
-        )
+        says = f"{launch.place} runs on the first of {nodes} nodes only: the others stay idle"
     else:
         says = (
-            f"{launch.program} in line {launch.line} is started without srun, so it runs on the"
-            f" first of {nodes} nodes only and waits there for the others"
+            f"{launch.place} is started without srun: it runs on the first of {nodes} nodes only"
+            " and waits there for the others"
         )
-    return found(
-        TASKS,
-        "fail",
-        says,
-        "start it on each node: srun --ntasks-per-node=1 … in front of it",
-        launch.line,
-        "1",
-        _with_step(plan, launch),
-    )
+    fix = "start it on each node: srun --ntasks-per-node=1 … in front of it"
+    edits = plan.prefixed(launch, f"srun --nodes={nodes} --ntasks-per-node=1")
+    yield TASKS.fail(says, fix, launch.line, "1", edits)
 
 
-def _with_step(plan: Plan, launch: Launch) -> tuple[Edit, ...]:
-    line = plan.script.lines[launch.line - 1]
-    bare = line.lstrip()
-    name = launch.done.raw[0] if launch.done.raw else ""
-    if not name or not bare.startswith(name):
-        return ()
-    return (
-        Edit(
-            launch.line, "swap", f"srun --nodes={plan.job.nodes} --ntasks-per-node=1 {name}", name
-        ),
-    )
-
-
-def _plain(plan: Plan, launch: Launch) -> Finding | None:
+def _python_tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """Plain Python: the tasks are the ranks."""
-    shape, gpus = launch.shape, launch.shape.gpus
-    about = plan.here.programs.get(launch.script, {})
+    gpus, on_node, line = launch.shape.gpus, launch.shape.tasks_on_node, launch.line
+    about, looped = plan.about(launch), launch.run.command.loop
     if launch.step is None:
-        if plan.job.nodes > 1 and not launch.done.loop and not about.get("submits"):
-            says = (
-                f"python in line {launch.line} is started without srun, so it runs once on the"
-                f" first node, and {plan.job.nodes} nodes are asked for"
-            )
+        fix = ""
+        if plan.job.nodes > 1 and not looped and not about.get("submits"):
+            says = f"it runs once, on the first of {plan.job.nodes} nodes"
             fix = "one task for each GPU: srun python …"
-            return found(TASKS, "fail", says, fix, launch.line, "1", _prefixed(plan, launch))
-        if plan.job.all_tasks > 1 and not launch.done.loop and not about.get("spawns"):
-            says = (
-                f"python in line {launch.line} is started without srun, so there is one process,"
-                f" and {plan.job.all_tasks} tasks are asked for"
-            )
-            return found(
-                TASKS, "fail", says, "srun python …", launch.line, "1", _prefixed(plan, launch)
-            )
-        return None
-    on_node = shape.tasks_on_node
-    if gpus and on_node < gpus and not about.get("spawns"):
-        says = (
-            f"Each node gets {on_node} {_tasks_word(on_node)} of Python from srun (line"
-            f" {launch.line}) and has {gpus} GPUs: it must be one task for each GPU"
-        )
-        return found(
-            TASKS,
-            "fail",
-            says,
-            f"--ntasks-per-node={gpus}",
-            launch.line,
-            str(on_node),
-            _for_each_gpu(plan, gpus),
-        )
-    if gpus and on_node > gpus:
-        says = (
-            f"Each node gets {on_node} tasks of Python from srun (line {launch.line}) and has"
-            f" {gpus} GPUs: several ranks would share one"
-        )
-        return found(
-            TASKS,
-            "fail",
-            says,
-            f"--ntasks-per-node={gpus}",
-            launch.line,
-            str(on_node),
-            _for_each_gpu(plan, gpus),
-        )
-    return None
-
-
-def _prefixed(plan: Plan, launch: Launch) -> tuple[Edit, ...]:
-    line = plan.script.lines[launch.line - 1]
-    bare = line.lstrip()
-    name = launch.done.raw[0] if launch.done.raw else ""
-    return (
-        (Edit(launch.line, "swap", f"srun {name}", name),) if name and bare.startswith(name) else ()
+        elif plan.job.all_tasks > 1 and not looped and not about.get("spawns"):
+            says, fix = f"it is one process, not {plan.job.all_tasks} tasks", "srun python …"
+        if fix:
+            says = f"{launch.place} is started without srun: {says}"
+            yield TASKS.fail(says, fix, line, "1", plan.prefixed(launch, "srun"))
+        return
+    if not gpus or on_node == gpus or (on_node < gpus and about.get("spawns")):
+        return
+    why = "it must be one task for each GPU" if on_node < gpus else "several ranks would share one"
+    says = (
+        f"srun starts {counted(on_node, 'task')} of Python on each node (line {line}), which has"
+        f" {counted(gpus, 'GPU')}: {why}"
     )
-
-
-def _for_each_gpu(plan: Plan, gpus: int) -> tuple[Edit, ...]:
     if "ntasks" in plan.options and "ntasks-per-node" not in plan.options:
-        return plan.setting("ntasks", str(gpus * plan.job.nodes))
-    return plan.setting("ntasks-per-node", str(gpus))
+        edits = plan.setting("ntasks", str(gpus * plan.job.nodes))
+    else:
+        edits = plan.setting("ntasks-per-node", str(gpus))
+    yield TASKS.fail(says, f"--ntasks-per-node={gpus}", line, str(on_node), edits)
 
 
-def _nodes_told(plan: Plan, launch: Launch) -> Finding | None:
-    """What the launcher was told of nodes, against the nodes that the step has."""
-    if launch.program == "python" or launch.step is None or launch.done.loop:
-        return None
-    told, nodes = launch.machines, launch.shape.nodes
-    said = launch.value("nnodes", "num-machines", "num-nodes")
-    if told is None or told[0] <= nodes <= told[1] or "standalone" in launch.options:
-        return None
-    option = {"torchrun": "--nnodes", "accelerate": "--num_machines", "deepspeed": "--num_nodes"}[
-        launch.program
-    ]
-    if said is None:
+def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
+    """The nodes in the launcher's options, against the nodes of the step."""
+    option = {"torchrun": "--nnodes", "accelerate": "--num_machines", "deepspeed": "--num_nodes"}
+    if launch.program not in option or launch.step is None or launch.run.command.loop:
+        return
+    name, machines, nodes = option[launch.program], launch.machines, launch.shape.nodes
+    value = launch.value("nnodes", "num-machines", "num-nodes")
+    if machines is None or machines[0] <= nodes <= machines[1] or "standalone" in launch.options:
+        return
+    if value is None:
+        says = f"{launch.place} has no {name}: each of {nodes} nodes starts a world of its own"
+    elif machines[0] > nodes:
         says = (
-            f"{launch.program} in line {launch.line} is not told of {nodes} nodes: without {option}"
-            " each starts a world of its own"
-        )
-    elif told[0] > nodes:
-        says = (
-            f"{launch.program} in line {launch.line} waits for {told[0]} nodes ({option}), and the"
-            f" step has {nodes}: it would wait for ever"
+            f"{launch.place} waits for {machines[0]} nodes ({name}) and would wait for ever: the"
+            f" step has {nodes}"
         )
     else:
         says = (
-            f"{launch.program} in line {launch.line} takes {told[1]}"
-            f" {'node' if told[1] == 1 else 'nodes'} ({option}), and the step has {nodes}: one"
-            " world too many or idle nodes"
+            f"{launch.place} takes {counted(machines[1], 'node')} ({name}), and the step has"
+            f" {nodes}: one world too many, or idle nodes"
         )
-    edits = (
-        plan.swap(launch, NNODES, "--nnodes=$SLURM_JOB_NUM_NODES")
-        if said is not None and launch.program == "torchrun"
-        else ()
-    )
-    if said is None and launch.program == "torchrun":
-        edits = plan.swap(
-            launch,
-            NPROC,
-            "--nnodes=$SLURM_JOB_NUM_NODES --nproc-per-node="
-            + (launch.options.get("nproc-per-node") or "1"),
-        )
-    return found(
-        TASKS, "fail", says, f"{option}=$SLURM_JOB_NUM_NODES", launch.line, said or "1", edits
-    )
+    edits: Edits = ()
+    nnodes = "--nnodes=$SLURM_JOB_NUM_NODES"
+    if launch.program == "torchrun" and value is not None:
+        edits = plan.swap(launch, NNODES, nnodes)
+    elif launch.program == "torchrun":
+        each = launch.options.get("nproc-per-node") or "1"
+        edits = plan.swap(launch, NPROC, f"{nnodes} --nproc-per-node={each}")
+    yield TASKS.fail(says, f"{name}=$SLURM_JOB_NUM_NODES", launch.line, value or "1", edits)
 
 
-def _for_ranks(plan: Plan, launch: Launch) -> Finding | None:
-    gpus, each = launch.shape.gpus, launch.per_node
-    if launch.program == "python" or each is None or "cpu" in launch.options or launch.done.loop:
-        return None
+def _gpus_and_ranks(plan: Plan, launch: Launch) -> Iterator[Finding]:
+    gpus, each, line = launch.shape.gpus, launch.per_node, launch.line
+    by_cpu = "cpu" in launch.options
+    if launch.program == "python" or each is None or by_cpu or launch.run.command.loop:
+        return
     if gpus is None:
-        there = max((node.gpus or 0 for node in plan.nodes), default=0)
-        if (
-            there
-            and each > 1
-            and not plan.exclusive
-            and plan.nodes
-            and all(node.gpus for node in plan.nodes)
-        ):
-            says = (
-                f"No GPU is asked for, and {launch.program} in line {launch.line} starts {each}"
-                f" ranks on each node: SLURM hides the {there} GPUs that the nodes have"
-            )
-            return found(
-                TASKS,
-                "fail",
-                says,
-                f"#SBATCH --gpus-per-node={min(each, there)}",
-                launch.line,
-                "0",
-                plan.setting("gpus-per-node", str(min(each, there))),
-            )
-        return None
-    if each == gpus:
-        return None
-    edits: tuple[Edit, ...] = ()
+        yield from _no_gpus(plan, launch, each)
+        return
+    if each == gpus or (each < gpus and each * launch.shape.tasks_on_node == gpus):
+        return  # in the second case the number of launchers is wrong, which _tasks reports
+    edits: Edits = ()
+    fix = f"as many processes as GPUs: {gpus} on each node"
     if launch.program == "torchrun":
-        edits = plan.swap(launch, NPROC, f"--nproc-per-node={gpus}")
-        edits = edits or plan.swap(
-            launch, r"(?<![\w./-])torchrun(?=\s)", f"torchrun --nproc-per-node={gpus}"
-        )
-    fix = (
-        f"--nproc-per-node={gpus}"
-        if launch.program == "torchrun"
-        else f"as many processes as GPUs: {gpus} on each node"
-    )
+        fix = f"--nproc-per-node={gpus}"
+        edits = plan.swap(launch, NPROC, fix)
+        edits = edits or plan.swap(launch, r"(?<![\w./-])torchrun(?=\s)", f"torchrun {fix}")
+    ranks = counted(each, "rank")
     if each > gpus:
         says = (
-            f"{launch.program} in line {launch.line} starts {each} ranks on each node, and {gpus}"
-            " GPUs are asked for there: two ranks cannot share one"
+            f"{launch.place} starts {ranks} on each node, which has {counted(gpus, 'GPU')}: two"
+            " ranks cannot share one"
         )
-        return found(GPUS, "fail", says, fix, launch.line, str(each), edits)
-    if each * launch.shape.tasks_on_node == gpus:
-        return None  # the launchers' number is wrong, and that is said
+        yield GPUS.fail(says, fix, line, str(each), edits)
+    else:
+        says = f"{launch.place} starts {ranks} on each node: {gpus - each} of {gpus} GPUs stay idle"
+        yield TASKS.fail(says, fix, line, str(each), edits)
+
+
+def _no_gpus(plan: Plan, launch: Launch, each: int) -> Iterator[Finding]:
+    gpus = [node.gpus or 0 for node in plan.nodes]
+    if each < 2 or plan.exclusive or not gpus or not all(gpus):
+        return
     says = (
-        f"{launch.program} in line {launch.line} starts {each} {'rank' if each == 1 else 'ranks'}"
-        f" on each node, and {gpus} GPUs are asked for: {gpus - each} stay idle"
+        f"The job requests no GPU, and {launch.place} starts {each} ranks on each node: SLURM hides"
+        f" the {max(gpus)} GPUs of the nodes"
     )
-    return found(TASKS, "fail", says, fix, launch.line, str(each), edits)
+    right = str(min(each, max(gpus)))
+    fix, edits = f"#SBATCH --gpus-per-node={right}", plan.setting("gpus-per-node", right)
+    yield TASKS.fail(says, fix, launch.line, "0", edits)
 
 
-def _left_visible(plan: Plan, launch: Launch) -> Finding | None:
-    visible, gpus = launch.done.environment().get("CUDA_VISIBLE_DEVICES"), launch.shape.gpus
+def _visible_gpus(plan: Plan, launch: Launch) -> Iterator[Finding]:
+    name = "CUDA_VISIBLE_DEVICES"
+    visible, gpus = launch.run.environment().get(name), launch.shape.gpus
     if visible is None or "$" in visible or not gpus:
-        return None
-    count = len([one for one in visible.split(",") if one.strip()])
-    if count >= gpus and launch.shape.nodes >= 1:
-        return None
-    line = next(
-        (one.line for one in reversed(plan.script.assigned) if one.name == "CUDA_VISIBLE_DEVICES"),
-        0,
-    )
+        return
+    count = sum(1 for device in visible.split(",") if device.strip())
+    if count >= gpus:
+        return
+    assigned = plan.assignment(name)
+    line = assigned.line if assigned else 0
     where = f"line {line}" if line else "the environment in which it is submitted"
-    says = (
-        f"CUDA_VISIBLE_DEVICES={visible} ({where}) shows {count} of the {gpus} GPUs that are"
-        " asked for"
-    )
-    edits = (
-        (Edit(line, "delete"),)
-        if line
-        and plan.script.lines[line - 1].lstrip().startswith(("export CUDA_VISIBLE", "CUDA_VISIBLE"))
-        else ()
-    )
-    return found(TASKS, "fail", says, "leave CUDA_VISIBLE_DEVICES to SLURM", line, visible, edits)
+    says = f"{name}={visible} ({where}) shows {count} of the {gpus} GPUs that the job requests"
+    own_line = plan.script.line(line).lstrip().startswith((f"export {name}", name))
+    edits = (Edit(line, "delete"),) if line and own_line else ()
+    yield TASKS.fail(says, f"leave {name} to SLURM", line, visible, edits)
 
 
-def _on_site(plan: Plan) -> Finding | None:
+def _gpus_of_site(plan: Plan) -> Iterator[Finding]:
     gpus = plan.job.gpus
     known = [node.gpus for node in plan.nodes if node.gpus is not None]
     if not gpus or not known or gpus <= max(known):
-        return None
-    name = plan.partition.name if plan.partition else "the cluster"
-    line = plan.line_of("gpus-per-node", "gres", "gpus", "gpus-per-task")
-    most = max(known)
+        return
     says = (
-        f"{gpus} GPUs are asked for on each node, and the nodes of {name} have {most or 'none'}:"
-        " the job would never start"
+        f"The job requests {gpus} GPUs on each node and would never start: the nodes of"
+        f" {plan.partition_name} have {max(known) or 'none'}"
     )
-    return found(
-        SITE, "fail", says, f"at most {most} on each node, or another partition", line, str(gpus)
-    )
+    line = plan.line_of("gpus-per-node", "gres", "gpus", "gpus-per-task")
+    fix = f"at most {max(known)} on each node, or another partition"
+    yield SITE.fail(says, fix, line, str(gpus))
