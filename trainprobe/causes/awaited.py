@@ -132,11 +132,9 @@ def _others(scene: Scene, thread: MainThread) -> tuple[Thread, ...]:
 
 def _place(thread: Thread) -> str:
     frame = user_frame(thread.frames)
-    return (
-        f"{thread.name or 'a thread'} at {frame.where}"
-        if frame is not None
-        else thread.name or "a thread"
-    )
+    if frame is not None:
+        return f"{thread.name or 'a thread'} at {frame.where}"
+    return thread.name or "a thread"
 
 
 def _kept_alive(scene: Scene, thread: MainThread) -> Iterator[Awaited]:

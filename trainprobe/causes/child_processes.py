@@ -18,9 +18,8 @@ IDLE = "worker-idle"
 # it.
 FOR_A_CHILD = frozenset({"dataloader", "child-wait"})
 FOR_A_QUEUE = frozenset({"mp-queue", "mp-lock", "pool", "connection"})
-SERVANTS = frozenset(
-    {"resource_tracker.py", "forkserver.py"}
-)  # Python's own children: they wait for whoever asks
+# Python's own children: they wait for whoever asks
+SERVANTS = frozenset({"resource_tracker.py", "forkserver.py"})
 SERVICES_BELOW = (
     10_000  # well-known services listen below; NCCL and gloo let the system choose, from 32768 on
 )
@@ -105,11 +104,12 @@ def goes_on(process: ProcessState | None) -> str:
         return ""
     if process.wrote_bytes:
         return f"wrote {process.wrote_bytes} bytes"
+    # pollers burn less
     if (
         process.all_cpu_s is not None
         and process.looked_s
         and process.all_cpu_s / process.looked_s >= 0.3
-    ):  # pollers burn less
+    ):
         return f"used {process.all_cpu_s:.2f} s of CPU in {process.looked_s:.2f} s"
     return "read on" if process.read_moved else ""
 
@@ -117,15 +117,12 @@ def goes_on(process: ProcessState | None) -> str:
 def who(thread: MainThread) -> str:
     """`Rank 1 (pid 7)`, or `Worker 8 of rank 1`."""
     if thread.role == "rank":
-        return (
-            f"Rank {thread.rank} (pid {thread.pid})" if thread.pid > 0 else f"Rank {thread.rank}"
-        )  # a log's stacks name no process
+        # a log's stacks name no process
+        return f"Rank {thread.rank} (pid {thread.pid})" if thread.pid > 0 else f"Rank {thread.rank}"
     kind = {"loader-worker": "Worker", "compiler": "Compiler"}.get(thread.role, "Child")
-    return (
-        f"{kind} {thread.pid} of rank {thread.rank}"
-        if thread.pid > 0
-        else f"{kind} of rank {thread.rank}"
-    )
+    if thread.pid > 0:
+        return f"{kind} {thread.pid} of rank {thread.rank}"
+    return f"{kind} of rank {thread.rank}"
 
 
 def others_wait(scene: Scene, points: int = 6) -> Weighings:
@@ -154,10 +151,8 @@ def outward(scene: Scene, pids: Iterable[int]) -> tuple[Connection, ...]:
     """TCP connections of these processes whose other end is no process of this job. Of a job on
     several hosts, only those to ports of services.
     """
-    mine, wanted = (
-        {fact.pid for fact in scene.of(ProcessState)} | rank_pids(scene),
-        set(pids),
-    )
+    mine = {fact.pid for fact in scene.of(ProcessState)} | rank_pids(scene)
+    wanted = set(pids)
     found = [
         fact
         for fact in scene.of(Connection)
@@ -210,11 +205,9 @@ def goes_round(scene: Scene, rank: int) -> str:
     """
     thread = scene.thread(rank)
     if scene.live is not None and thread is not None:
-        return (
-            (thread.user_function or thread.where)
-            if scene.watch.activity(thread.pid).kind in ("polls", "spins")
-            else ""
-        )
+        if scene.watch.activity(thread.pid).kind in ("polls", "spins"):
+            return thread.user_function or thread.where
+        return ""
     looks = [look.frames for look in scene.looks(rank) if look.frames]
     if len(looks) < 2:
         return ""

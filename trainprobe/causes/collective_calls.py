@@ -46,19 +46,16 @@ def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str,
         if len(prints) == 2 and prints[0][1] and prints[1][1]:
             return text, prints[0], prints[1]
         alone += [(text, one) for one in prints if one[1]]
-    other = next(
-        (one for _, one in alone if one != alone[0][1]), None
-    )  # up to torch 1.11 each rank printed its own only
+    # up to torch 1.11 each rank printed its own only
+    other = next((one for _, one in alone if one != alone[0][1]), None)
     return (alone[0][0], alone[0][1], other) if other is not None else None
 
 
 def _op_of(part: str) -> tuple[str, str]:
     match = _FINGERPRINT.search(part)
-    return (
-        (match.group(1), f"{match.group(2) or ''}{match.group(3) or ''}")
-        if match is not None
-        else ("", "")
-    )
+    if match is not None:
+        return (match.group(1), f"{match.group(2) or ''}{match.group(3) or ''}")
+    return ("", "")
 
 
 def differs(scene: Scene) -> str:
@@ -69,17 +66,13 @@ def differs(scene: Scene) -> str:
     if found is None:
         told = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
         for event in told:
-            return (
-                "number"
-                if "seq" in event.captured
-                else (
-                    "operation"
-                    if "op" in event.captured
-                    else "shape"
-                    if "aspect" in event.captured
-                    else ""
-                )
-            )
+            if "seq" in event.captured:
+                return "number"
+            if "op" in event.captured:
+                return "operation"
+            if "aspect" in event.captured:
+                return "shape"
+            return ""
         return ""
     _, mine, theirs = found
     if mine[1] != theirs[1]:
@@ -104,59 +97,37 @@ def of_conditional(scene: Scene, told: Timeouts) -> Weighings:
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
         # with one number for both, two orders of the same calls are nearer
         points = 13 if what == "number" else 6
+        says = f"The backend compared the calls, and they differ{calls}"
         yield weighing(
-            points,
-            "suspects-log",
-            f"The backend compared the calls, and they differ{calls}",
-            *told.events("collective-mismatch", "fingerprint-diff"),
+            points, "suspects-log", says, *told.events("collective-mismatch", "fingerprint-diff")
         )
         if what == "number":
+            says = "The ranks have made a different number of calls"
             yield weighing(
-                10,
-                "other-stacks",
-                "The ranks have made a different number of calls",
-                *told.events("collective-mismatch", "fingerprint-diff"),
+                10, "other-stacks", says, *told.events("collective-mismatch", "fingerprint-diff")
             )
     elif what == "shape" and len(camps(places(scene))) > 1:
-        yield weighing(
-            13,
-            "suspects-log",
-            "The backend compared the calls: one operation, from different lines",
-            *told.events("collective-mismatch"),
-        )
+        says = "The backend compared the calls: one operation, from different lines"
+        yield weighing(13, "suspects-log", says, *told.events("collective-mismatch"))
     elif what == "shape":
+        says = "The ranks made the same call; only its tensors differ"
         yield weighing(
-            -13,
-            "suspects-log",
-            "The ranks made the same call; only its tensors differ",
-            *told.events("collective-mismatch", "fingerprint-diff"),
+            -13, "suspects-log", says, *told.events("collective-mismatch", "fingerprint-diff")
         )
     stood = places(scene)
     if told.calls and len(camps(stood)) > 1 and set(stood) & set(told.first):
-        yield weighing(
-            6,
-            "process-state-and-locks",
-            "They waited their whole limit in these calls: nobody was only late",
-            *call_lines(told),
-        )
+        says = "They waited their whole limit in these calls: nobody was only late"
+        yield weighing(6, "process-state-and-locks", says, *call_lines(told))
     if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
-            *shown,
-        )
+        says = f"The recorder's analysis says so: {short(shown[0].line, 120)}"
+        yield weighing(13, "flight-recorder", says, *shown)
     missing, frames = told.missing, _camps_of_frames(told)
     if len(frames) > 1:
         says = "; ".join(
             f"{ranks_say(ranks)} at {place}" for place, ranks in list(frames.items())[:3]
         )
-        yield weighing(
-            10,
-            "other-stacks",
-            f"The calls that timed out stand at different lines: {says}",
-            *told.events("recorder-frame"),
-        )
+        says = f"The calls that timed out stand at different lines: {says}"
+        yield weighing(10, "other-stacks", says, *told.events("recorder-frame"))
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
     elif (
@@ -178,11 +149,9 @@ def of_order(scene: Scene, told: Timeouts) -> Weighings:
     """The same calls in another order."""
     what = differs(scene)
     if what == "operation":
+        says = "The backend compared the calls: same number, other operation"
         yield weighing(
-            13,
-            "suspects-log",
-            "The backend compared the calls: same number, other operation",
-            *told.events("collective-mismatch", "fingerprint-diff"),
+            13, "suspects-log", says, *told.events("collective-mismatch", "fingerprint-diff")
         )
         if (
             (prints := said_sizes(scene)) is not None
@@ -200,19 +169,13 @@ def of_order(scene: Scene, told: Timeouts) -> Weighings:
     ):
         yield quote(13, "The backend compared the calls, and they differ", checked[0])
     elif what == "shape":
+        says = "The ranks made the same call; only its tensors differ"
         yield weighing(
-            -6,
-            "suspects-log",
-            "The ranks made the same call; only its tensors differ",
-            *told.events("collective-mismatch", "fingerprint-diff"),
+            -6, "suspects-log", says, *told.events("collective-mismatch", "fingerprint-diff")
         )
     if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
-        yield weighing(
-            6,
-            "flight-recorder",
-            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
-            *shown,
-        )
+        says = f"The recorder's analysis says so: {short(shown[0].line, 120)}"
+        yield weighing(6, "flight-recorder", says, *shown)
 
 
 def of_shape(scene: Scene, told: Timeouts) -> Weighings:
@@ -230,11 +193,9 @@ def of_shape(scene: Scene, told: Timeouts) -> Weighings:
             *told.events("collective-mismatch", "fingerprint-diff"),
         )
     elif what:
+        says = "The backend says that the calls themselves differ"
         yield weighing(
-            -13,
-            "suspects-log",
-            "The backend says that the calls themselves differ",
-            *told.events("collective-mismatch", "fingerprint-diff"),
+            -13, "suspects-log", says, *told.events("collective-mismatch", "fingerprint-diff")
         )
     truncated = [
         event
@@ -244,12 +205,8 @@ def of_shape(scene: Scene, told: Timeouts) -> Weighings:
     if truncated:
         yield quote(13, "NCCL got another size than it expected", truncated[0])
     if shown := culprits(scene, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH"):
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
-            *shown,
-        )
+        says = f"The recorder's analysis says so: {short(shown[0].line, 120)}"
+        yield weighing(13, "flight-recorder", says, *shown)
 
 
 def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
@@ -267,18 +224,12 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
         and both
         and (all(SHARDED.search(op) for op in parted.ops) or traced or context)
     ):
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"Calls of a sharded model part at collective {parted.position}: {camps_say(parted)}",
-            ids=parted.evidence,
+        says = f"Calls of a sharded model part at collective {parted.position}: {camps_say(parted)}"
+        yield weighing(13, "flight-recorder", says, ids=parted.evidence)
+        says = (
+            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers"
         )
-        yield weighing(
-            10,
-            "other-stacks",
-            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers",
-            ids=parted.evidence,
-        )
+        yield weighing(10, "other-stacks", says, ids=parted.evidence)
     prints = said_sizes(scene)
     if (
         prints is not None
@@ -290,27 +241,18 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
             f" {prints[1][2]} against {prints[2][1]} {prints[2][2]}"
         )
         yield weighing(13, "flight-recorder", says, *told.events("collective-mismatch"))
-        yield weighing(
-            10,
-            "other-stacks",
-            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers",
-            *told.events("collective-mismatch"),
+        says = (
+            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers"
         )
+        yield weighing(10, "other-stacks", says, *told.events("collective-mismatch"))
     elif sharded and traced:
-        yield weighing(
-            6,
-            "other-stacks",
-            f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or"
-            " reduced",
-            sharded[0],
+        says = (
+            f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or reduced"
         )
+        yield weighing(6, "other-stacks", says, sharded[0])
     if traced and (told.calls or told.events("dump-signal")):
-        yield weighing(
-            10,
-            "suspects-log",
-            f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}",
-            traced[-1],
-        )
+        says = f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}"
+        yield weighing(10, "suspects-log", says, traced[-1])
 
 
 def of_stuck(scene: Scene, told: Timeouts) -> Weighings:
@@ -324,24 +266,16 @@ def of_stuck(scene: Scene, told: Timeouts) -> Weighings:
             and (told.timeout_s or SHORT_S) >= SHORT_S
             and len(camps(places(scene))) < 2
         ):
-            yield weighing(
-                3,
-                "other-stacks",
-                f"Somebody did not come to {call_says(told.calls[0])}",
-                told.calls[0],
-            )
+            says = f"Somebody did not come to {call_says(told.calls[0])}"
+            yield weighing(3, "other-stacks", says, told.calls[0])
         return
     if len(camps(places(scene))) < 2:
         yield weighing(
             13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts
         )
     if scene.parted is not None:
-        yield weighing(
-            -13,
-            "flight-recorder",
-            f"The ranks were in different calls: {camps_say(scene.parted)}",
-            ids=scene.parted.evidence,
-        )
+        says = f"The ranks were in different calls: {camps_say(scene.parted)}"
+        yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
 
 
 def of_uneven_inputs(scene: Scene, told: Timeouts) -> Weighings:
@@ -362,12 +296,8 @@ def of_uneven_inputs(scene: Scene, told: Timeouts) -> Weighings:
         fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
     ]
     if told.calls and at_end and not told.together and len(plans) > 1:
-        yield weighing(
-            6,
-            "source",
-            f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}",
-            at_end[0],
-        )
+        says = f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}"
+        yield weighing(6, "source", says, at_end[0])
 
 
 def group_waits(scene: Scene) -> bool:
@@ -406,13 +336,11 @@ def of_left(scene: Scene, told: Timeouts) -> Weighings:
     found = _who_left(scene, told)
     if found is not None:
         rank, said, others, shown = found
-        yield weighing(
-            13,
-            "suspects-log",
+        says = (
             f"Rank {rank} was done («{short(said.line, 80)}») while"
-            f" {ranks_say(others, capital=False)} still waited",
-            said,
+            f" {ranks_say(others, capital=False)} still waited"
         )
+        yield weighing(13, "suspects-log", says, said)
         yield weighing(
             6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *shown
         )

@@ -91,11 +91,9 @@ def again(scene: Scene, weighings: Sequence[Weighing] = (), steps: Sequence[str]
         if ready is not None and ready.by == "sbatch":
             return "trainprobe ready --sbatch <SCRIPT>"
         over_ssh = ready is not None and ready.by == "ssh"
-        return (
-            f"trainprobe ready --nodes {folded(ready.nodes)}"
-            if ready is not None and over_ssh
-            else "trainprobe ready"
-        )
+        if ready is not None and over_ssh:
+            return f"trainprobe ready --nodes {folded(ready.nodes)}"
+        return "trainprobe ready"
     return diagnose(
         scene, (*carriers(scene, weighings), *((scene.group.probe,) if scene.group.probe else ()))
     )
@@ -183,9 +181,8 @@ def diagnose(
 
 def live_pid(scene: Scene) -> str:
     """A pid to give to `trainprobe attach`: the launcher's, else that of a rank that was seen."""
-    return str(
-        next((pid for pid in _pids_of_job(scene) if pid and pid > 0), "<PID>")
-    )  # stacks in files name no process
+    # stacks in files name no process
+    return str(next((pid for pid in _pids_of_job(scene) if pid and pid > 0), "<PID>"))
 
 
 def _pids_of_job(scene: Scene) -> list[int | None]:

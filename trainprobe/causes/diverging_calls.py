@@ -36,11 +36,9 @@ _BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
 def disagreement(heard: Statement) -> str:
     """What the backend said, in numbers where it gave them."""
     sizes = _BYTES.search(heard.text)
-    return (
-        f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected"
-        if sizes
-        else short(heard.match.group(0), 100)
-    )
+    if sizes:
+        return f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected"
+    return short(heard.match.group(0), 100)
 
 
 @dataclass(frozen=True)
@@ -168,9 +166,8 @@ def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
 
 def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     thread = scene.thread(rank)
-    if (
-        thread is not None and thread.source == "py-spy" and thread.frames
-    ):  # a look at a dying process may show no frame
+    # a look at a dying process may show no frame
+    if thread is not None and thread.source == "py-spy" and thread.frames:
         if thread.leaf in WAITS_FOR_RANKS or thread.in_backward:
             op = "backward" if thread.in_backward else thread.op or "a collective"
             yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)
@@ -180,9 +177,8 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     for exception in (*scene.exceptions([rank]), *scene.exceptions([rank], echo=True)):
         yield from _from_frames(rank, exception.frames, exception)
     for call in reversed(scene.calls(rank)):
-        if not call.finished and (
-            call.source != WATCHDOG or call.op in POINT_TO_POINT
-        ):  # a log's collectives have no line: the divergence compares them
+        # a log's collectives have no line: the divergence compares them
+        if not call.finished and (call.source != WATCHDOG or call.op in POINT_TO_POINT):
             yield Place(
                 rank,
                 call.op,

@@ -100,11 +100,9 @@ def dropped(scene: Scene) -> Dropped | None:
         if name:
             return Dropped(name, one, sure=True)
     by_sample = next((one for one in seen if one.by_sample and key and key not in one.kept), None)
-    return (
-        Dropped(key, by_sample, sure=False)
-        if by_sample is not None and in_trainer(origin) and in_collator(origin)
-        else None
-    )
+    if by_sample is not None and in_trainer(origin) and in_collator(origin):
+        return Dropped(key, by_sample, sure=False)
+    return None
 
 
 def _quoted(origin: RankException, names: Sequence[str]) -> str:

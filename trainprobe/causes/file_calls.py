@@ -49,11 +49,9 @@ def channel(state: ProcessState) -> str:
     """The file system that the kernel says this process sleeps in; empty where it sleeps in
     something else.
     """
-    return (
-        next((op for leaf, op in _places(state) if leaf == "file-io"), "")
-        if state.state in ("S", "D")
-        else ""
-    )
+    if state.state in ("S", "D"):
+        return next((op for leaf, op in _places(state) if leaf == "file-io"), "")
+    return ""
 
 
 def elsewhere(state: ProcessState) -> bool:

@@ -108,11 +108,9 @@ class Numbers:
 
     @property
     def unallocated(self) -> float | None:
-        return (
-            max(0.0, self.reserved - self.allocated)
-            if self.reserved is not None and self.allocated is not None
-            else None
-        )
+        if self.reserved is not None and self.allocated is not None:
+            return max(0.0, self.reserved - self.allocated)
+        return None
 
     @property
     def others(self) -> float | None:
@@ -123,11 +121,9 @@ class Numbers:
             return None
         if self.mine is not None:
             return max(0.0, self.total - self.free - self.mine)
-        return (
-            max(0.0, self.total - self.free - self.reserved - OWN_OVERHEAD_BYTES)
-            if self.reserved is not None
-            else None
-        )
+        if self.reserved is not None:
+            return max(0.0, self.total - self.free - self.reserved - OWN_OVERHEAD_BYTES)
+        return None
 
     @property
     def held_by_others(self) -> bool:
@@ -216,17 +212,15 @@ class Shortage:
 def shortage(scene: Scene) -> Shortage | None:
     """The suspects' first word of GPU memory that could not be had; None where nobody says so."""
     heard = statement(scene, WORDING)
-    if (
-        heard is None or heard.late
-    ):  # the job survived what it said long before, and what came after explains nothing
+    # the job survived what it said long before, and what came after explains nothing
+    if heard is None or heard.late:
         return None
     fact = heard.fact
     exception = fact if isinstance(fact, RankException) else None
     text = text_of(exception) if exception is not None else heard.text
     numbers = read_numbers(text, fact.captured if isinstance(fact, LogEvent) else None)
-    if (
-        numbers.total is None
-    ):  # the sentence with the numbers may be another line, or cut in this one
+    # the sentence with the numbers may be another line, or cut in this one
+    if numbers.total is None:
         more = [event for event in scene.events("cuda-oom") if event.captured.get("total")]
         numbers = read_numbers(more[0].line, more[0].captured) if more else numbers
     frames = exception.frames if exception is not None else ()

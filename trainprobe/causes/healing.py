@@ -123,9 +123,8 @@ def _knobs(facts: Facts, cells: Mapping[str, Rung]) -> Iterator[tuple[str, Weigh
                         tried,
                     ),
                 )
-        elif (
-            tried.outcome == failed.outcome
-        ):  # where it fails in another way, the first failure may be gone
+        elif tried.outcome == failed.outcome:
+            # where it fails in another way, the first failure may be gone
             for cause_id, (points, because) in meaning.heals_not.items():
                 yield (
                     cause_id,
@@ -145,10 +144,8 @@ def _sure(points: int, tried: KnobTried) -> int:
 
 
 def _sizes(facts: Facts, failed: Rung) -> Iterator[tuple[str, Weighing]]:
-    fewer_ranks, fewer_rows = (
-        passed_with_fewer_ranks(facts, failed),
-        passed_with_fewer_rows(facts, failed),
-    )
+    fewer_ranks = passed_with_fewer_ranks(facts, failed)
+    fewer_rows = passed_with_fewer_rows(facts, failed)
     for name, passed in ((FROM_RANKS, fewer_ranks), (FROM_ROWS, fewer_rows)):
         if passed is None:
             continue

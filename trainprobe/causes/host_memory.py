@@ -69,31 +69,18 @@ def pressure(scene: Scene, refused: Statement | None) -> Weighings:
     if rise is None:
         rise = next((end.oom_rise for end in ends if end.oom_rise is not None), None)
     if rise:
-        yield weighing(
-            13,
-            "host-pressure",
-            f"The cgroup counted {rise} out-of-memory kills in this run",
-            memory,
-        )
+        says = f"The cgroup counted {rise} out-of-memory kills in this run"
+        yield weighing(13, "host-pressure", says, memory)
     elif rise == 0:
-        yield weighing(
-            -26 if refused is None else -6,
-            "host-pressure",
-            "The cgroup's count of out-of-memory kills did not rise",
-            memory,
-            *ends,
-        )
+        says = "The cgroup's count of out-of-memory kills did not rise"
+        yield weighing(-26 if refused is None else -6, "host-pressure", says, memory, *ends)
     if (
         memory is not None
         and memory.limit_bytes
         and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes
     ):
-        yield weighing(
-            6,
-            "host-pressure",
-            f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}",
-            memory,
-        )
+        says = f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}"
+        yield weighing(6, "host-pressure", says, memory)
 
 
 def after_imports(scene: Scene) -> Weighings:
@@ -131,12 +118,8 @@ def of_the_kernel(scene: Scene) -> Weighings:
         else ()
     )
     for kill in kills[:1]:
-        yield weighing(
-            26,
-            "kernel-log",
-            f"The kernel killed process {kill.pid} ({kill.name}) for want of memory",
-            kill,
-        )
+        says = f"The kernel killed process {kill.pid} ({kill.name}) for want of memory"
+        yield weighing(26, "kernel-log", says, kill)
 
 
 def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
@@ -168,10 +151,8 @@ def strength(refused: Statement) -> int:
     """
     if refused.late:
         return LATE_POINTS
-    return (
-        13
-        if re.search(WORDING, refused.text)
-        else 6
-        if "bad_alloc" in refused.match.group(0)
-        else 10
-    )
+    if re.search(WORDING, refused.text):
+        return 13
+    if "bad_alloc" in refused.match.group(0):
+        return 6
+    return 10

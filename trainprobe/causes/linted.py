@@ -165,9 +165,8 @@ def _places(scene: Scene) -> Iterator[tuple[str, int, int]]:
     """
     ranks = [*scene.suspects, *([] if scene.ranks else [None])]
     raised = [one for rank in ranks for one in scene.of(RankException, rank=rank) if not one.echo]
-    stacks: list[Sequence[Frame]] = [
-        one.frames for one in raised
-    ]  # those of children too, which a rank only passes on
+    # those of children too, which a rank only passes on
+    stacks: list[Sequence[Frame]] = [one.frames for one in raised]
     stacks += [one.frames for one in (*scene.threads(scene.world), *scene.workers(scene.suspects))]
     for frames in stacks:
         innermost = user_frame(frames)

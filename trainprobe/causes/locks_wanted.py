@@ -114,20 +114,13 @@ def says_of_polling(scene: Scene) -> Weighings:
     is taken.
     """
     for thread, lock in asked_inside_a_call(scene)[:1]:
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}",
-            thread,
-            lock,
-        )
+        says = f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}"
+        yield weighing(10, "suspects-stack", says, thread, lock)
         return
     for thread in name_taken(scene)[:1]:
         where = f"{ranks_say([thread.rank or 0])} stands at {thread.where}"
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"{where}, in a loop's `except FileExistsError`: the file that it would create alone is"
-            " there",
-            thread,
+            " there"
         )
+        yield weighing(13, "suspects-stack", says, thread)

@@ -46,19 +46,11 @@ def of_long_task(scene: Scene, told: Timeouts) -> Weighings:
         yield from _met_in_vain(scene, told)
         return
     if told.together:
-        yield weighing(
-            -13,
-            "other-stacks",
-            f"All {told.world} ranks gave up in one and the same call: nobody was away",
-            *call_lines(told),
-        )
+        says = f"All {told.world} ranks gave up in one and the same call: nobody was away"
+        yield weighing(-13, "other-stacks", says, *call_lines(told))
     if scene.parted is not None:
-        yield weighing(
-            -13,
-            "flight-recorder",
-            f"The ranks were in different calls: {camps_say(scene.parted)}",
-            ids=scene.parted.evidence,
-        )
+        says = f"The ranks were in different calls: {camps_say(scene.parted)}"
+        yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
     yield from _at_a_task(scene, told)
     yield from _met_at(scene, told)
     words = _last_lines(scene, told) if told.task is None and scene.parted is None else None
@@ -69,13 +61,11 @@ def of_long_task(scene: Scene, told: Timeouts) -> Weighings:
         )
     worked = _works_on(scene, told)
     if worked is not None:
-        yield weighing(
-            10,
-            "probe-outcome",
+        says = (
             f"Rank {worked.rank} still went on after the others had given up:"
-            f" {short(worked.line, 80)}",
-            worked,
+            f" {short(worked.line, 80)}"
         )
+        yield weighing(10, "probe-outcome", says, worked)
     missing = told.missing
     if (
         missing is not None
@@ -102,22 +92,14 @@ def _met_in_vain(scene: Scene, told: Timeouts) -> Weighings:
     )
     if found is None:
         return
-    yield weighing(
-        13,
-        "other-stacks",
-        f"The others waited inside {found[0]}, in which one rank goes first",
-        found[1],
-    )
+    says = f"The others waited inside {found[0]}, in which one rank goes first"
+    yield weighing(13, "other-stacks", says, found[1])
     tasks = told.events("task-began")
     if tasks and not any(
         (end.place or 0) > (tasks[-1].place or 0) for end in told.events("task-ended")
     ):
-        yield weighing(
-            13,
-            "suspects-log",
-            f"Somebody was at «{short(tasks[-1].line, 100)}» when the others gave up",
-            tasks[-1],
-        )
+        says = f"Somebody was at «{short(tasks[-1].line, 100)}» when the others gave up"
+        yield weighing(13, "suspects-log", says, tasks[-1])
 
 
 def _at_a_task(scene: Scene, told: Timeouts) -> Weighings:
@@ -130,26 +112,19 @@ def _at_a_task(scene: Scene, told: Timeouts) -> Weighings:
         load = task.event == "load-began"
         under_way = task.captured.get("percent", "100") != "100"
         points = 3 if went_on or (load and not under_way) else 10 if load else 13
-        yield weighing(
-            points,
-            "suspects-log",
-            f"{who} was at «{short(task.line, 100)}» when the others gave up",
-            task,
-        )
+        says = f"{who} was at «{short(task.line, 100)}» when the others gave up"
+        yield weighing(points, "suspects-log", says, task)
         if (
             began is not None
             and task.at is not None
             and told.timeout_s
             and abs(began.at - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s)
         ):
-            yield weighing(
-                13,
-                "scheduler",
+            says = (
                 f"It began {began.at - task.at:.0f} s before, and the limit is"
-                f" {told.timeout_s:.0f} s",
-                task,
-                began,
+                f" {told.timeout_s:.0f} s"
             )
+            yield weighing(13, "scheduler", says, task, began)
 
 
 def _met_at(scene: Scene, told: Timeouts) -> Weighings:
@@ -169,13 +144,11 @@ def _met_at(scene: Scene, told: Timeouts) -> Weighings:
     kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
     meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
     if any(call.op == FIRST for call in told.calls):
-        yield weighing(
-            10,
-            "other-stacks",
+        says = (
             "The others waited for"
-            f" {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}",
-            *call_lines(told),
+            f" {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}"
         )
+        yield weighing(10, "other-stacks", says, *call_lines(told))
     barriers = [
         call
         for call in told.calls
@@ -183,30 +156,18 @@ def _met_at(scene: Scene, told: Timeouts) -> Weighings:
     ]
     early = [call for call in barriers if NO_NUMBER < call.number <= FIRST_COLLECTIVES]
     if first is not None:
-        yield weighing(
-            13,
-            "other-stacks",
-            f"The others waited inside {first[0]}, in which one rank goes first",
-            first[1],
-        )
+        says = f"The others waited inside {first[0]}, in which one rank goes first"
+        yield weighing(13, "other-stacks", says, first[1])
     elif early and not told.together:
         # rank 0 prepares, and here it did not give up
         points = 6 if 0 in told.first else 13 if early[0].number <= VERY_FIRST else 10
-        yield weighing(
-            points,
-            "other-stacks",
-            f"The others waited in a barrier at the start, {call_says(early[0])}",
-            early[0],
-        )
+        says = f"The others waited in a barrier at the start, {call_says(early[0])}"
+        yield weighing(points, "other-stacks", says, early[0])
     elif kept is not None and (meet is not None or barriers):
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
     elif barriers and not told.together:
-        yield weighing(
-            6,
-            "other-stacks",
-            f"The others waited in a barrier, {call_says(barriers[0])}",
-            barriers[0],
-        )
+        says = f"The others waited in a barrier, {call_says(barriers[0])}"
+        yield weighing(6, "other-stacks", says, barriers[0])
 
 
 def of_short_timeout(scene: Scene, told: Timeouts) -> Weighings:
@@ -231,13 +192,11 @@ def of_short_timeout(scene: Scene, told: Timeouts) -> Weighings:
             10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task
         )
     if scene.parted is not None or len(camps(places(scene))) > 1:
-        yield weighing(
-            -13,
-            "flight-recorder",
+        says = (
             "The ranks were in different calls, which no limit"
-            f" cures{f': {camps_say(scene.parted)}' if scene.parted else ''}",
-            *call_lines(told),
+            f" cures{f': {camps_say(scene.parted)}' if scene.parted else ''}"
         )
+        yield weighing(-13, "flight-recorder", says, *call_lines(told))
 
 
 def _last_lines(scene: Scene, told: Timeouts) -> tuple[int, str, Output] | None:

@@ -24,11 +24,9 @@ def stressed(group: SuspectGroup, prefix: str) -> Finding | None:
     names.
     """
     one = group.stressed
-    return (
-        one.findings[0]
-        if one is not None and f"{one.property}." == prefix and one.findings
-        else None
-    )
+    if one is not None and f"{one.property}." == prefix and one.findings:
+        return one.findings[0]
+    return None
 
 
 def weigh_stressed(group: SuspectGroup, prefix: str) -> Weighings:
@@ -127,9 +125,8 @@ def _measured(one: Finding) -> str:
     if one.value is None or (one.raised and not one.threshold):
         return f"{one.name} failed{place}: {short(one.raised or one.says, 200)}"
     unit = f" {one.unit}" if one.unit else ""
-    if (
-        not one.threshold and one.value == int(one.value) and abs(one.value) < BEYOND
-    ):  # a count of what must not be there
+    # a count of what must not be there
+    if not one.threshold and one.value == int(one.value) and abs(one.value) < BEYOND:
         return f"{one.name} failed{place}" + (
             f", with {one.value:g}{unit} in all" if one.value > 1 else ""
         )

@@ -92,10 +92,11 @@ def _words(scene: Scene, failures: Iterable[LogFailure]) -> str:
     origin = scene.origin
     if origin is not None:
         parts += [text_of(origin), " ".join(frame.name for frame in origin.frames[-8:])]
+    # then echoes tell nothing more
     explained = any(
         not failure.echo and failure.what in ("exception", "signal", "event")
         for failure in failures
-    )  # then echoes tell nothing more
+    )
     events = [
         event
         for event in scene.of(LogEvent)

@@ -94,8 +94,7 @@ def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
     """
     if scene.live is not None:
         own = next(
-            (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None),
-            0,
+            (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None), 0
         )
         return (f"py-spy dump --native --pid {pid or own or live_pid(scene)}",)
     return (

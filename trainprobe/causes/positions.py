@@ -55,8 +55,6 @@ def too_long(origin: RankException | None) -> tuple[int, int] | None:
         return None
     first, second = (int(number) for number in match.groups() if number)
     at_positions = any(ROTATED.search(f"{frame.text} {frame.name}") for frame in origin.frames[-3:])
-    return (
-        (max(first, second), min(first, second))
-        if min(first, second) > 1 and (at_positions or min(first, second) in TABLES)
-        else None
-    )
+    if min(first, second) > 1 and (at_positions or min(first, second) in TABLES):
+        return (max(first, second), min(first, second))
+    return None

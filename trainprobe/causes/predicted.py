@@ -36,12 +36,8 @@ def elsewhere(group: SuspectGroup, *names: str) -> bool:
 def weigh_foreseen(one: Prediction | None, points: int = 26) -> Weighings:
     """The prediction itself as evidence."""
     if one is not None:
-        yield Weighing(
-            points,
-            "probe-outcome",
-            f"{capital(one.says)} (by {len(one.points)} measured sizes)",
-            one.evidence,
-        )
+        says = f"{capital(one.says)} (by {len(one.points)} measured sizes)"
+        yield Weighing(points, "probe-outcome", says, one.evidence)
 
 
 def too_long(one: Prediction) -> bool:

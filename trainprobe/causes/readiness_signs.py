@@ -224,10 +224,7 @@ def _fixes(scene: Scene, signs: Signs) -> Fixes:
     """First what the checks themselves advise, then how to start without these nodes, then what
     an administrator can do.
     """
-    told: list[HostCheck | Difference] = [
-        *failing(scene, signs.checks),
-        *unlike(scene, signs),
-    ]
+    told: list[HostCheck | Difference] = [*failing(scene, signs.checks), *unlike(scene, signs)]
     found: list[Fix] = []
     for who in ("user", "admin"):
         steps = tuple(
@@ -246,15 +243,9 @@ def _fixes(scene: Scene, signs: Signs) -> Fixes:
         found.append(
             fix("Start without it", f"sbatch --exclude={folded(out)} ...   (or srun, salloc)")
         )
-    if (
-        signs.admin
-    ):  # the command that drains them stands once in the report, for all causes together
-        found.append(
-            admin_fix(
-                "Have it mended",
-                *signs.admin,
-            )
-        )
+    # the command that drains them stands once in the report, for all causes together
+    if signs.admin:
+        found.append(admin_fix("Have it mended", *signs.admin))
     return tuple(found) or (fix("Look closer", "trainprobe ready --standard"),)
 
 

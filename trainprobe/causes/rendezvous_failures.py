@@ -67,12 +67,8 @@ def weigh_gave_up(scene: Scene) -> Weighings:
             and not _OF_A_GPU.search(text_of(one))
         ]
         if there:
-            yield weighing(
-                13,
-                "suspects-log",
-                f"It ended while the ranks met: {short(there[0].message or there[0].type)}",
-                there[0],
-            )
+            says = f"It ended while the ranks met: {short(there[0].message or there[0].type)}"
+            yield weighing(13, "suspects-log", says, there[0])
 
 
 def weigh_world(scene: Scene) -> Weighings:
@@ -130,11 +126,9 @@ def giving_up_summary(scene: Scene) -> str:
     """The sentence of a rendezvous that a log tells of; empty where none does."""
     heard = startup_failure(scene, GAVE_UP, *SHOWS)
     end = "".join(captured(lines(scene, *_END), "host")[:1])
-    return (
-        sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
-        if heard is not None
-        else ""
-    )
+    if heard is not None:
+        return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
+    return ""
 
 
 def world_summary(scene: Scene) -> str:

@@ -95,9 +95,8 @@ class Scene:
             for fact in self.of(kind)
             if fact.rank is not None
         }
-        unknown = any(
-            pid_of(rank) is not None for rank in seen
-        )  # each of them is one of those that the range would add
+        # each of them is one of those that the range would add
+        unknown = any(pid_of(rank) is not None for rank in seen)
         return tuple(
             sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *seen})
         )
@@ -204,11 +203,9 @@ class Scene:
         directory.
         """
         job = self.live
-        return (
-            f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}"
-            if path and not path.startswith(("/", "~")) and job is not None and job.cwd
-            else path
-        )
+        if path and not path.startswith(("/", "~")) and job is not None and job.cwd:
+            return f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}"
+        return path
 
     def process(self, rank: int) -> ProcessState | None:
         found = self.of(ProcessState, rank=rank)
@@ -229,8 +226,7 @@ class Scene:
 
     def site(self, file: str, line: int) -> SourceSite | None:
         return next(
-            (fact for fact in self.of(SourceSite) if fact.line == line and fact.file == file),
-            None,
+            (fact for fact in self.of(SourceSite) if fact.line == line and fact.file == file), None
         )
 
     def sites(self, frames: Iterable[Frame]) -> tuple[SourceSite, ...]:

@@ -124,9 +124,8 @@ def late(scene: Scene, fact: LogEvent) -> bool:
         and fact.rank != first.rank
     ):
         return _TOLD_AFTERWARDS.search(fact.line) is None
-    return _steps_between(
-        scene, fact.place, first.place
-    )  # whoever trains on has survived it, however fatal the words
+    # whoever trains on has survived it, however fatal the words
+    return _steps_between(scene, fact.place, first.place)
 
 
 def _steps_between(scene: Scene, place: int, failed: int) -> bool:

@@ -109,9 +109,5 @@ def weigh_xids(scene: Scene, cause_id: str) -> Weighings:
     if before:
         points = min(points, 6)
     says = f"Xid {best.code} of GPU {best.device or '?'}, {MEANS[best.code][2]}"
-    yield weighing(
-        points,
-        "kernel-log",
-        f"The kernel log has {says}: {short(best.text, 100)}",
-        *(one.fact for one in mine),
-    )
+    says = f"The kernel log has {says}: {short(best.text, 100)}"
+    yield weighing(points, "kernel-log", says, *(one.fact for one in mine))

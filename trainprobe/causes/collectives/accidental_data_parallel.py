@@ -44,12 +44,8 @@ def _gpus(scene: Scene) -> tuple[Gpu, ...]:
 def _weigh(scene: Scene) -> Weighings:
     threads, job, made = _threads(scene), scene.live, spread(scene.facts, scene.cell)
     if made is not None:
-        yield weighing(
-            26,
-            "process-state-and-locks",
-            f"nn.DataParallel over {made.devices} GPUs was made{made_at(made)}",
-            made,
-        )
+        says = f"nn.DataParallel over {made.devices} GPUs was made{made_at(made)}"
+        yield weighing(26, "process-state-and-locks", says, made)
         yield from launched_plainly(scene)
     yield from written(scene)
     if not threads:
@@ -94,12 +90,8 @@ def _from_log(scene: Scene) -> Weighings:
     )
     strong = bool(inside) or (heard is not None and heard.last_words)
     says = short(heard.text) if heard is not None else f"{inside[0].type} inside nn.DataParallel"
-    yield weighing(
-        (6 if other else 26) if strong else 6,
-        "suspects-log",
-        f"One process runs on several GPUs by threads: {says}",
-        shown,
-    )
+    says = f"One process runs on several GPUs by threads: {says}"
+    yield weighing((6 if other else 26) if strong else 6, "suspects-log", says, shown)
 
 
 def _summary(scene: Scene) -> str:
@@ -164,12 +156,8 @@ def launched_plainly(scene: Scene) -> Weighings:
         and plan.argv
         and not any(LAUNCHER.search(word) for word in plan.argv)
     ):
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"It is started as `{short(' '.join(plan.argv), 60)}`, without a launcher",
-            plan,
-        )
+        says = f"It is started as `{short(' '.join(plan.argv), 60)}`, without a launcher"
+        yield weighing(6, "environment-and-limits", says, plan)
 
 
 def written(scene: Scene) -> Weighings:
@@ -182,13 +170,11 @@ def written(scene: Scene) -> Weighings:
         if any(WRITTEN.search(text) for text in (site.text, *(b.text for b in site.blocks)))
     ]
     if sites:
-        yield weighing(
-            6,
-            "source",
+        says = (
             f"The source wraps the model at {sites[0].file.rsplit('/', 1)[-1]}:{sites[0].line}:"
-            f" {short(sites[0].text, 80)}",
-            *sites[:1],
+            f" {short(sites[0].text, 80)}"
         )
+        yield weighing(6, "source", says, *sites[:1])
 
 
 CAUSE = Cause(

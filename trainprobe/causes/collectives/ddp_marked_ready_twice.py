@@ -51,11 +51,9 @@ def _parameter(scene: Scene) -> str:
     match = next(
         (found for text in _texts(scene) if (found := PARAMETER.search(text)) is not None), None
     )
-    return (
-        ""
-        if match is None
-        else f"{match.group(1)}{f' ({match.group(2)})' if match.group(2) else ''}"
-    )
+    if match is None:
+        return ""
+    return f"{match.group(1)}{f' ({match.group(2)})' if match.group(2) else ''}"
 
 
 def _checkpoints(scene: Scene) -> str | None:

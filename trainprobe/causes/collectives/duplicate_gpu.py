@@ -61,9 +61,8 @@ def _weigh(scene: Scene) -> Weighings:
             f"GPU {shared[0].index} holds memory of {len(shared[1])}"
             f" ranks{f', and GPU {free[0].index} of nobody' if free else ''}"
         )
-        yield weighing(
-            10 if free else 3, "gpu", says, shared[0], *free[:1]
-        )  # each rank may have a small context on GPU 0 by mistake
+        # each rank may have a small context on GPU 0 by mistake
+        yield weighing(10 if free else 3, "gpu", says, shared[0], *free[:1])
     elif heard is None and gpus and any(gpu.processes for gpu in gpus):
         yield weighing(-26, "gpu", "No GPU holds memory of two ranks", *gpus)
 
@@ -73,11 +72,9 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
     if pair:
         return pair
     of_pid = {fact.pid: fact.rank for fact in scene.of(JobRank) if fact.rank is not None}
-    return (
-        tuple(sorted(of_pid[pid] for pid in shared[1] if pid in of_pid))
-        if shared is not None
-        else scene.ranks
-    )
+    if shared is not None:
+        return tuple(sorted(of_pid[pid] for pid in shared[1] if pid in of_pid))
+    return scene.ranks
 
 
 def _summary(scene: Scene) -> str:

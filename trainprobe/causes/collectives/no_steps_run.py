@@ -44,13 +44,8 @@ def _weigh(scene: Scene) -> Weighings:
         return
     counted = [fact for fact in seen if fact.optimizer_steps == 0]
     if counted and len(counted) == len(scene.world):
-        yield weighing(
-            13,
-            "probe-outcome",
-            f"All {len(counted)} ranks ended with exit code 0 and made no optimizer step",
-            *counted,
-            *ends,
-        )
+        says = f"All {len(counted)} ranks ended with exit code 0 and made no optimizer step"
+        yield weighing(13, "probe-outcome", says, *counted, *ends)
     empty = [fact for fact in seen if fact.loader_empty]
     if empty:
         length = next(
@@ -64,19 +59,11 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(13, "suspects-log", f"A data loader gave no batch{length}", *empty)
     printed = [fact for fact in seen if (fact.output_steps or 0) > 0]
     if printed:  # some frameworks step without torch.optim
-        yield weighing(
-            -13,
-            "suspects-log",
-            f"The output counts up to step {max(fact.output_steps or 0 for fact in printed)}",
-            *printed,
-        )
+        says = f"The output counts up to step {max(fact.output_steps or 0 for fact in printed)}"
+        yield weighing(-13, "suspects-log", says, *printed)
     if counted and all(fact.torch_imported is False for fact in counted):
-        yield weighing(
-            -13,
-            "source",
-            "The program never imported torch, so it may not be meant to train",
-            *counted,
-        )
+        says = "The program never imported torch, so it may not be meant to train"
+        yield weighing(-13, "source", says, *counted)
 
 
 def _from_log(scene: Scene, job: LogJob) -> Weighings:
@@ -93,15 +80,10 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
     ended = scene.events("training-ended", "launcher-succeeded")
     if not (done or ended or empty):
         return
-    if (
-        step and not empty and not (of and step < SHORT * of)
-    ):  # a plan, or the step that was resumed, is no step taken
-        yield weighing(
-            -26,
-            "probe-outcome",
-            f"The output counts up to step {step}{f' of {of}' if of else ''}",
-            *bars,
-        )
+    # a plan, or the step that was resumed, is no step taken
+    if step and not empty and not (of and step < SHORT * of):
+        says = f"The output counts up to step {step}{f' of {of}' if of else ''}"
+        yield weighing(-26, "probe-outcome", says, *bars)
     elif done or ended:
         far = (
             f"step {step} of {of}"
@@ -110,11 +92,9 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
             if step is not None
             else "no step at all"
         )
+        says = f"It says that it is done at {far}"
         yield weighing(
-            13 if not step or 2 * step <= (of or 0) else 10,
-            "probe-outcome",
-            f"It says that it is done at {far}",
-            *(bars or ended),
+            13 if not step or 2 * step <= (of or 0) else 10, "probe-outcome", says, *(bars or ended)
         )
     if (
         resumed := next(
@@ -132,10 +112,8 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
 def _count(scene: Scene) -> tuple[int | None, int | None, bool]:
     """(the last step of any rank, of how many, whether an end was announced)."""
     bars = scene.of(LogProgress)
-    steps, plans = (
-        [bar.step for bar in bars if bar.step is not None],
-        [bar.of for bar in bars if bar.of],
-    )
+    steps = [bar.step for bar in bars if bar.step is not None]
+    plans = [bar.of for bar in bars if bar.of]
     return max(steps, default=None), max(plans, default=None), any(bar.finished for bar in bars)
 
 

@@ -101,35 +101,23 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_long_task(scene, Timeouts(scene))
     late = came_late(scene)
     if late is not None:
-        yield weighing(
-            13,
-            "other-stacks",
-            f"{late.says}, so it had been at work elsewhere",
-            late.gave_up,
-            *late.facts,
-        )
+        says = f"{late.says}, so it had been at work elsewhere"
+        yield weighing(13, "other-stacks", says, late.gave_up, *late.facts)
     at_work = working(scene) if scene.group.mode != "crash" else ()
     if not scene.others or len(scene.ranks) > len(scene.others):
         return
     for thread, doing in at_work[:1]:
         where = f" at {thread.where}" if thread.where else ""
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks",
-            thread,
-            scene.process_of(thread.pid),
-        )
+        says = f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks"
+        yield weighing(13, "suspects-stack", says, thread, scene.process_of(thread.pid))
         yield from others_wait(scene, 10)
         slept, limit, limits = waited(scene)
         if limit and slept >= limit / 4:
-            yield weighing(
-                6,
-                "scheduler",
+            says = (
                 f"The others have waited {slept:.0f} s of the {limit:.0f} s after which they"
-                " give up",
-                *limits,
+                " give up"
             )
+            yield weighing(6, "scheduler", says, *limits)
         sites = scene.sites(thread.frames)
         blocks = [
             block
@@ -138,12 +126,8 @@ def _weigh(scene: Scene) -> Weighings:
             if block.kind == "if" and ASKS_FOR_RANK.search(block.text)
         ]
         if blocks:
-            yield weighing(
-                6,
-                "source",
-                f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})",
-                *sites,
-            )
+            says = f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})"
+            yield weighing(6, "source", says, *sites)
         elif any(NAMES_A_TASK.search(frame.name) for frame in thread.frames[-8:]):
             yield weighing(
                 3,

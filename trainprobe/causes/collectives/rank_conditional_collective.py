@@ -109,9 +109,8 @@ def _weigh(scene: Scene) -> Weighings:
             *shown,
         )
     disagree = statement(scene, DISAGREE, scene.world)
-    if (
-        disagree is not None
-    ):  # shared with the two mismatch causes, so it decides little between them
+    # shared with the two mismatch causes, so it decides little between them
+    if disagree is not None:
         yield weighing(
             6,
             "suspects-log",
@@ -138,9 +137,10 @@ def _source(scene: Scene) -> Weighings:
             f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that"
             f" {ranks_say(out, capital=False)} left first"
         )
+        says = "source"
         yield weighing(
             10,
-            "source",
+            says,
             says,
             *scene.sites(
                 [
@@ -159,17 +159,12 @@ def _source(scene: Scene) -> Weighings:
         )
         yield weighing(-3, "source", says, own[1])
     if (crossed := crossed_groups(scene, found)) is not None:
-        yield weighing(
-            -3,
-            "source",
-            f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}",
-            *crossed[1],
-        )
+        says = f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}"
+        yield weighing(-3, "source", says, *crossed[1])
     for side in camps(found)[:1] if crossed is None else ():
         blocks = own_blocks(scene, found, side)
-        if blocks and len(side) < len(
-            scene.world
-        ):  # a condition that is not about the rank may still differ between ranks
+        # a condition that is not about the rank may still differ between ranks
+        if blocks and len(side) < len(scene.world):
             says = (
                 f"The call of {ranks_say(side, capital=False)} stands under `{blocks[-1].text}`,"
                 " the others' does not"

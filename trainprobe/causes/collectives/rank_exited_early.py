@@ -42,12 +42,8 @@ def _weigh(scene: Scene) -> Weighings:
     left = _left(scene)
     failed = [end for end in scene.endings(scene.ranks) if end.abnormal]
     if failed and not left:
-        yield weighing(
-            -26,
-            "exit-status",
-            f"Rank {failed[0].rank} ended with an error, not with exit code 0",
-            *failed,
-        )
+        says = f"Rank {failed[0].rank} ended with an error, not with exit code 0"
+        yield weighing(-26, "exit-status", says, *failed)
     if not left or not scene.others:
         return
     waiting = [
@@ -62,27 +58,15 @@ def _weigh(scene: Scene) -> Weighings:
     ):
         yield weighing(-26, "exit-status", "All other ranks ended with exit code 0 as well", *ended)
         return
-    yield weighing(
-        13,
-        "exit-status",
-        f"{ranks_say(scene.ranks)} ended with exit code 0 while the job went on",
-        *left,
-    )
+    says = f"{ranks_say(scene.ranks)} ended with exit code 0 while the job went on"
+    yield weighing(13, "exit-status", says, *left)
     if waiting:
-        yield weighing(
-            10,
-            "other-stacks",
-            f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective",
-            *waiting,
-        )
+        says = f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective"
+        yield weighing(10, "other-stacks", says, *waiting)
     elif echoes:
         ranks = sorted({error.rank for error in echoes if error.rank is not None})
-        yield weighing(
-            10,
-            "other-stacks",
-            f"{ranks_say(ranks)} broke afterwards because a peer was gone",
-            *echoes,
-        )
+        says = f"{ranks_say(ranks)} broke afterwards because a peer was gone"
+        yield weighing(10, "other-stacks", says, *echoes)
     counts = batch_counts(scene)
     if counts is not None and counts.apart >= 2:
         yield weighing(-10, "source", f"The loaders are uneven: {counts.says}", *counts.facts)
@@ -164,13 +148,11 @@ def gave_up(scene: Scene) -> Weighings:
             yield weighing(
                 10, "suspects-log", f"The last that it said is «{short(line, 100)}»", output
             )
-            yield weighing(
-                6,
-                "other-stacks",
+            says = (
                 f"{ranks_say([error.rank or 0 for error in echoes])} broke afterwards because a"
-                " peer was gone",
-                *echoes,
+                " peer was gone"
             )
+            yield weighing(6, "other-stacks", says, *echoes)
             return
 
 

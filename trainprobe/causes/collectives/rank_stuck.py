@@ -47,12 +47,8 @@ def _weigh(scene: Scene) -> Weighings:
     for rank in scene.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
-            yield weighing(
-                -26,
-                "process-state-and-locks",
-                f"Rank {rank} is stopped (state {process.state}), not stuck",
-                process,
-            )
+            says = f"Rank {rank} is stopped (state {process.state}), not stuck"
+            yield weighing(-26, "process-state-and-locks", says, process)
         if (
             process is not None
             and process.state == "D"
@@ -73,12 +69,8 @@ def _weigh(scene: Scene) -> Weighings:
             None,
         )
         if ending is not None:
-            yield weighing(
-                -26,
-                "exit-status",
-                f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})",
-                ending,
-            )
+            says = f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})"
+            yield weighing(-26, "exit-status", says, ending)
         if thread is not None:
             yield from _of_thread(scene, rank, thread)
     if (
@@ -87,36 +79,26 @@ def _weigh(scene: Scene) -> Weighings:
         and not (scene.live.elsewhere or only_dumps(scene.live))
         and not any(at_exit(scene.thread(rank)) for rank in scene.ranks)
     ):
-        yield weighing(
-            -10,
-            "other-stacks",
-            f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for"
-            " that",
-            scene.live,
+        says = (
+            f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for that"
         )
+        yield weighing(-10, "other-stacks", says, scene.live)
     elif (
         (absent_ranks := absent(scene))
         and scene.ranks
         and all(at_exit(scene.thread(rank)) for rank in scene.ranks)
     ):
-        yield weighing(
-            6,
-            "other-stacks",
-            f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end"
-            " already",
-            scene.live,
+        says = (
+            f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end already"
         )
+        yield weighing(6, "other-stacks", says, scene.live)
     circling = [thread for thread in scene.threads(scene.world) if endless(scene, thread)]
     functions = {(thread.user_file, thread.user_function) for thread in circling}
     if len(circling) > len(functions) == 1 and set(scene.ranks) <= {
         thread.rank for thread in circling
     }:
-        yield weighing(
-            -13,
-            "suspects-stack",
-            "They go round in a loop without an end of its own, and may wait for each other",
-            *circling,
-        )
+        says = "They go round in a loop without an end of its own, and may wait for each other"
+        yield weighing(-13, "suspects-stack", says, *circling)
     waiting = [
         thread
         for thread in scene.threads(scene.others)
@@ -124,13 +106,11 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     if waiting and len(waiting) == len(scene.others):
         who = ranks_say(scene.others)
-        yield weighing(
-            6,
-            "other-stacks",
+        says = (
             f"{who} {verb(scene.others, 'waits', 'wait')} in a collective for"
-            f" {ranks_say(scene.ranks, capital=False)}",
-            *waiting,
+            f" {ranks_say(scene.ranks, capital=False)}"
         )
+        yield weighing(6, "other-stacks", says, *waiting)
 
 
 def _never_made(scene: Scene) -> Divergence | None:
@@ -138,14 +118,12 @@ def _never_made(scene: Scene) -> Divergence | None:
     found = scene.group.divergence
     if found is None or found.kind != "missing" or set(found.camps[0]) != set(scene.ranks):
         return None
-    return (
-        None
-        if any(
-            scene.thread(rank) or scene.process(rank) or scene.endings([rank])
-            for rank in found.camps[0]
-        )
-        else found
-    )
+    if any(
+        scene.thread(rank) or scene.process(rank) or scene.endings([rank])
+        for rank in found.camps[0]
+    ):
+        return None
+    return found
 
 
 def _left_record(scene: Scene, rank: int) -> bool:
@@ -155,46 +133,28 @@ def _left_record(scene: Scene, rank: int) -> bool:
 
 def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
     if thread.leaf in WAITS_FOR_RANKS:
-        yield weighing(
-            -26,
-            "suspects-stack",
-            f"Rank {rank} is inside {thread.op or 'a collective'} itself",
-            thread,
-        )
+        says = f"Rank {rank} is inside {thread.op or 'a collective'} itself"
+        yield weighing(-26, "suspects-stack", says, thread)
     elif thread.moved is False:
         # Not 13: a more special illness that no rule knows yet looks the same, as a third of the
         # programs that nobody had planned for did. A thread of its own that keeps it from ending is
         # seen, and needs no other cause.
         points = 13 if at_exit(thread) else 10
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks",
-            thread,
+        says = (
+            f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks"
         )
+        yield weighing(points, "suspects-stack", says, thread)
     elif thread.moved and (loop := goes_round(scene, rank)):
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"Rank {rank} goes round in {loop} in all {thread.looks} looks",
-            thread,
-        )
+        says = f"Rank {rank} goes round in {loop} in all {thread.looks} looks"
+        yield weighing(10, "suspects-stack", says, thread)
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
-        yield weighing(
-            6,
-            "suspects-stack",
-            f"Rank {rank} stood at {thread.where or 'a place of its own'} in the only look",
-            thread,
-        )
+        says = f"Rank {rank} stood at {thread.where or 'a place of its own'} in the only look"
+        yield weighing(6, "suspects-stack", says, thread)
     if thread.leaf == "lock" and thread.op == "mp-lock":
-        yield weighing(
-            -13,
-            "suspects-stack",
-            "It waits for a lock shared between processes, and nobody here is seen to hold it",
-            thread,
-        )
+        says = "It waits for a lock shared between processes, and nobody here is seen to hold it"
+        yield weighing(-13, "suspects-stack", says, thread)
     if (
         (thread.leaf in SOMEBODY_ELSES and not at_exit(thread))
         or thread.importing
@@ -245,8 +205,7 @@ def _summary(scene: Scene) -> str:
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
     where = " at its end" if ending else where
     wait = next(
-        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None),
-        None,
+        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None), None
     )
     what = f", waiting for {wait.says}" if wait is not None else ""
     return f"{subject(scene)} {verb(scene.ranks, 'stands', 'stand')} still{where}{what}{rest}"
@@ -281,11 +240,7 @@ def _fixes(scene: Scene) -> Fixes:
         "bound it with a timeout that raises, so that the job fails loudly instead of hanging",
     )
     return (
-        fix(
-            "See what that line waits for",
-            f"open {place} and find what ends the wait",
-            *look,
-        ),
+        fix("See what that line waits for", f"open {place} and find what ends the wait", *look),
         fix("Give the wait an end", *mend),
     )
 

@@ -12,15 +12,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, goes_round
-from trainprobe.causes.phrases import (
-    Fixes,
-    fix,
-    listed,
-    native_stack,
-    ranks_say,
-    subject,
-    verb,
-)
+from trainprobe.causes.phrases import Fixes, fix, listed, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Gpu, LogJob, LogProgress, Thread
@@ -53,9 +45,8 @@ def _late(scene: Scene) -> tuple[int, ...]:
 def _weigh(scene: Scene) -> Weighings:
     yield from _from_log(scene)
     late = _late(scene)
-    if (
-        not late or not scene.ranks
-    ):  # where the job as a whole lacks something, somebody is last by chance
+    # where the job as a whole lacks something, somebody is last by chance
+    if not late or not scene.ranks:
         return
     threads, number = scene.threads(late), min(len(scene.looks(rank)) for rank in late)
     says = (
@@ -64,12 +55,8 @@ def _weigh(scene: Scene) -> Weighings:
     )
     yield weighing(13 if number >= ENOUGH_LOOKS else 6, "suspects-stack", says, *threads)
     others = [rank for rank in scene.world if rank not in late]
-    yield weighing(
-        10,
-        "other-stacks",
-        f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks",
-        *scene.threads(others),
-    )
+    says = f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks"
+    yield weighing(10, "other-stacks", says, *scene.threads(others))
     going = [thread for thread in threads if thread.moved or goes_on(scene.process_of(thread.pid))]
     stuck = [
         thread
@@ -77,19 +64,11 @@ def _weigh(scene: Scene) -> Weighings:
         if thread.moved is False and not goes_on(scene.process_of(thread.pid))
     ]
     if going and not (going[0].rank is not None and goes_round(scene, going[0].rank)):
-        yield weighing(
-            6,
-            "process-state-and-locks",
-            f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}",
-            *going,
-        )
+        says = f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}"
+        yield weighing(6, "process-state-and-locks", says, *going)
     elif stuck and scene.group.mode == "hang":
-        yield weighing(
-            -26,
-            "process-state-and-locks",
-            f"{ranks_say([stuck[0].rank or 0])} does not go on at all",
-            *stuck,
-        )
+        says = f"{ranks_say([stuck[0].rank or 0])} does not go on at all"
+        yield weighing(-26, "process-state-and-locks", says, *stuck)
 
 
 def _from_log(scene: Scene) -> Weighings:
@@ -107,12 +86,8 @@ def _from_log(scene: Scene) -> Weighings:
         and rates[slow] >= SLOWER * sorted(rates.values())[len(rates) // 2]
     ):
         middle = sorted(rates.values())[len(rates) // 2]
-        yield weighing(
-            13,
-            "probe-outcome",
-            f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s",
-            *_bars(scene),
-        )
+        says = f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s"
+        yield weighing(13, "probe-outcome", says, *_bars(scene))
 
 
 def _bars(scene: Scene) -> tuple[LogProgress, ...]:
@@ -123,10 +98,8 @@ def _rates(scene: Scene) -> dict[int, float]:
     """Seconds a step by rank, where a rank printed at least ten of them with their times."""
     found = {}
     for bar in _bars(scene):
-        steps, spent = (
-            (bar.step or 0) - (bar.first_step or 0),
-            (bar.at or 0.0) - (bar.first_at or 0.0),
-        )
+        steps = (bar.step or 0) - (bar.first_step or 0)
+        spent = (bar.at or 0.0) - (bar.first_at or 0.0)
         if steps >= LEAST_STEPS and spent > 0 and bar.rank is not None:
             found[bar.rank] = spent / steps
     return found

@@ -51,18 +51,10 @@ def _weigh(scene: Scene) -> Weighings:
             )
         return
     thread, doing = at_work[0]
-    yield weighing(
-        13,
-        "scheduler",
-        f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed",
-        *limits,
-    )
-    yield weighing(
-        13,
-        "suspects-stack",
-        f"Rank {thread.rank} is still at work ({doing}) at {thread.where}",
-        thread,
-    )
+    says = f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed"
+    yield weighing(13, "scheduler", says, *limits)
+    says = f"Rank {thread.rank} is still at work ({doing}) at {thread.where}"
+    yield weighing(13, "suspects-stack", says, thread)
 
 
 def _summary(scene: Scene) -> str:

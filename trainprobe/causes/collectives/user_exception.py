@@ -39,13 +39,11 @@ def _weigh(scene: Scene) -> Weighings:
     origin = scene.origin
     left = _left_with_a_code(scene) if origin is None else None
     if left is not None and left.left_at is not None:
-        yield weighing(
-            13,
-            "exit-status",
+        says = (
             f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at"
-            f" {left.left_at.where}",
-            left,
+            f" {left.left_at.where}"
         )
+        yield weighing(13, "exit-status", says, left)
         yield from first_to_fail(scene)
         return
     if origin is None and (given := _own_object(scene)) is not None:
@@ -59,28 +57,16 @@ def _weigh(scene: Scene) -> Weighings:
             and scene.looked("output")
             and not scene.exceptions(scene.suspects, echo=True)
         ):
-            yield weighing(
-                -26,
-                "suspects-log",
-                "The first rank to fail left no exception in its output",
-                ending,
-            )
+            says = "The first rank to fail left no exception in its output"
+            yield weighing(-26, "suspects-log", says, ending)
         return
     if re.search(DISAGREE, text_of(origin)):
-        yield weighing(
-            -26,
-            "suspects-log",
-            "The exception is a collective's complaint about what another rank sent",
-            origin,
-        )
+        says = "The exception is a collective's complaint about what another rank sent"
+        yield weighing(-26, "suspects-log", says, origin)
         return
     if origin.interrupted:
-        yield weighing(
-            -26,
-            "suspects-log",
-            "Somebody pressed Ctrl-C; the traceback only shows where it stood",
-            origin,
-        )
+        says = "Somebody pressed Ctrl-C; the traceback only shows where it stood"
+        yield weighing(-26, "suspects-log", says, origin)
         return
     if CHILD_DIED.search(text_of(origin)):
         yield weighing(
@@ -95,35 +81,26 @@ def _weigh(scene: Scene) -> Weighings:
     # Only what the program itself raised decides; what the network or the system did to it is no
     # fault of its lines.
     points = 6 if origin.of_the_system else 26
-    yield weighing(
-        points,
-        "suspects-log",
-        f"{who} raised {_what(origin)}, and nothing before it failed",
-        origin,
-    )
+    says = f"{who} raised {_what(origin)}, and nothing before it failed"
+    yield weighing(points, "suspects-log", says, origin)
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
+        says = "other-stacks"
         yield weighing(
             3,
-            "other-stacks",
-            (
-                f"{len(echoes)} other exceptions only repeat that a peer is gone"
-                if len(echoes) > 1
-                else "The other exception only repeats that a peer is gone"
-            ),
+            says,
+            f"{len(echoes)} other exceptions only repeat that a peer is gone"
+            if len(echoes) > 1
+            else "The other exception only repeats that a peer is gone",
             *echoes,
         )
     name = _better_name(origin)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
     if OF_THE_DEVICE.search(text_of(origin)):
-        yield weighing(
-            -26,
-            "source",
-            "It is the driver that complains, of something that no line of the program names",
-            origin,
-        )
+        says = "It is the driver that complains, of something that no line of the program names"
+        yield weighing(-26, "source", says, origin)
 
 
 def _own_object(scene: Scene) -> ProbeFailure | None:
@@ -222,9 +199,8 @@ def _fixes(scene: Scene) -> Fixes:
         f"the line that raised: {line.strip()}" if line else f"open {where}",
         f"what it raised: {_what(origin)}" if origin else "",
     )
-    if (
-        origin is not None and origin.role in OBJECTS
-    ):  # a child of a probe raised it: no ranks, and no output but this
+    # a child of a probe raised it: no ranks, and no output but this
+    if origin is not None and origin.role in OBJECTS:
         return (mend,)
     return (
         mend,

@@ -42,23 +42,17 @@ def _crowded(scene: Scene) -> tuple[str, tuple[LogEvent, ...]]:
         return "", ()
     gpu = max(by_gpu, key=lambda one: len(by_gpu[one]))
     elsewhere = {pid for other, pids in by_gpu.items() if other != gpu for pid in pids}
-    return (
-        (gpu, tuple(by_gpu[gpu].values()))
-        if len(by_gpu[gpu]) > 1 and elsewhere & set(by_gpu[gpu])
-        else ("", ())
-    )
+    if len(by_gpu[gpu]) > 1 and elsewhere & set(by_gpu[gpu]):
+        return (gpu, tuple(by_gpu[gpu].values()))
+    return ("", ())
 
 
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_startup_failure(scene, startup_failure(scene, WORDING, *SHOWS), sign=26)
     gpu, crowd = _crowded(scene)
     if crowd:
-        yield weighing(
-            13,
-            "gpu",
-            f"{len(crowd)} processes have memory on GPU {gpu}, and some of them on another too",
-            *crowd[:4],
-        )
+        says = f"{len(crowd)} processes have memory on GPU {gpu}, and some of them on another too"
+        yield weighing(13, "gpu", says, *crowd[:4])
     unset = lines(scene, "device-unset")
     if unset and not failed_of_something_else(scene):
         yield quote(6, "A rank has not said which GPU is its own", unset[0])
@@ -75,11 +69,9 @@ def _summary(scene: Scene) -> str:
     if heard is not None:
         return f"{subject(scene)} uses another GPU than its own{where}: {short(heard.text, 140)}"
     gpu, crowd = _crowded(scene)
-    return (
-        f"{len(crowd)} processes use GPU {gpu}"
-        if crowd
-        else f"{subject(scene)} has not said which GPU is its own"
-    )
+    if crowd:
+        return f"{len(crowd)} processes use GPU {gpu}"
+    return f"{subject(scene)} has not said which GPU is its own"
 
 
 def _fixes(scene: Scene) -> Fixes:

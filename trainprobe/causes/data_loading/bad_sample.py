@@ -51,12 +51,8 @@ def _weigh(scene: Scene) -> Weighings:
     if exact is not None:
         yield from weigh_statement(scene, f"{BATCHING}|{UNREADABLE}")
     elif heard is not None and (better := _better_name(scene)):
-        yield weighing(
-            3,
-            "suspects-log",
-            f"It was raised inside a loader worker, and has a name of its own: {better}",
-            heard.fact,
-        )
+        says = f"It was raised inside a loader worker, and has a name of its own: {better}"
+        yield weighing(3, "suspects-log", says, heard.fact)
         return
     elif heard is not None:
         yield quote(13, "The exception was raised inside a loader worker", heard)
@@ -64,12 +60,8 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if origin is not None and (origin.worker is not None or _in_loader(scene)):
         where = user_frame(origin.frames)
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"It was raised while a batch was made{f', at {where.where}' if where else ''}",
-            origin,
-        )
+        says = f"It was raised while a batch was made{f', at {where.where}' if where else ''}"
+        yield weighing(13, "suspects-stack", says, origin)
     yield from first_to_fail(scene)
 
 
@@ -96,10 +88,8 @@ def _summary(scene: Scene) -> str:
     empty = broken(scene, "empty")
     if empty is not None and scene.origin is None:
         return empty.says
-    origin, heard = (
-        scene.origin,
-        statement(scene, f"{BATCHING}|{UNREADABLE}") or statement(scene, WORDING),
-    )
+    origin = scene.origin
+    heard = statement(scene, f"{BATCHING}|{UNREADABLE}") or statement(scene, WORDING)
     frame = user_frame(origin.frames) if origin is not None else None
     worker = (
         f" in loader worker {origin.worker}"

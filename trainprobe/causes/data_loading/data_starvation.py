@@ -66,13 +66,11 @@ def _weigh(scene: Scene) -> Weighings:
         and not goes_on(scene.process_of(thread.pid))
     ]
     if fetching:
-        yield weighing(
-            10,
-            "other-stacks",
+        says = (
             f"{len(fetching)} of {len(workers)} workers are at work, such as {fetching[0].pid} at"
-            f" {fetching[0].where}",
-            *fetching,
+            f" {fetching[0].where}"
         )
+        yield weighing(10, "other-stacks", says, *fetching)
     elif still:
         yield weighing(
             -13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still
@@ -89,12 +87,8 @@ def _weigh(scene: Scene) -> Weighings:
         if gpu.utilization_percent is not None and gpu.utilization_percent < 50 and gpu.processes
     ]
     if idle:
-        yield weighing(
-            6,
-            "gpu",
-            f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only",
-            *idle,
-        )
+        says = f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only"
+        yield weighing(6, "gpu", says, *idle)
 
 
 def _slowest(scene: Scene) -> list[str]:

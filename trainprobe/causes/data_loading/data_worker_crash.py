@@ -27,12 +27,8 @@ def _weigh(scene: Scene) -> Weighings:
     dead = _dead_workers(scene)
     if dead:
         how = dead[0].signal_name or f"exit code {dead[0].code}"
-        yield weighing(
-            10,
-            "exit-status",
-            f"Loader worker {dead[0].pid} of rank {dead[0].rank} ended with {how}",
-            *dead,
-        )
+        says = f"Loader worker {dead[0].pid} of rank {dead[0].rank} ended with {how}"
+        yield weighing(10, "exit-status", says, *dead)
     elif heard is not None:
         yield from first_to_fail(scene)
     memory = scene.memory
@@ -41,12 +37,8 @@ def _weigh(scene: Scene) -> Weighings:
         and memory is not None
         and (memory.oom_kill_rise or 0) > 0
     ):
-        yield weighing(
-            -26,
-            "host-pressure",
-            f"The cgroup counted {memory.oom_kill_rise} out-of-memory kills",
-            memory,
-        )
+        says = f"The cgroup counted {memory.oom_kill_rise} out-of-memory kills"
+        yield weighing(-26, "host-pressure", says, memory)
 
 
 def _dead_workers(scene: Scene) -> tuple[RankEnding, ...]:

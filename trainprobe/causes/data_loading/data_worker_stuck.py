@@ -40,43 +40,31 @@ def _weigh(scene: Scene) -> Weighings:
     parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
     if not parents:
         return
-    yield weighing(
-        6,
-        "other-stacks",
+    says = (
         f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for a"
-        " worker",
-        *parents,
+        " worker"
     )
+    yield weighing(6, "other-stacks", says, *parents)
     busy, workers = _busy(scene), scene.workers(scene.ranks)
     still = [thread for thread in busy if thread.moved is False]
     if still:
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"Worker {still[0].pid} stands at {still[0].where or 'one place'} in all"
-            f" {still[0].looks} looks",
-            *still,
+            f" {still[0].looks} looks"
         )
+        yield weighing(13, "suspects-stack", says, *still)
         process = scene.process_of(still[0].pid)
         if process is not None and process.state in ("S", "D", "T"):
             points = 6 if process.state != "T" else 3
-            yield weighing(
-                points,
-                "process-state-and-locks",
-                f"It is in state {process.state} and uses no CPU",
-                process,
-            )
+            says = f"It is in state {process.state} and uses no CPU"
+            yield weighing(points, "process-state-and-locks", says, process)
     elif any(thread.moved for thread in busy):
         yield weighing(
             -10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy
         )
     elif workers and not busy:
-        yield weighing(
-            -13,
-            "suspects-stack",
-            f"All {len(workers)} workers are idle and wait for work themselves",
-            *workers,
-        )
+        says = f"All {len(workers)} workers are idle and wait for work themselves"
+        yield weighing(-13, "suspects-stack", says, *workers)
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:

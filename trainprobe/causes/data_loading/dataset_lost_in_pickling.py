@@ -67,21 +67,15 @@ def _weigh(scene: Scene) -> Weighings:
     if lost is not None:
         yield weighing(26, "probe-outcome", _says(lost), *lost)
     elif pairs:
-        yield weighing(
-            -26,
-            "probe-outcome",
-            "The dataset is the same after a round trip through pickle",
-            *pairs[0],
-        )
+        says = "The dataset is the same after a round trip through pickle"
+        yield weighing(-26, "probe-outcome", says, *pairs[0])
 
 
 def _summary(scene: Scene) -> str:
     lost = _lost(scene)
-    return (
-        f"The dataset does not survive pickling: {_says(lost)}"
-        if lost is not None
-        else "The dataset does not survive pickling"
-    )
+    if lost is not None:
+        return f"The dataset does not survive pickling: {_says(lost)}"
+    return "The dataset does not survive pickling"
 
 
 CAUSE = Cause(

@@ -63,31 +63,21 @@ def _weigh(scene: Scene) -> Weighings:
     worker, parent = _measured(scene)
     if worker is not None and parent is not None:
         if worker.value >= GREW and parent.value < FLAT * worker.value:
-            yield weighing(
-                26,
-                "probe-outcome",
+            says = (
                 f"A worker grew by {size(worker.value)} in one epoch, its parent by"
-                f" {size(parent.value)}",
-                worker,
-                parent,
+                f" {size(parent.value)}"
             )
+            yield weighing(26, "probe-outcome", says, worker, parent)
         else:
-            yield weighing(
-                -26,
-                "probe-outcome",
-                f"Workers stayed flat: they grew by {size(worker.value)}",
-                worker,
-                parent,
-            )
+            says = f"Workers stayed flat: they grew by {size(worker.value)}"
+            yield weighing(-26, "probe-outcome", says, worker, parent)
     grown = _grown(scene)
     if grown and _parent_grew(scene) < FLAT * (grown[0].grew_bytes or 0):
-        yield weighing(
-            13,
-            "host-pressure",
+        says = (
             f"Loader worker {grown[0].pid} grew by {size(grown[0].grew_bytes)} between the looks,"
-            " its parent did not",
-            *grown,
+            " its parent did not"
         )
+        yield weighing(13, "host-pressure", says, *grown)
     killed = [kill for kill in scene.oom_kills if worker is not None or grown]
     if killed:
         yield weighing(6, "kernel-log", "The kernel killed for want of memory", *killed[:1])

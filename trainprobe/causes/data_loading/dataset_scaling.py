@@ -161,14 +161,14 @@ def silently_grown(scene: Scene) -> SilentWork | None:
     rung = next((rung for rung in scene.of(Rung) if rung.outgrown), None)
     work = silent_work(scene.facts, rung) if rung is not None else None
     moved = [thread for thread in scene.threads(scene.ranks) if thread.moved]
-    return (
-        work
-        if work is not None
+    if (
+        work is not None
         and work.smaller
         and moved
         and not any(endless(scene, thread) for thread in moved)
-        else None
-    )
+    ):
+        return work
+    return None
 
 
 def growth_says(work: SilentWork) -> str:
@@ -186,21 +186,14 @@ def weigh_silent(scene: Scene) -> Weighings:
     if work is None:
         return
     points = 26 if _grew(work) and _faster(work) else 13
-    yield weighing(
-        points,
-        "probe-outcome",
-        f"The work grows with the rows: {growth_says(work)}",
-        work.rung,
-        *work.facts,
-    )
+    says = f"The work grows with the rows: {growth_says(work)}"
+    yield weighing(points, "probe-outcome", says, work.rung, *work.facts)
     thread = next(thread for thread in scene.threads(scene.ranks) if thread.moved)
-    yield weighing(
-        6,
-        "suspects-stack",
+    says = (
         f"Rank {thread.rank} is at work{f' at {thread.where}' if thread.where else ''}, and moved"
-        " on between the looks",
-        thread,
+        " on between the looks"
     )
+    yield weighing(6, "suspects-stack", says, thread)
 
 
 def _grew(work: SilentWork) -> bool:

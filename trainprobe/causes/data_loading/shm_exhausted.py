@@ -35,12 +35,8 @@ def _weigh(scene: Scene) -> Weighings:
         if end.signal_name == "SIGBUS" and not end.by_us
     ]
     if buses:
-        yield weighing(
-            6,
-            "exit-status",
-            f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do",
-            *buses,
-        )
+        says = f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do"
+        yield weighing(6, "exit-status", says, *buses)
     elif heard is not None:
         yield from first_to_fail(scene)
     given = scene.given("shm.size_bytes")

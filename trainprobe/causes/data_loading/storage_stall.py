@@ -41,12 +41,8 @@ def _from_log(scene: Scene) -> Weighings:
     if (
         blocked := statement(scene, BLOCKED)
     ) is not None:  # memory pressure and sick disks do so as well
-        yield weighing(
-            10 if heard else 6,
-            "kernel-log",
-            f"The kernel says: {short(blocked.text, 120)}",
-            blocked.fact,
-        )
+        says = f"The kernel says: {short(blocked.text, 120)}"
+        yield weighing(10 if heard else 6, "kernel-log", says, blocked.fact)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -55,13 +51,11 @@ def _weigh(scene: Scene) -> Weighings:
     if not (standing or sleeping):  # a mount that is dead for somebody else says nothing
         return
     for mount in dead_mounts(scene)[:1]:
-        yield weighing(
-            13,
-            "storage",
+        says = (
             f"{mount.path} ({mount.fstype} from {mount.device or 'a server'}) does not answer a"
-            " probe",
-            mount,
+            " probe"
         )
+        yield weighing(13, "storage", says, mount)
     if standing:
         sure = standing[0].moved is False and (standing[0].op in FILE_SYSTEMS or bool(sleeping))
         says = (
@@ -82,21 +76,13 @@ def _weigh(scene: Scene) -> Weighings:
         what = (
             f" in {known} ({state.wchan})" if known else f" in {state.wchan}" if state.wchan else ""
         )
-        yield weighing(
-            points,
-            "process-state-and-locks",
-            f"Pid {state.pid} sleeps{what}, state {state.state}, and uses no CPU",
-            state,
-        )
+        says = f"Pid {state.pid} sleeps{what}, state {state.state}, and uses no CPU"
+        yield weighing(points, "process-state-and-locks", says, state)
     yield from others_wait(scene)
     wrote = [state for state in states(scene) if state.wrote_bytes]
     if wrote:
-        yield weighing(
-            -13,
-            "storage",
-            f"Pid {wrote[0].pid} still wrote {wrote[0].wrote_bytes} bytes between the looks",
-            *wrote,
-        )
+        says = f"Pid {wrote[0].pid} still wrote {wrote[0].wrote_bytes} bytes between the looks"
+        yield weighing(-13, "storage", says, *wrote)
     if standing and any(
         state.pid == standing[0].pid and state.state == "R" for state in states(scene)
     ):
@@ -118,11 +104,9 @@ def _fifo(scene: Scene) -> bool:
 
 
 def _summary(scene: Scene) -> str:
-    standing, path, heard = (
-        stalled(scene),
-        path_of(scene),
-        statement(scene, WORDING) or statement(scene, BLOCKED),
-    )
+    standing = stalled(scene)
+    path = path_of(scene)
+    heard = statement(scene, WORDING) or statement(scene, BLOCKED)
     if heard is not None and not (standing or asleep(scene)):
         return (
             f"{ranks_say(scene.ranks)} {'meets' if len(scene.ranks) < 2 else 'meet'} a file system"
@@ -156,9 +140,7 @@ def _fixes(scene: Scene) -> Fixes:
             f"cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd",
         ),
         admin_fix(
-            "Bring the server or mount back",
-            f"findmnt -T {path}",
-            "nfsstat -m; dmesg | tail",
+            "Bring the server or mount back", f"findmnt -T {path}", "nfsstat -m; dmesg | tail"
         ),
         fix(
             "Keep training apart from slow storage",

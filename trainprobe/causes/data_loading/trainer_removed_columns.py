@@ -48,57 +48,34 @@ def _weigh(scene: Scene) -> Weighings:
     if taken is not None:
         yield weighing(26 if taken.sure else 13, "suspects-log", taken.says, origin, taken.seen)
     elif heard is None and column and column in ignored(line):
-        yield weighing(
-            26,
-            "suspects-log",
-            f"The collator asks for {column}, which the Trainer says it ignored",
-            origin,
-            line,
-        )
+        says = f"The collator asks for {column}, which the Trainer says it ignored"
+        yield weighing(26, "suspects-log", says, origin, line)
     elif (
         empty
         and origin is not None
         and (line is not None or removed is not None or in_trainer(origin) or not origin.frames)
     ):
         known = bool(origin.frames) or line is not None or removed is not None
-        yield weighing(
-            13 if known else 10,
-            "suspects-log",
-            f"Samples arrive without what they need: {short(origin.message, 120)}",
-            origin,
-            removed,
-        )
+        says = f"Samples arrive without what they need: {short(origin.message, 120)}"
+        yield weighing(13 if known else 10, "suspects-log", says, origin, removed)
     elif heard is None and column and in_trainer(origin) and in_collator(origin):
-        yield weighing(
-            10,
-            "suspects-log",
-            f"A collator below the Trainer asks for {column}, which its samples do not have",
-            origin,
-        )
+        says = f"A collator below the Trainer asks for {column}, which its samples do not have"
+        yield weighing(10, "suspects-log", says, origin)
     else:
         if heard is not None:
             yield from first_to_fail(scene)
         return
     if in_collator(origin):
         known = line is not None or (taken is not None and taken.sure)
-        yield weighing(
-            13 if known else 3,
-            "suspects-stack",
-            "It was raised where the batch is made, from what the Trainer left",
-            origin,
-            line,
-        )
+        says = "It was raised where the batch is made, from what the Trainer left"
+        yield weighing(13 if known else 3, "suspects-stack", says, origin, line)
     if line is not None:
         yield weighing(
             10, "source", f"The Trainer says that it ignored columns: {short(line.line, 120)}", line
         )
     if (whole := whole_before(scene)) is not None:
-        yield weighing(
-            6,
-            "probe-outcome",
-            "The data itself gives whole samples: what is missing was taken away later",
-            whole,
-        )
+        says = "The data itself gives whole samples: what is missing was taken away later"
+        yield weighing(6, "probe-outcome", says, whole)
     yield from first_to_fail(scene)
 
 

@@ -39,12 +39,8 @@ def _weigh(scene: Scene) -> Weighings:
             if in_notebook(scene)
             else "an object that it cannot load ends it"
         )
-        yield weighing(
-            13 if in_notebook(scene) else 6,
-            "suspects-log",
-            f"The new process had died before it was handed its worker: {what}",
-            scene.origin,
-        )
+        says = f"The new process had died before it was handed its worker: {what}"
+        yield weighing(13 if in_notebook(scene) else 6, "suspects-log", says, scene.origin)
     measured = broken(scene, "unpicklable")
     yield from weigh_broken(measured, 26)
     if heard is None or measured is not None:
@@ -54,13 +50,10 @@ def _weigh(scene: Scene) -> Weighings:
     )
     if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
         alone = (origin is None or not origin.frames) and statement(scene, READS_A_FILE) is None
-        yield weighing(
-            10 if alone else 3,
-            "suspects-log",
-            "A process read an empty stream of pickles, as a spawned child whose parent failed"
-            " does",
-            heard.fact,
+        says = (
+            "A process read an empty stream of pickles, as a spawned child whose parent failed does"
         )
+        yield weighing(10 if alone else 3, "suspects-log", says, heard.fact)
         return
     if starts and heard.origin:
         yield from weigh_statement(scene, WORDING)
@@ -74,11 +67,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     heard = statement(scene, WORDING)
-    return (
-        f"An object cannot cross into a spawned process: {short(heard.text, 140)}"
-        if heard
-        else "An object cannot cross into a spawned process"
-    )
+    if heard:
+        return f"An object cannot cross into a spawned process: {short(heard.text, 140)}"
+    return "An object cannot cross into a spawned process"
 
 
 CAUSE = Cause(

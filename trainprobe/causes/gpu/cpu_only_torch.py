@@ -44,18 +44,14 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    plan, check, given = (
-        scene.plan,
-        next(iter(scene.checks(CHECK)), None),
-        scene.given("version.torch"),
-    )
+    plan = scene.plan
+    check = next(iter(scene.checks(CHECK)), None)
+    given = scene.given("version.torch")
     version = plan.torch_version or (given.value if given is not None else "")
     said_version = f" {version}" if version else ""
-    return (
-        check.says
-        if check is not None
-        else f"torch{said_version} is a CPU build, and the job asks for a GPU"
-    )
+    if check is not None:
+        return check.says
+    return f"torch{said_version} is a CPU build, and the job asks for a GPU"
 
 
 def _fixes(scene: Scene) -> Fixes:

@@ -67,20 +67,17 @@ def _weigh(scene: Scene) -> Weighings:
                 26, "gpu", f"A kernel asserts {condition}: an index is outside its table", fact
             )
         elif NOT_FINITE.search(condition):
-            yield weighing(
-                6,
-                "gpu",
-                f"A kernel asserts {condition}, which rather speaks of values that are not finite",
-                fact,
+            says = (
+                f"A kernel asserts {condition}, which rather speaks of values that are not finite"
             )
+            yield weighing(6, "gpu", says, fact)
         else:
             yield weighing(13, "gpu", f"A kernel asserts {condition}", fact)
     if heard is not None:
         values = asserted is not None and NOT_FINITE.search(asserted[0]) is not None
+        says = "It says"
         yield quote(
-            3 if heard.late else 6 if values else 26 if _table(scene, heard) else 13,
-            "It says",
-            heard,
+            3 if heard.late else 6 if values else 26 if _table(scene, heard) else 13, says, heard
         )
         yield from first_to_fail(scene) if not heard.late else ()
     elif asserted is None and (small := statement(scene, SMALL_CPU)) is not None:

@@ -30,11 +30,9 @@ CHECK = "drv.versions"
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard, compatibility, unknown = (
-        statement(scene, WORDING),
-        statement(scene, COMPATIBILITY),
-        statement(scene, UNKNOWN),
-    )
+    heard = statement(scene, WORDING)
+    compatibility = statement(scene, COMPATIBILITY)
+    unknown = statement(scene, UNKNOWN)
     if heard is not None:
         yield from weigh_statement(scene, WORDING, log_points=26)
         yield from first_to_fail(scene)

@@ -30,37 +30,28 @@ CHECK = "drv.versions"
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard, none, compatibility = (
-        statement(scene, WORDING),
-        statement(scene, NONE_AT_ALL),
-        statement(scene, COMPATIBILITY),
-    )
+    heard = statement(scene, WORDING)
+    none = statement(scene, NONE_AT_ALL)
+    compatibility = statement(scene, COMPATIBILITY)
     yield from weigh_statement(scene, WORDING, log_points=26)
     if heard is not None:
         yield from first_to_fail(scene)
     elif none is not None:
         yield quote(13, "There is no driver", none)
-    elif (
-        compatibility is not None
-    ):  # a CUDA of the container that is newer than the driver, or a driver updated in part
+    elif compatibility is not None:
+        # a CUDA of the container that is newer than the driver, or a driver updated in part
         yield quote(3, "CUDA is newer than the driver", compatibility)
     yield from checked(scene, CHECK, corroborates=heard is not None)
 
 
 def _summary(scene: Scene) -> str:
-    check, heard = (
-        next(iter(scene.checks(CHECK)), None),
-        statement(scene, WORDING) or statement(scene, NONE_AT_ALL),
-    )
-    return (
-        check.says
-        if check is not None
-        else (
-            short(heard.text, 160)
-            if heard is not None
-            else "The NVIDIA driver is older than torch needs"
-        )
-    )
+    check = next(iter(scene.checks(CHECK)), None)
+    heard = statement(scene, WORDING) or statement(scene, NONE_AT_ALL)
+    if check is not None:
+        return check.says
+    if heard is not None:
+        return short(heard.text, 160)
+    return "The NVIDIA driver is older than torch needs"
 
 
 def _fixes(scene: Scene) -> Fixes:

@@ -23,9 +23,8 @@ def _weigh(scene: Scene) -> Weighings:
     heard = statement(scene, WORDING)
     if heard is None:
         return
-    if (
-        "nvls" in heard.text.lower()
-    ):  # CUDA has started, so the fabric is there: NVLink SHARP alone is not
+    # CUDA has started, so the fabric is there: NVLink SHARP alone is not
+    if "nvls" in heard.text.lower():
         yield quote(6, "NCCL says", heard)
         return
     yield from weigh_statement(scene, WORDING, log_points=26)

@@ -31,20 +31,14 @@ def _weigh(scene: Scene) -> Weighings:
     xids = of_cause(scene, CAUSE.id)
     yield from weigh_xids(scene, CAUSE.id)
     if bad:
-        yield weighing(
-            10,
-            "gpu",
+        says = (
             f"GPU {bad[0].index} counts {bad[0].ecc_uncorrected} uncorrected memory errors since"
-            " its driver was loaded",
-            *bad,
+            " its driver was loaded"
         )
+        yield weighing(10, "gpu", says, *bad)
     elif xids and any(gpu.ecc_uncorrected == 0 for gpu in scene.of(Gpu)):
-        yield weighing(
-            -6,
-            "gpu",
-            "No GPU counts an uncorrected error since its driver was loaded",
-            *scene.of(Gpu),
-        )
+        says = "No GPU counts an uncorrected error since its driver was loaded"
+        yield weighing(-6, "gpu", says, *scene.of(Gpu))
     heard = statement(scene, WORDING, scene.world)
     if heard is not None:
         yield quote(26 if heard.origin else 13, "The output says", heard)
@@ -69,10 +63,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=(
         fix("Read the counts", "nvidia-smi -q -d ECC,ROW_REMAPPER"),
-        admin_fix(
-            "Reset the GPU after the job has ended",
-            "nvidia-smi --gpu-reset -i INDEX",
-        ),
+        admin_fix("Reset the GPU after the job has ended", "nvidia-smi --gpu-reset -i INDEX"),
         admin_fix(
             "Take the node out of service",
             "scontrol update nodename=<NODE> state=drain reason='ECC'",

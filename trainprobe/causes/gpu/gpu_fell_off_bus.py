@@ -24,10 +24,8 @@ CONTAINER = message("gpu-fell-off-bus.container")
 
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_xids(scene, CAUSE.id)
-    heard, container = (
-        statement(scene, WORDING, scene.world),
-        statement(scene, CONTAINER, scene.world),
-    )
+    heard = statement(scene, WORDING, scene.world)
+    container = statement(scene, CONTAINER, scene.world)
     if heard is not None:
         points = 26 if "off the bus" in heard.match.group(0) or heard.origin else 13
         yield quote(points, "The output says", heard)

@@ -87,9 +87,7 @@ CAUSE = Cause(
     fixes=(
         fix("See the reasons", "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER,CLOCK"),
         admin_fix(
-            "Cooling, or the power cap",
-            "nvidia-smi -pl <WATTS>",
-            "look at fans and air flow",
+            "Cooling, or the power cap", "nvidia-smi -pl <WATTS>", "look at fans and air flow"
         ),
         admin_fix(
             "Take the node out of service",

@@ -32,19 +32,16 @@ LIBRARIES = re.compile(
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard, failed, better = (
-        statement(scene, WORDING),
-        statement(scene, LIBRARY_FAILED),
-        statement(scene, BETTER),
-    )
+    heard = statement(scene, WORDING)
+    failed = statement(scene, LIBRARY_FAILED)
+    better = statement(scene, BETTER)
     if heard is not None and better is None:
         yield from weigh_statement(scene, WORDING)
         yield from first_to_fail(scene)
     elif heard is not None:
         yield quote(6, "The output says", heard)
-    elif (
-        failed is not None and better is None
-    ):  # a kernel of a library did not come through; its own fault or an earlier kernel's
+    elif failed is not None and better is None:
+        # a kernel of a library did not come through; its own fault or an earlier kernel's
         yield quote(10, "A library's kernel failed", failed)
     yield from weigh_xids(scene, CAUSE.id)
 

@@ -31,30 +31,19 @@ def _weigh(scene: Scene) -> Weighings:
         yield from weigh_statement(scene, WORDING)
         yield from first_to_fail(scene)
         if warned is not None:
-            yield weighing(
-                6,
-                "environment-and-limits",
-                f"torch warned at start: {short(warned.text, 120)}",
-                warned.fact,
-            )
+            says = f"torch warned at start: {short(warned.text, 120)}"
+            yield weighing(6, "environment-and-limits", says, warned.fact)
     elif warned is not None:
         speaks = statement(scene, GPU_SPEAKS)
         if speaks is not None:
-            yield weighing(
-                13,
-                "suspects-log",
+            says = (
                 "torch warned that the GPU is not one it was built for, then:"
-                f" {short(speaks.text, 100)}",
-                warned.fact,
-                speaks.fact,
+                f" {short(speaks.text, 100)}"
             )
+            yield weighing(13, "suspects-log", says, warned.fact, speaks.fact)
         else:
-            yield weighing(
-                6,
-                "environment-and-limits",
-                f"torch warned at start: {short(warned.text, 120)}",
-                warned.fact,
-            )
+            says = f"torch warned at start: {short(warned.text, 120)}"
+            yield weighing(6, "environment-and-limits", says, warned.fact)
 
 
 def _summary(scene: Scene) -> str:

@@ -33,13 +33,11 @@ def _weigh(scene: Scene) -> Weighings:
     if maybe is None:
         return
     if before is not None:
-        yield weighing(
-            3,
-            "suspects-log",
+        says = (
             f"A library could not start, which follows from {short(before.text, 80)} as well:"
-            f" {short(maybe.text, 100)}",
-            maybe.fact,
+            f" {short(maybe.text, 100)}"
         )
+        yield weighing(3, "suspects-log", says, maybe.fact)
     else:
         points = 13 if statement(scene, CUBLAS) is not None else 10
         yield quote(points, "A library could not start, as happens when memory is short", maybe)
@@ -68,11 +66,9 @@ def _summary(scene: Scene) -> str:
 
 def _exact(count: float | None) -> str:
     """As torch prints it, so that it can be found in the log."""
-    return (
-        f"{count / 2**30:.2f} GiB"
-        if count is not None and count >= 2**30
-        else f"{(count or 0) / 2**20:.2f} MiB"
-    )
+    if count is not None and count >= 2**30:
+        return f"{count / 2**30:.2f} GiB"
+    return f"{(count or 0) / 2**20:.2f} MiB"
 
 
 CAUSE = Cause(

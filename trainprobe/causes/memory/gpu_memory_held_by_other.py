@@ -33,31 +33,21 @@ def _weigh(scene: Scene) -> Weighings:
         return
     numbers = found.numbers
     if found.kind == "others" and numbers.total is None:
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"Memory ran out at the first touch of the GPU, before the rank held any: {found.why}",
-            found.heard.fact,
+        says = (
+            f"Memory ran out at the first touch of the GPU, before the rank held any: {found.why}"
         )
+        yield weighing(10, "suspects-stack", says, found.heard.fact)
     elif found.kind in ("others", "loading") and numbers.held_by_others:
         pids = _pids(found)
         says = (
             f"{size(numbers.others)} of {size(numbers.total)} are neither free nor this"
             " process's own"
         )
-        yield weighing(
-            13 if found.kind == "others" else 6,
-            "gpu",
-            f"{says}{f': pids {pids}' if pids else ''}",
-            found.heard.fact,
-        )
+        says = f"{says}{f': pids {pids}' if pids else ''}"
+        yield weighing(13 if found.kind == "others" else 6, "gpu", says, found.heard.fact)
     if found.kind == "others":
-        yield weighing(
-            26 if found.heard.origin else 13,
-            "suspects-log",
-            f"The allocator says: {short(found.heard.text, 120)}",
-            found.heard.fact,
-        )
+        says = f"The allocator says: {short(found.heard.text, 120)}"
+        yield weighing(26 if found.heard.origin else 13, "suspects-log", says, found.heard.fact)
         yield from first_to_fail(scene)
 
 
@@ -93,10 +83,7 @@ def _fixes(scene: Scene) -> Fixes:
             disruptive=True,
             verify="nvidia-smi",
         ),
-        fix(
-            "Take a free GPU",
-            "CUDA_VISIBLE_DEVICES=…, or ask the scheduler for exclusive GPUs",
-        ),
+        fix("Take a free GPU", "CUDA_VISIBLE_DEVICES=…, or ask the scheduler for exclusive GPUs"),
     )
 
 

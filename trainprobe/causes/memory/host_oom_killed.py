@@ -62,46 +62,29 @@ def _kills(scene: Scene) -> Weighings:
         who = f"Rank {end.rank}" if end.rank is not None else "A process"
         kill = next((fact for fact in scene.oom_kills if fact.pid and fact.pid == end.pid), None)
         if kill is not None:
-            yield weighing(
-                26,
-                "kernel-log",
+            says = (
                 f"The kernel log says that pid {kill.pid} was killed for lack of memory, with"
-                f" {size(kill.rss_bytes)}",
-                kill,
+                f" {size(kill.rss_bytes)}"
             )
+            yield weighing(26, "kernel-log", says, kill)
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
-            yield weighing(
-                26,
-                "exit-status",
+            says = (
                 f"{who} got SIGKILL, and the count of out-of-memory kills rose by"
-                f" {end.oom_rise or 1}",
-                end,
+                f" {end.oom_rise or 1}"
             )
-        elif (
-            end.place is not None and not cancelled
-        ):  # in logs nobody else's kill leaves so little behind
-            yield weighing(
-                13,
-                "exit-status",
-                f"{who} got SIGKILL, and nothing in the logs says who sent it",
-                end,
-            )
+            yield weighing(26, "exit-status", says, end)
+        elif end.place is not None and not cancelled:
+            # in logs nobody else's kill leaves so little behind
+            says = f"{who} got SIGKILL, and nothing in the logs says who sent it"
+            yield weighing(13, "exit-status", says, end)
         else:
-            yield weighing(
-                3 if cancelled else 6,
-                "exit-status",
-                f"{who} got SIGKILL, and nobody of the job sent it",
-                end,
-            )
+            says = f"{who} got SIGKILL, and nobody of the job sent it"
+            yield weighing(3 if cancelled else 6, "exit-status", says, end)
     heard = kill_report(scene)
     if heard is not None and not ends:
         gone = "is gone without a word" if heard.event in GONE else "got SIGKILL"
-        yield weighing(
-            3 if cancelled else 13,
-            "exit-status",
-            f"A process {gone}: {short(heard.line, 100)}",
-            heard,
-        )
+        says = f"A process {gone}: {short(heard.line, 100)}"
+        yield weighing(3 if cancelled else 13, "exit-status", says, heard)
 
 
 def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
@@ -110,31 +93,19 @@ def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
         # Another failure of the same ranks, no matter of memory, leaves it open whose process was
         # killed.
         first = scene.origin is not None and refused is None and not ends
-        yield weighing(
-            6 if first else 26,
-            "scheduler",
-            f"A process of the job was killed for lack of memory: {short(line.line, 120)}",
-            line,
-        )
+        says = f"A process of the job was killed for lack of memory: {short(line.line, 120)}"
+        yield weighing(6 if first else 26, "scheduler", says, line)
     if refused is not None:
         yield quote(strength(refused), "Memory could not be had", refused)
     if not (ends or line is not None or kill_report(scene) is not None):
         return
     offload, bar = scene.events("cpu-offload"), loading_bar(scene)
     if offload:
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"State is offloaded to the CPU: {short(offload[0].line, 80)}",
-            offload[0],
-        )
+        says = f"State is offloaded to the CPU: {short(offload[0].line, 80)}"
+        yield weighing(6, "environment-and-limits", says, offload[0])
     if bar is not None:
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"Weights were being read into memory, {bar[0]} % of them",
-            bar[1],
-        )
+        says = f"Weights were being read into memory, {bar[0]} % of them"
+        yield weighing(6, "environment-and-limits", says, bar[1])
 
 
 def _summary(scene: Scene) -> str:
@@ -188,10 +159,7 @@ def _fixes(scene: Scene) -> Fixes:
             "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per"
             " node",
         ),
-        admin_fix(
-            f"Give the job more memory{now}",
-            MORE,
-        ),
+        admin_fix(f"Give the job more memory{now}", MORE),
     )
 
 
@@ -203,10 +171,7 @@ def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
             "Hold less of the data in each process",
             "memory-mapped data (Arrow, np.load(..., mmap_mode='r')), or a shard for each rank",
         ),
-        admin_fix(
-            f"Give the job at least {size(needed(one))}{now}",
-            MORE,
-        ),
+        admin_fix(f"Give the job at least {size(needed(one))}{now}", MORE),
     )
 
 

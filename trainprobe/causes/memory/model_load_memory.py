@@ -36,17 +36,11 @@ def _weigh(scene: Scene) -> Weighings:
     on_gpu = shortage(scene)
     if on_gpu is not None:
         if on_gpu.kind == "loading" and on_gpu.numbers.held_by_others:
+            says = f"Several ranks fill one GPU while they load, below {on_gpu.why}"
+            yield weighing(13, "suspects-stack", says, on_gpu.heard.fact)
+            says = f"The allocator says: {short(on_gpu.heard.text, 120)}"
             yield weighing(
-                13,
-                "suspects-stack",
-                f"Several ranks fill one GPU while they load, below {on_gpu.why}",
-                on_gpu.heard.fact,
-            )
-            yield weighing(
-                26 if on_gpu.heard.origin else 13,
-                "suspects-log",
-                f"The allocator says: {short(on_gpu.heard.text, 120)}",
-                on_gpu.heard.fact,
+                26 if on_gpu.heard.origin else 13, "suspects-log", says, on_gpu.heard.fact
             )
         return
     refused = statement(scene, WORDING)
@@ -62,13 +56,8 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield quote(points, "It says", refused)
     elif gone and bar is not None:
-        yield weighing(
-            points,
-            "suspects-log",
-            f"The weights were being loaded, {bar[0]} % of them, when a process was killed",
-            bar[1],
-            gone[0],
-        )
+        says = f"The weights were being loaded, {bar[0]} % of them, when a process was killed"
+        yield weighing(points, "suspects-log", says, bar[1], gone[0])
         if several:
             yield weighing(
                 6, "exit-status", "It got SIGKILL, and several ranks were loading", gone[0]
@@ -108,10 +97,7 @@ def _fixes(scene: Scene) -> Fixes:
             "for turn in range(local_world_size): load if turn == local_rank; dist.barrier()",
         ),
         fix("Onto the rank's own GPU", "torch.load(path, map_location=f'cuda:{local_rank}')"),
-        admin_fix(
-            "Give the node's job more memory",
-            "sbatch --mem=0, or fewer ranks per node",
-        ),
+        admin_fix("Give the node's job more memory", "sbatch --mem=0, or fewer ranks per node"),
     )
 
 
@@ -182,13 +168,8 @@ def weigh_loads(scene: Scene) -> Weighings:
             -26, "probe-outcome", "One process alone does not load the model either", fact
         )
     if bad and one is not None:
-        yield weighing(
-            26,
-            "probe-outcome",
-            f"One process loads the model with {size(one.value)}; {_many(bad)}",
-            one,
-            *bad,
-        )
+        says = f"One process loads the model with {size(one.value)}; {_many(bad)}"
+        yield weighing(26, "probe-outcome", says, one, *bad)
     if ahead is not None:
         yield weighing(26, "environment-and-limits", ahead.says.rstrip("."), ahead)
 

@@ -23,19 +23,12 @@ def _weigh(scene: Scene) -> Weighings:
     if found is None or found.kind != "objects":
         return
     where = found.why or "a gather of objects"
+    says = f"Memory ran out below {where}"
     yield weighing(
-        13,
-        "suspects-stack",
-        f"Memory ran out below {where}",
-        found.heard.fact,
-        *scene.events("object-collective-frame")[:1],
+        13, "suspects-stack", says, found.heard.fact, *scene.events("object-collective-frame")[:1]
     )
-    yield weighing(
-        26 if found.heard.origin else 13,
-        "suspects-log",
-        f"The allocator says: {short(found.heard.text, 120)}",
-        found.heard.fact,
-    )
+    says = f"The allocator says: {short(found.heard.text, 120)}"
+    yield weighing(26 if found.heard.origin else 13, "suspects-log", says, found.heard.fact)
     yield from first_to_fail(scene)
 
 

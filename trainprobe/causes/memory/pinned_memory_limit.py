@@ -30,18 +30,10 @@ def _weigh(scene: Scene) -> Weighings:
     pinned = found is not None and found.kind == "pinned"
     if found is not None and pinned:
         where = found.why or "a call that pins"
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"It ran out inside {where}, which asks for memory of the host",
-            found.heard.fact,
-        )
-        yield weighing(
-            26 if found.heard.origin else 13,
-            "suspects-log",
-            f"CUDA says: {short(found.heard.text, 120)}",
-            found.heard.fact,
-        )
+        says = f"It ran out inside {where}, which asks for memory of the host"
+        yield weighing(13, "suspects-stack", says, found.heard.fact)
+        says = f"CUDA says: {short(found.heard.text, 120)}"
+        yield weighing(26 if found.heard.origin else 13, "suspects-log", says, found.heard.fact)
         yield from first_to_fail(scene)
     elif statement(scene, WORDING) is not None:
         yield from weigh_statement(scene, WORDING)
@@ -51,20 +43,12 @@ def _weigh(scene: Scene) -> Weighings:
         return
     kernel = scene.given("kernel")
     if kernel is not None and re.search(WSL, kernel.value, re.IGNORECASE):
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"The kernel is WSL's ({kernel.value}), which allows little pinned memory",
-            kernel,
-        )
+        says = f"The kernel is WSL's ({kernel.value}), which allows little pinned memory"
+        yield weighing(6, "environment-and-limits", says, kernel)
     limit = scene.given("limit.memlock_bytes")
     if limit is not None and limit.number is not None and limit.number <= SMALL:
-        yield weighing(
-            3,
-            "environment-and-limits",
-            f"The limit of locked memory is {size(limit.number)}",
-            limit,
-        )
+        says = f"The limit of locked memory is {size(limit.number)}"
+        yield weighing(3, "environment-and-limits", says, limit)
 
 
 def _summary(scene: Scene) -> str:

@@ -83,12 +83,10 @@ def _weigh(scene: Scene) -> Weighings:
 def _summary(scene: Scene) -> str:
     if told := stressed_summary(scene.group, "shape."):
         return told
-    number, heard, sizes, origin = (
-        worst(scene, "shape."),
-        statement(scene, WORDING),
-        too_long(scene.origin),
-        scene.origin,
-    )
+    number = worst(scene, "shape.")
+    heard = statement(scene, WORDING)
+    sizes = too_long(scene.origin)
+    origin = scene.origin
     if number is not None:
         return f"The model does not work for every batch size and length: {says(number)}"
     frame = user_frame(origin.frames) if origin is not None else None
@@ -108,10 +106,8 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     if found := stressed_fixes(scene, "shape."):
         return found
-    frame, sizes = (
-        user_frame(scene.origin.frames) if scene.origin is not None else None,
-        too_long(scene.origin),
-    )
+    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    sizes = too_long(scene.origin)
     length = sizes[1] if sizes is not None else "N"
     return (
         fix(

@@ -54,10 +54,7 @@ def _fixes(scene: Scene) -> Fixes:
                 "model.to('cuda') before the first call, or model.float() on the CPU; bfloat16 has"
                 " more CPU operations",
             ),
-            fix(
-                "Or a newer torch",
-                "half precision on the CPU: most operations since torch 2.2",
-            ),
+            fix("Or a newer torch", "half precision on the CPU: most operations since torch 2.2"),
         )
     if "overflow" in text:
         return (

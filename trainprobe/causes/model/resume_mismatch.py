@@ -65,10 +65,7 @@ def _fixes(scene: Scene) -> Fixes:
             "model, optimizer, lr_scheduler, scaler, torch.get_rng_state() of every rank, epoch and"
             " place in the data",
         ),
-        fix(
-            "Or start the optimizer anew, knowingly",
-            "load the model only, with a new warm-up",
-        ),
+        fix("Or start the optimizer anew, knowingly", "load the model only, with a new warm-up"),
     )
 
 

@@ -35,23 +35,21 @@ def _missing_heads(scene: Scene) -> tuple[str, ...]:
     """
     text = words(scene)
     missing = keys(MISSING, text)
-    return (
+    if (
         missing
-        if missing
         and not keys(UNEXPECTED, text)
         and "size mismatch for" not in text
         and all(HEADS.search(name) for name in missing)
-        else ()
-    )
+    ):
+        return missing
+    return ()
 
 
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_measures(scene, "tied.")
-    heads, heard, shared = (
-        _missing_heads(scene),
-        tuple(weigh_statement(scene, WORDING)),
-        statement(scene, SHARED),
-    )
+    heads = _missing_heads(scene)
+    heard = tuple(weigh_statement(scene, WORDING))
+    shared = statement(scene, SHARED)
     yield from heard
     if heads:
         yield weighing(
@@ -68,9 +66,8 @@ def _weigh(scene: Scene) -> Weighings:
             scene.origin,
             *scene.events("state-dict-mismatch"),
         )
-    elif (
-        shared is not None and not heard
-    ):  # they are still one; it is the save that cannot write them
+    elif shared is not None and not heard:
+        # they are still one; it is the save that cannot write them
         yield quote(6, "Weights that are one cannot be saved one by one", shared)
     if heads or heard:
         yield from first_to_fail(scene)
@@ -79,11 +76,9 @@ def _weigh(scene: Scene) -> Weighings:
 def _summary(scene: Scene) -> str:
     if told := stressed_summary(scene.group, "tied."):
         return told
-    number, heads, heard = (
-        worst(scene, "tied."),
-        _missing_heads(scene),
-        statement(scene, WORDING) or statement(scene, SHARED),
-    )
+    number = worst(scene, "tied.")
+    heads = _missing_heads(scene)
+    heard = statement(scene, WORDING) or statement(scene, SHARED)
     what = (
         says(number)
         if number is not None

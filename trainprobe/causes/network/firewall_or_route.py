@@ -54,13 +54,11 @@ def _weigh(scene: Scene) -> Weighings:
     late = unanswered_at_the_store(scene)
     if late:
         rank, peer = late[0].rank or 0, captured(late, "host")[0]
-        yield weighing(
-            26,
-            "suspects-log",
+        says = (
             f"Rank {rank} connects in vain to {peer}, where rank 0 serves the store and waits for"
-            f" it: {short(late[0].line)}",
-            *late,
+            f" it: {short(late[0].line)}"
         )
+        yield weighing(26, "suspects-log", says, *late)
         return
     if scene.group.mode == "crash":
         yield from _from_log(scene)
@@ -70,12 +68,8 @@ def _weigh(scene: Scene) -> Weighings:
         first = unanswered[0]
         again = f", sent again {first.retransmits} times" if first.retransmits else ""
         points = 13 if first.retransmits or len(unanswered) > 1 else 10
-        yield weighing(
-            points,
-            "network",
-            f"Pid {first.pid} connects to {first.remote} and has no answer{again}",
-            *unanswered,
-        )
+        says = f"Pid {first.pid} connects to {first.remote} and has no answer{again}"
+        yield weighing(points, "network", says, *unanswered)
         threads = [
             thread
             for thread in scene.threads(scene.world)
@@ -83,12 +77,8 @@ def _weigh(scene: Scene) -> Weighings:
         ]
         ranks = [thread.rank or 0 for thread in threads]
         op = threads[0].op or "the rendezvous"
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile",
-            *threads,
-        )
+        says = f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile"
+        yield weighing(10, "suspects-stack", says, *threads)
     if scene.live is None:
         yield from _from_log(scene)
         return

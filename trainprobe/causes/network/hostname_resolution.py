@@ -88,11 +88,9 @@ def _summary(scene: Scene) -> str:
     heard, name = _heard(scene), _name(scene)
     if heard is None:
         return "The name of a host of the job could not be looked up."
-    return (
-        f"The host name {name} does not resolve"
-        if name
-        else f"A host name of the job does not resolve: {short(heard.text, 140)}"
-    )
+    if name:
+        return f"The host name {name} does not resolve"
+    return f"A host name of the job does not resolve: {short(heard.text, 140)}"
 
 
 def _fixes(scene: Scene) -> Fixes:

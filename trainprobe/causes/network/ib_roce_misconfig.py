@@ -46,22 +46,16 @@ def _weigh(scene: Scene) -> Weighings:
     if steps > 1 and not setting_up:
         yield weighing(-13, "network", f"The cards carried {steps} steps before", heard.fact)
     elif lines(scene, "ib-port-error", "link-down"):
-        yield weighing(
-            -13,
-            "network",
-            "A port went down, which no setting does",
-            *lines(scene, "ib-port-error", "link-down")[:1],
-        )
+        says = "A port went down, which no setting does"
+        yield weighing(-13, "network", says, *lines(scene, "ib-port-error", "link-down")[:1])
     else:
         yield weighing(3, "network", "Nothing shows that a step was ever done", heard.fact)
 
 
 def _summary(scene: Scene) -> str:
     heard = startup_failure(scene, WORDING, *SHOWS)
-    peers, status = (
-        captured(lines(scene, "ib-error"), "peer"),
-        captured(lines(scene, "ib-error"), "status"),
-    )
+    peers = captured(lines(scene, "ib-error"), "peer")
+    status = captured(lines(scene, "ib-error"), "status")
     if peers:
         means = (
             f" (status {status[0]}, {STATUS[status[0]]})" if status and status[0] in STATUS else ""

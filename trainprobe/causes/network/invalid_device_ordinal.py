@@ -35,13 +35,11 @@ def _weigh(scene: Scene) -> Weighings:
         and origin.type.endswith("IndexError")
         and any(frame.name == "root_device" for frame in origin.frames[-1:])
     ):
-        yield weighing(
-            26,
-            "suspects-log",
+        says = (
             "Lightning has no device for this local rank: fewer devices than ranks were started on"
-            " the host",
-            origin,
+            " the host"
         )
+        yield weighing(26, "suspects-log", says, origin)
         return
     if heard is None:
         return

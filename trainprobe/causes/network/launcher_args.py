@@ -76,42 +76,31 @@ def _weigh(scene: Scene) -> Weighings:
         and _READS_RANK.search(one.frames[-1].text)
     ]
     if unset:
-        yield weighing(
-            26,
-            "source",
-            f"A rank variable is not set: {unset[0].frames[-1].text.strip()[:100]}",
-            unset[0],
-        )
+        says = f"A rank variable is not set: {unset[0].frames[-1].text.strip()[:100]}"
+        yield weighing(26, "source", says, unset[0])
     printed = startup_failure(scene, WORDING, *SHOWS)
     if printed is not None and (lines(scene, *SHOWS) or printed.decides):
         yield from weigh_startup_failure(scene, printed, sign=26)
         return
     usage = statement(scene, USAGE)
-    ends = [
-        end for end in scene.endings(scene.world) if end.how == "exited" and end.code == 2
-    ]  # argparse's own exit code
+    # argparse's own exit code
+    ends = [end for end in scene.endings(scene.world) if end.how == "exited" and end.code == 2]
     if usage is not None:
         yield quote(13, "The script does not know its arguments", usage)
         if ends:
-            yield weighing(
-                10,
-                "exit-status",
-                f"{len(ends)} ranks ended with exit code 2, as a wrong argument does",
-                *ends,
-            )
+            says = f"{len(ends)} ranks ended with exit code 2, as a wrong argument does"
+            yield weighing(10, "exit-status", says, *ends)
     elif (
         ends
         and scene.of(LogJob)
         and scene.origin is None
         and len(ends) == len(scene.endings(scene.world))
     ):
-        yield weighing(
-            13,
-            "exit-status",
+        says = (
             "It ended with exit code 2 and without a traceback, as Python does with wrong arguments"
-            " or a script that is not there",
-            *ends,
+            " or a script that is not there"
         )
+        yield weighing(13, "exit-status", says, *ends)
 
 
 def _asks(scene: Scene) -> bool:

@@ -46,19 +46,11 @@ def _weigh(scene: Scene) -> Weighings:
     yield from weigh_startup_failure(scene, heard)
     limit = _bytes(scene)
     if limit is not None and limit < ENOUGH:
-        yield weighing(
-            10,
-            "environment-and-limits",
-            f"Locked memory is limited to {size(limit)}",
-            _limit(scene) or heard.fact,
-        )
+        says = f"Locked memory is limited to {size(limit)}"
+        yield weighing(10, "environment-and-limits", says, _limit(scene) or heard.fact)
     elif limit is not None:
-        yield weighing(
-            -13,
-            "environment-and-limits",
-            "Locked memory is not limited to less than RDMA needs",
-            _limit(scene) or heard.fact,
-        )
+        says = "Locked memory is not limited to less than RDMA needs"
+        yield weighing(-13, "environment-and-limits", says, _limit(scene) or heard.fact)
 
 
 def _summary(scene: Scene) -> str:

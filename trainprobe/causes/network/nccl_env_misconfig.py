@@ -84,26 +84,15 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if odd and (heard is not None or lines(scene, *FAILED)):
         said = listed([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
-        yield weighing(
-            13,
-            "environment-and-limits",
-            f"Unusual settings are in force: {said}",
-            *lines(scene, "nccl-setting")[:4],
-        )
+        says = f"Unusual settings are in force: {said}"
+        yield weighing(13, "environment-and-limits", says, *lines(scene, "nccl-setting")[:4])
     truncated = lines(scene, "nccl-truncated")
     if truncated and heard is None:
-        yield quote(
-            13 if odd else 10,
-            "The ranks do not agree on what they send, as under different settings",
-            truncated[0],
-        )
+        says = "The ranks do not agree on what they send, as under different settings"
+        yield quote(13 if odd else 10, says, truncated[0])
     if "SOCKET_IFNAME" in settings and lines(scene, "interface-missing"):
-        yield weighing(
-            10,
-            "environment-and-limits",
-            f"NCCL_SOCKET_IFNAME={settings['SOCKET_IFNAME']} names no interface here",
-            *lines(scene, "nccl-setting")[:1],
-        )
+        says = f"NCCL_SOCKET_IFNAME={settings['SOCKET_IFNAME']} names no interface here"
+        yield weighing(10, "environment-and-limits", says, *lines(scene, "nccl-setting")[:1])
 
 
 def _summary(scene: Scene) -> str:

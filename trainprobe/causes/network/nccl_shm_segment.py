@@ -46,12 +46,8 @@ def _weigh(scene: Scene) -> Weighings:
     yield from weigh_startup_failure(scene, heard)
     given = scene.given("shm.size_bytes")
     if given is not None and given.number is not None and given.number < SMALL:
-        yield weighing(
-            10,
-            "environment-and-limits",
-            f"The shared memory has {size(given.number)} in all",
-            given,
-        )
+        says = f"The shared memory has {size(given.number)} in all"
+        yield weighing(10, "environment-and-limits", says, given)
 
 
 def _summary(scene: Scene) -> str:

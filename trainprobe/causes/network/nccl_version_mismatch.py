@@ -55,14 +55,16 @@ def _weigh(scene: Scene) -> Weighings:
     if sure is not None:
         yield from weigh_startup_failure(scene, sure)
     elif len(versions) > 1 and not elsewhere:
+        says = f"One job runs with NCCL {listed(versions)}"
+        says = "environment-and-limits"
         yield weighing(
             13
             if lines(
                 scene, "nccl-internal", "nccl-topology", "nccl-system-error", "connection-closed"
             )
             else 6,
-            "environment-and-limits",
-            f"One job runs with NCCL {listed(versions)}",
+            says,
+            says,
             *lines(scene, "nccl-version")[:4],
         )
     topology = startup_failure(scene, TOPOLOGY, "nccl-topology")

@@ -21,11 +21,8 @@ from trainprobe.facts import Connection, PortCounters
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
 DOWN = ("ib-port-error", "link-down")
 BROKEN = ("ib-device-fatal", "nvlink-error")  # the card or the link itself has given up
-CUT = (
-    "connection-closed",
-    "collective-timeout",
-    "nccl-aborted",
-)  # what ranks say whose link is gone
+# what ranks say whose link is gone
+CUT = ("connection-closed", "collective-timeout", "nccl-aborted")
 LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
 
@@ -85,20 +82,12 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if together:
         place = next(iter(found.values()))
-        yield weighing(
-            10,
-            "other-stacks",
-            f"All {len(found)} ranks are in the same call, {place}, and none gets out",
-            *(one.fact for one in found.values()),
-        )
+        says = f"All {len(found)} ranks are in the same call, {place}, and none gets out"
+        yield weighing(10, "other-stacks", says, *(one.fact for one in found.values()))
     elif len(found) < len(scene.world):
         absent = [rank for rank in scene.world if rank not in found]
-        yield weighing(
-            -10,
-            "other-stacks",
-            f"{ranks_say(absent)} did not come to that collective at all",
-            *(one.fact for one in found.values()),
-        )
+        says = f"{ranks_say(absent)} did not come to that collective at all"
+        yield weighing(-10, "other-stacks", says, *(one.fact for one in found.values()))
 
 
 def _from_log(scene: Scene) -> Weighings:
@@ -115,13 +104,11 @@ def _from_log(scene: Scene) -> Weighings:
     ):
         yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
     if errors and (steps > 1 or down):
-        yield weighing(
-            26 if errors[0].event == "ib-error" else 13,
-            "suspects-log",
+        says = (
             f"The transport failed{f' after {steps} steps' if steps else ''}:"
-            f" {short(errors[0].line)}",
-            errors[0],
+            f" {short(errors[0].line)}"
         )
+        yield weighing(26 if errors[0].event == "ib-error" else 13, "suspects-log", says, errors[0])
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -137,11 +124,9 @@ def _where(scene: Scene) -> str:
         return f"the way to {listed(peers[:3])}"
     if odd:
         return f"port {odd[0].port} on {next(iter(scene.group.hosts), 'this host')}"
-    return (
-        f"the way from {unanswered[0].local} to {unanswered[0].remote}"
-        if unanswered
-        else "the network"
-    )
+    if unanswered:
+        return f"the way from {unanswered[0].local} to {unanswered[0].remote}"
+    return "the network"
 
 
 def _summary(scene: Scene) -> str:

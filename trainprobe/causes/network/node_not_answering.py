@@ -51,13 +51,10 @@ def _weigh(scene: Scene) -> Weighings:
             10, "probe-outcome", f"{scene.group.probe} could not even be started there", *silent
         )
         return
-    yield weighing(
-        10,
-        "process-state-and-locks",
-        f"{ranks_say(missing)} {verb(missing, 'has', 'have')} no process on the nodes that"
-        " answered",
-        *silent,
+    says = (
+        f"{ranks_say(missing)} {verb(missing, 'has', 'have')} no process on the nodes that answered"
     )
+    yield weighing(10, "process-state-and-locks", says, *silent)
     if scene.group.victims:
         victims = scene.group.victims
         says = f"{ranks_say(victims)} {verb(victims, 'waits', 'wait')} meanwhile"

@@ -48,12 +48,8 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     done = [call for call in scene.of(CollectiveCall) if call.finished]
     if done:
-        yield weighing(
-            -26,
-            "flight-recorder",
-            f"Rank {done[0].rank} has finished collectives before ({done[0].op})",
-            done[0],
-        )
+        says = f"Rank {done[0].rank} has finished collectives before ({done[0].op})"
+        yield weighing(-26, "flight-recorder", says, done[0])
         return
     if len(used) > 1 and waiting and len(waiting) == len(scene.world):
         spinning = [
@@ -64,21 +60,15 @@ def _weigh(scene: Scene) -> Weighings:
             and gpu.power_w < LITTLE * gpu.power_limit_w
         ]
         points = 10 if len(spinning) == len(used) else 3
-        yield weighing(
-            points,
-            "gpu",
+        says = (
             f"All {len(used)} GPUs of the job are fully"
-            f" used{' at little power' if spinning else ''} while nobody gets on",
-            *used,
+            f" used{' at little power' if spinning else ''} while nobody gets on"
         )
+        yield weighing(points, "gpu", says, *used)
         first = [call for call in scene.of(CollectiveCall) if call.number in (0, 1)]
         if first:
-            yield weighing(
-                6,
-                "flight-recorder",
-                f"It is the first collective of its group ({first[0].op})",
-                *first[:1],
-            )
+            says = f"It is the first collective of its group ({first[0].op})"
+            yield weighing(6, "flight-recorder", says, *first[:1])
     bad = scene.checks("p2p", "acs", "iommu")
     if bad:
         yield weighing(13, "environment-and-limits", bad[0].says.rstrip("."), *bad)
@@ -92,11 +82,9 @@ def _spins(scene: Scene) -> Weighings:
         "left",
     ):
         return
-    channels, timeouts, acs = (
-        lines(scene, "p2p-channel"),
-        lines(scene, "collective-timeout"),
-        lines(scene, "acs-on"),
-    )
+    channels = lines(scene, "p2p-channel")
+    timeouts = lines(scene, "collective-timeout")
+    acs = lines(scene, "acs-on")
     first = [
         event
         for event in timeouts
@@ -109,12 +97,8 @@ def _spins(scene: Scene) -> Weighings:
         )
         yield weighing(13, "suspects-log", says, first[0], channels[0])
     if acs:
-        yield weighing(
-            13,
-            "environment-and-limits",
-            f"Traffic between GPUs is sent astray: {short(acs[0].line, 120)}",
-            acs[0],
-        )
+        says = f"Traffic between GPUs is sent astray: {short(acs[0].line, 120)}"
+        yield weighing(13, "environment-and-limits", says, acs[0])
 
 
 def _summary(scene: Scene) -> str:

@@ -43,24 +43,20 @@ def _port(scene: Scene) -> str:
     match = PORT.search(heard.text) if heard is not None else None
     check = next(iter(scene.checks(CHECK)), None)
     named = captured(lines(scene, "port-in-use"), "port")
-    return (
-        next(group for group in match.groups() if group)
-        if match
-        else named[0]
-        if named
-        else check.value
-        if check is not None
-        else ""
-    )
+    if match:
+        return next(group for group in match.groups() if group)
+    if named:
+        return named[0]
+    if check is not None:
+        return check.value
+    return ""
 
 
 def _summary(scene: Scene) -> str:
     port = _port(scene)
-    return (
-        f"Port {port} is already used by another process"
-        if port
-        else "The port at which the ranks were to meet is already used by another process"
-    )
+    if port:
+        return f"Port {port} is already used by another process"
+    return "The port at which the ranks were to meet is already used by another process"
 
 
 def _fixes(scene: Scene) -> Fixes:

@@ -91,12 +91,8 @@ def _weigh(scene: Scene) -> Weighings:
         if everybody
         else f"{ranks_say(ranks)}, {len(ranks)} of {len(scene.world)} ranks,"
     )
-    yield weighing(
-        points,
-        "other-stacks",
-        f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous",
-        *waiting,
-    )
+    says = f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous"
+    yield weighing(points, "other-stacks", says, *waiting)
     job = scene.live
     if missing and job is not None:
         where = (
@@ -107,20 +103,12 @@ def _weigh(scene: Scene) -> Weighings:
                 f" {'any host of the job' if job.hosts else 'this host'}"
             )
         )
-        yield weighing(
-            13,
-            "process-state-and-locks",
-            f"{ranks_say(missing)} of a world of {job.world_size} {where}",
-            job,
-        )
+        says = f"{ranks_say(missing)} of a world of {job.world_size} {where}"
+        yield weighing(13, "process-state-and-locks", says, job)
     elif len(scene.threads(scene.world)) > len(waiting):
         others = [thread for thread in scene.threads(scene.world) if thread.leaf != "store-wait"]
-        yield weighing(
-            -13,
-            "process-state-and-locks",
-            f"{ranks_say([t.rank or 0 for t in others])} lives and stands elsewhere",
-            *others,
-        )
+        says = f"{ranks_say([t.rank or 0 for t in others])} lives and stands elsewhere"
+        yield weighing(-13, "process-state-and-locks", says, *others)
     met = [call for rank in ranks for call in scene.of(CollectiveCall, rank=rank) if call.finished]
     if met:
         yield weighing(
@@ -166,10 +154,8 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     job = scene.live
     environment = next(iter(job.environment.values()), {}) if job is not None else {}
-    address, port = (
-        environment.get("MASTER_ADDR", "$MASTER_ADDR"),
-        environment.get("MASTER_PORT", "$MASTER_PORT"),
-    )
+    address = environment.get("MASTER_ADDR", "$MASTER_ADDR")
+    port = environment.get("MASTER_PORT", "$MASTER_PORT")
     if job is None:
         address, port = (
             said or default for said, default in zip(end_point(scene), (address, port), strict=True)
@@ -238,19 +224,15 @@ def of_agents(scene: Scene) -> Weighings:
     """What speaks for a rendezvous that other nodes have not come to."""
     job = scene.live
     for agent in waiting_agents(scene):
-        yield weighing(
-            13,
-            "other-stacks",
-            f"{job.launcher if job else 'The launcher'} (pid {agent.pid}) stands at the rendezvous",
-            agent,
+        says = (
+            f"{job.launcher if job else 'The launcher'} (pid {agent.pid}) stands at the rendezvous"
         )
+        yield weighing(13, "other-stacks", says, agent)
         if job is not None and (job.nnodes or 1) > 1:
-            yield weighing(
-                13,
-                "process-state-and-locks",
-                f"The job is to have {job.nnodes} nodes, and no rank has been started on this one",
-                job,
+            says = (
+                f"The job is to have {job.nnodes} nodes, and no rank has been started on this one"
             )
+            yield weighing(13, "process-state-and-locks", says, job)
 
 
 def agents_summary(scene: Scene) -> str:

@@ -63,12 +63,8 @@ def _weigh(scene: Scene) -> Weighings:
                 for size, whose in stated.items()
             ]
         )
-        yield weighing(
-            26,
-            "environment-and-limits",
-            f"The ranks do not agree on the size of the world: {sizes}",
-            job,
-        )
+        says = f"The ranks do not agree on the size of the world: {sizes}"
+        yield weighing(26, "environment-and-limits", says, job)
     if started is not None and job.world_size is not None:
         if started != job.world_size:
             says = (
@@ -77,12 +73,8 @@ def _weigh(scene: Scene) -> Weighings:
             )
             yield weighing(13, "environment-and-limits", says, job)
         elif len(stated) < 2:
-            yield weighing(
-                -13,
-                "environment-and-limits",
-                f"The launcher starts as many processes as the ranks expect: {started}",
-                job,
-            )
+            says = f"The launcher starts as many processes as the ranks expect: {started}"
+            yield weighing(-13, "environment-and-limits", says, job)
             return
     alive = len(scene.of(JobRank))
     if (
@@ -92,21 +84,15 @@ def _weigh(scene: Scene) -> Weighings:
         and alive != job.world_size
     ):
         points = 6 if started == alive or job.launcher in ("bare", "spawn") else 3
-        yield weighing(
-            points,
-            "process-state-and-locks",
-            f"{alive} processes live here, and each waits for a world of {job.world_size}",
-            job,
-        )
+        says = f"{alive} processes live here, and each waits for a world of {job.world_size}"
+        yield weighing(points, "process-state-and-locks", says, job)
     if len(stated) > 1 or (started is not None and started != job.world_size):
         ranks = [thread.rank or 0 for thread in waiting]
-        yield weighing(
-            10,
-            "other-stacks",
+        says = (
             f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} at the rendezvous for ranks that"
-            " nobody starts",
-            *waiting,
+            " nobody starts"
         )
+        yield weighing(10, "other-stacks", says, *waiting)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -118,11 +104,9 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
     if len(stated) < 2:
         return ()
     fewest = min(stated.values(), key=len)
-    return (
-        tuple(sorted(int(who) for who in fewest if who.isdigit()))
-        if sum(len(whose) == len(fewest) for whose in stated.values()) == 1
-        else ()
-    )
+    if sum(len(whose) == len(fewest) for whose in stated.values()) == 1:
+        return tuple(sorted(int(who) for who in fewest if who.isdigit()))
+    return ()
 
 
 def _summary(scene: Scene) -> str:

@@ -71,9 +71,10 @@ def _weigh(scene: Scene) -> Weighings:
     elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
         alone = scene.given("nodes") is not None and not of_several_hosts(scene)
+        # on one host it is as good as any
         loopback = all(
             event.captured.get("interface") == "lo" for event in odd
-        ) and not of_several_hosts(scene)  # on one host it is as good as any
+        ) and not of_several_hosts(scene)
         points = 26 if fatal else 3 if alone else 26 if cut else 6 if loopback else 13
         yield quote(points, "An interface that leads nowhere is used", odd[0])
     if odd and cut and heard is not None:
@@ -93,13 +94,11 @@ def _weigh(scene: Scene) -> Weighings:
         if address.count(".") == 3
     }
     if len(networks) > 1 and cut:
-        yield weighing(
-            10,
-            "network",
+        says = (
             "The ranks listen in different networks:"
-            f" {listed(sorted(f'{net}.x' for net in networks))}",
-            *lines(scene, "nccl-interface")[:2],
+            f" {listed(sorted(f'{net}.x' for net in networks))}"
         )
+        yield weighing(10, "network", says, *lines(scene, "nccl-interface")[:2])
 
 
 def _which(scene: Scene) -> str:

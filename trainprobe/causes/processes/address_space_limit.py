@@ -32,12 +32,8 @@ def _weigh(scene: Scene) -> Weighings:
     given, told = scene.given("limit.as_bytes"), reported_limit(scene)
     shown = next(iter(scene.events("address-space-limit")), None)
     if heard is not None and given is None and shown is not None:
-        yield weighing(
-            26,
-            "environment-and-limits",
-            f"The output names a limit of addresses: {short(shown.line, 100)}",
-            shown,
-        )
+        says = f"The output names a limit of addresses: {short(shown.line, 100)}"
+        yield weighing(26, "environment-and-limits", says, shown)
         yield from first_to_fail(scene)
     if (
         heard is not None
@@ -45,12 +41,8 @@ def _weigh(scene: Scene) -> Weighings:
         and given.number is not None
         and 0 < given.number < UNLIMITED
     ):
-        yield weighing(
-            26,
-            "environment-and-limits",
-            f"The address space is limited to {size(given.number)}",
-            given,
-        )
+        says = f"The address space is limited to {size(given.number)}"
+        yield weighing(26, "environment-and-limits", says, given)
         yield quote(10, "Allocation fails while that limit holds", heard)
         yield from first_to_fail(scene)
     elif given is not None and given.value == "unlimited":
@@ -64,13 +56,10 @@ def _weigh(scene: Scene) -> Weighings:
     ):
         # Threads are refused though their number is not limited: addresses for stacks, or the pids
         # of a container.
-        yield weighing(
-            13,
-            "suspects-log",
-            f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run",
-            heard.fact,
-            told[0],
+        says = (
+            f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run"
         )
+        yield weighing(13, "suspects-log", says, heard.fact, told[0])
     segment = statement(scene, SEGMENT)
     if segment is not None and not limits and given is None:
         yield quote(13, "A library could not be mapped", segment)

@@ -49,12 +49,8 @@ def _weigh(scene: Scene) -> Weighings:
             or statement(scene, r"Caught \w+ in DataLoader worker") is not None
         )
         if forked:
-            yield weighing(
-                26,
-                "suspects-log",
-                f"CUDA could not start in a forked worker: {poisoned.match.group(0)}",
-                poisoned.fact,
-            )
+            says = f"CUDA could not start in a forked worker: {poisoned.match.group(0)}"
+            yield weighing(26, "suspects-log", says, poisoned.fact)
             yield from first_to_fail(scene)
     version, forks = scene.given("version.datasets"), _map_forks(scene)
     if (

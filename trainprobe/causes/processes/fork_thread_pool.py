@@ -80,58 +80,36 @@ def _weigh(scene: Scene) -> Weighings:
                 for frame in reversed(pool.frames)
                 if POOLS.search(f"{frame.file} {frame.name}")
             )
-            yield weighing(
-                26,
-                "suspects-stack",
+            says = (
                 f"{who(child)} waits inside {frame.file.rsplit('/', 1)[-1] or frame.name} for"
-                " threads of a pool",
-                pool,
+                " threads of a pool"
             )
+            yield weighing(26, "suspects-stack", says, pool)
         elif _computes(scene, child):
             points = 13 if child.moved is False else 6
-            yield weighing(
-                points,
-                "suspects-stack",
+            says = (
                 f"{who(child)} sleeps in a futex below a computation at {child.where} in"
-                f" {child.looks} looks",
-                child,
+                f" {child.looks} looks"
             )
+            yield weighing(points, "suspects-stack", says, child)
         else:
-            yield weighing(
-                3,
-                "suspects-stack",
-                f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python",
-                child,
-            )
+            says = f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python"
+            yield weighing(3, "suspects-stack", says, child)
         if started_afresh(scene, child):
-            yield weighing(
-                -26,
-                "process-state-and-locks",
-                "That child was started afresh and made its pool itself",
-                process,
-            )
+            says = "That child was started afresh and made its pool itself"
+            yield weighing(-26, "process-state-and-locks", says, process)
         elif process is not None and process.threads == 1:
-            yield weighing(
-                10,
-                "process-state-and-locks",
-                "It is the only thread of a forked process: the pool's threads did not come along",
-                process,
+            says = (
+                "It is the only thread of a forked process: the pool's threads did not come along"
             )
+            yield weighing(10, "process-state-and-locks", says, process)
         elif process is not None and process.threads > 2:
-            yield weighing(
-                -13,
-                "process-state-and-locks",
-                f"It has {process.threads} threads, so its pool may well be its own",
-                process,
-            )
+            says = f"It has {process.threads} threads, so its pool may well be its own"
+            yield weighing(-13, "process-state-and-locks", says, process)
         parents = [thread for thread in scene.threads(scene.ranks) if waits_for_child(thread)]
         if parents:
-            yield weighing(
-                6,
-                "other-stacks",
-                f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child",
-                *parents,
-            )
+            says = f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child"
+            yield weighing(6, "other-stacks", says, *parents)
         yield from weigh_elsewhere(scene, "pool")
         warned = [
             event

@@ -35,22 +35,14 @@ def _weigh(scene: Scene) -> Weighings:
                 f" {worker.where} in all {worker.looks} looks"
             )
             yield weighing(13, "suspects-stack", says, worker)
-            yield weighing(
-                6,
-                "process-state-and-locks",
-                "It computes inside that one call all the time",
-                scene.process_of(worker.pid),
-            )
+            says = "It computes inside that one call all the time"
+            yield weighing(6, "process-state-and-locks", says, scene.process_of(worker.pid))
             continue
         if thread is None or thread.source != "py-spy" or thread.looks < 2:
             continue
         if not thread.owns_gil:
-            yield weighing(
-                -26,
-                "suspects-stack",
-                f"The main thread of rank {rank} waits without the interpreter lock",
-                thread,
-            )
+            says = f"The main thread of rank {rank} waits without the interpreter lock"
+            yield weighing(-26, "suspects-stack", says, thread)
         elif thread.moved is False and thread.leaf not in WAITS_FOR_RANKS:
             looks = scene.looks(rank)
             always = bool(looks) and all(look.owns_gil for look in looks)
@@ -69,19 +61,11 @@ def _weigh(scene: Scene) -> Weighings:
                 )
                 yield weighing(points, "suspects-stack", says, thread, *looks)
                 if blocked and process is not None:
-                    yield weighing(
-                        13,
-                        "process-state-and-locks",
-                        f"It sleeps in the kernel (state {process.state}) while it owns the lock",
-                        process,
-                    )
+                    says = f"It sleeps in the kernel (state {process.state}) while it owns the lock"
+                    yield weighing(13, "process-state-and-locks", says, process)
                 elif process is not None and process.state == "R" and _in_one_call(scene, thread):
-                    yield weighing(
-                        6,
-                        "process-state-and-locks",
-                        "It computes inside that one call all the time",
-                        process,
-                    )
+                    says = "It computes inside that one call all the time"
+                    yield weighing(6, "process-state-and-locks", says, process)
 
 
 def _from_log(scene: Scene) -> tuple[LogEvent, ...]:

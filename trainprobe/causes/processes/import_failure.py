@@ -40,36 +40,24 @@ def _weigh(scene: Scene) -> Weighings:
             if failed[0].error_type
             else failed[0].outcome
         )
-        yield weighing(
-            26,
-            "probe-outcome",
-            f"`import {failed[0].module}` alone, in a fresh process, failed ({what})",
-            failed[0],
-        )
+        says = f"`import {failed[0].module}` alone, in a fresh process, failed ({what})"
+        yield weighing(26, "probe-outcome", says, failed[0])
     elif any(fact.how == "alone" and fact.outcome == "passed" for fact in tried) and all(
         fact.outcome != "failed" for fact in tried
     ):
         yield weighing(-26, "probe-outcome", "No import failed alone", *tried)
     origin = scene.origin
     if origin is not None and origin.interrupted and not failed:
-        yield weighing(
-            -26,
-            "suspects-log",
-            "Somebody pressed Ctrl-C; the traceback only shows what was being imported",
-            origin,
-        )
+        says = "Somebody pressed Ctrl-C; the traceback only shows what was being imported"
+        yield weighing(-26, "suspects-log", says, origin)
         return
     if origin is not None and (origin.module_importing or re.search(WORDING, text_of(origin))):
         name = origin.module_importing or "a module"
         # Raised while a module's top level ran: that is what this cause means. ImportError
         # elsewhere (a late import) counts less.
         points = 6 if origin.of_the_system else 26 if origin.module_importing else 13
-        yield weighing(
-            points,
-            "suspects-log",
-            f"The import of {name} raised {origin.type}: {short(origin.message, 120)}",
-            origin,
-        )
+        says = f"The import of {name} raised {origin.type}: {short(origin.message, 120)}"
+        yield weighing(points, "suspects-log", says, origin)
         if origin.module_importing and not origin.of_the_system:
             yield weighing(
                 10, "suspects-stack", f"The traceback runs through the top level of {name}", origin

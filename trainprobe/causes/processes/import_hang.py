@@ -83,9 +83,8 @@ def _weigh(scene: Scene) -> Weighings:
     done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
     if _tried(scene) and len(done) == len(_tried(scene)):
         yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)
-    saved = scene.live is not None and only_dumps(
-        scene.live
-    )  # one look, and it was written because all stood still
+    # one look, and it was written because all stood still
+    saved = scene.live is not None and only_dumps(scene.live)
     still = [
         thread
         for thread in _importing(scene)
@@ -148,10 +147,8 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    place, took = (
-        _place(scene),
-        next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None),
-    )
+    place = _place(scene)
+    took = next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None)
     late = f" after {took:.0f} s" if took is not None else ""
     what = f"the import of {_name(scene) or 'a module'}"
     held = _held(scene)
@@ -201,12 +198,7 @@ def _fixes(scene: Scene) -> Fixes:
             ),
         )
     return (
-        fix(
-            "See where the import stands",
-            alone,
-            f"open {place}" if place else "",
-            verify=check,
-        ),
+        fix("See where the import stands", alone, f"open {place}" if place else "", verify=check),
         fix(
             "Take the waiting out of the import",
             "move downloads, builds and locks from the module's top level into a function",

@@ -39,11 +39,9 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_the_command(scene)
     if scene.group.probe != "import_memory":
         return
-    alone, together, ahead = (
-        tried(scene, "alone", "whole"),
-        tried(scene, "together"),
-        foreseen(scene),
-    )
+    alone = tried(scene, "alone", "whole")
+    together = tried(scene, "together")
+    ahead = foreseen(scene)
     guilty = [fact for fact in alone if fact.outcome in (*BAD, "timed_out")]
     if (together or ahead) and guilty:
         yield weighing(
@@ -70,13 +68,8 @@ def _weigh(scene: Scene) -> Weighings:
         alone_says = (
             f"`import {passed[0].module}`" if len(passed) == 1 else f"Each of {len(passed)} imports"
         )
-        yield weighing(
-            points,
-            "probe-outcome",
-            f"{alone_says} passed alone; together {names} did not ({bad[0].outcome})",
-            *passed,
-            *bad,
-        )
+        says = f"{alone_says} passed alone; together {names} did not ({bad[0].outcome})"
+        yield weighing(points, "probe-outcome", says, *passed, *bad)
     if bad and (guarded := sorted({name for fact in bad for name in fact.guarded})):
         yield weighing(
             -10, "source", f"The script imports {listed(guarded)} under a lock already", *bad
@@ -84,21 +77,11 @@ def _weigh(scene: Scene) -> Weighings:
     limit, need = limit_of(scene), need_bytes(scene)
     if limit is not None and need and bad:
         if need > limit[0]:
-            yield weighing(
-                10,
-                "environment-and-limits",
-                f"Together they need {size(need)}, the limit is {size(limit[0])}",
-                limit[1],
-                *passed,
-            )
+            says = f"Together they need {size(need)}, the limit is {size(limit[0])}"
+            yield weighing(10, "environment-and-limits", says, limit[1], *passed)
         elif need * 2 < limit[0]:
-            yield weighing(
-                -10,
-                "environment-and-limits",
-                f"Together they need only {size(need)} of {size(limit[0])}",
-                limit[1],
-                *passed,
-            )
+            says = f"Together they need only {size(need)} of {size(limit[0])}"
+            yield weighing(-10, "environment-and-limits", says, limit[1], *passed)
     building = [fact for fact in (*alone, *together) if fact.compilers]
     if building and (bad or ahead):
         most = max(building, key=lambda fact: fact.build_bytes)
@@ -107,17 +90,10 @@ def _weigh(scene: Scene) -> Weighings:
             f" {size(most.build_bytes)}, on every rank"
         )
         yield weighing(6, "process-state-and-locks", says, most)
-    rise = next(
-        (fact for fact in scene.of(MemoryLimit) if (fact.oom_kill_rise or 0) > 0),
-        None,
-    )
+    rise = next((fact for fact in scene.of(MemoryLimit) if (fact.oom_kill_rise or 0) > 0), None)
     if rise is not None and bad:
-        yield weighing(
-            10,
-            "host-pressure",
-            f"The cgroup counted {rise.oom_kill_rise} out-of-memory kills meanwhile",
-            rise,
-        )
+        says = f"The cgroup counted {rise.oom_kill_rise} out-of-memory kills meanwhile"
+        yield weighing(10, "host-pressure", says, rise)
 
 
 def _summary(scene: Scene) -> str:
@@ -173,8 +149,7 @@ def _fixes(scene: Scene) -> Fixes:
         f"export MAX_JOBS={jobs}",
     )
     memory = admin_fix(
-        "Give the job more memory, or start fewer ranks",
-        more or "raise the job's memory request",
+        "Give the job more memory, or start fewer ranks", more or "raise the job's memory request"
     )
     less = fix(
         "Import less",
@@ -238,12 +213,8 @@ def told_by_several(scene: Scene) -> Weighings:
         f"{len(starved)} processes got no memory, and at least {len(importing)} of them stood in an"
         " import"
     )
-    yield weighing(
-        26,
-        "suspects-stack",
-        f"{says}{f' at {short(where.where, 80)}' if where is not None else ''}",
-        *starved[:8],
-    )
+    says = f"{says}{f' at {short(where.where, 80)}' if where is not None else ''}"
+    yield weighing(26, "suspects-stack", says, *starved[:8])
 
 
 def one_by_one(scene: Scene) -> Weighings:
@@ -253,12 +224,8 @@ def one_by_one(scene: Scene) -> Weighings:
     released = scene.events("import-lock-released")
     ranks = {event.captured.get("by") or event.captured.get("pid", "") for event in released}
     if len(ranks) >= 2:
-        yield weighing(
-            -13,
-            "suspects-log",
-            f"{len(ranks)} ranks imported one after the other, under trainprobe's import lock",
-            *released[:8],
-        )
+        says = f"{len(ranks)} ranks imported one after the other, under trainprobe's import lock"
+        yield weighing(-13, "suspects-log", says, *released[:8])
 
 
 # What the ranks of a host need when they import at the same moment, as the import probe measured
@@ -372,25 +339,19 @@ def of_the_command(scene: Scene) -> Weighings:
     inside = [thread for thread in scene.threads(scene.world) if thread.importing]
     if inside:
         who = sorted({thread.rank or 0 for thread in inside})
-        yield weighing(
-            13,
-            "other-stacks",
-            f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside an import at that moment",
-            *inside,
-        )
+        says = f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside an import at that moment"
+        yield weighing(13, "other-stacks", says, *inside)
         fewer = [
             rung
             for rung in scene.facts.of(Rung)
             if rung.probe == scene.group.probe and rung.nproc < scene.group.world_size
         ]
         if fewer and all(rung.outcome in ("passed", "not_measured") for rung in fewer):
-            yield weighing(
-                6,
-                "exit-status",
+            says = (
                 f"On {fewer[0].nproc} {'rank' if fewer[0].nproc == 1 else 'ranks'} the same command"
-                " came through",
-                *fewer,
+                " came through"
             )
+            yield weighing(6, "exit-status", says, *fewer)
 
 
 CAUSE = Cause(

@@ -199,12 +199,8 @@ def _port(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
             else f"port {listed([str(number) for number in listening[0].ports])}"
         )
         points = 26 if port is not None else 13
-        yield weighing(
-            points,
-            "environment-and-limits",
-            f"Pid {listening[0].pid} of an earlier run listens on {where}",
-            *listening,
-        )
+        says = f"Pid {listening[0].pid} of an earlier run listens on {where}"
+        yield weighing(points, "environment-and-limits", says, *listening)
         yield quote(13, "This run could not have a port", heard)
 
 
@@ -223,13 +219,11 @@ def _gpu(scene: Scene, rows: tuple[Leftover, ...], held: Taken | None) -> Weighi
     named = {pid for pid, _ in found.numbers.named}
     theirs = [row for row in rows if row.pid in named]
     if theirs:
-        yield weighing(
-            26,
-            "gpu",
+        says = (
             f"The allocator names pid {theirs[0].pid} of an earlier run among those that hold"
-            " the GPU",
-            *theirs,
+            " the GPU"
         )
+        yield weighing(26, "gpu", says, *theirs)
     elif held is not None:
         yield weighing(26 if (held.share or 0.0) >= MOST_OF_IT else 6, "gpu", held.says, *held.by)
 
@@ -260,28 +254,15 @@ def _lock(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
     theirs = [row for row in rows if wanted & set(row.locks)]
     if waits or held:
         pid = waits[0].holder_pid if waits else held[0].pid
-        yield weighing(
-            26,
-            "process-state-and-locks",
-            f"Pid {pid} of an earlier run holds the lock that this run waits for",
-            *waits,
-            *held,
-        )
+        says = f"Pid {pid} of an earlier run holds the lock that this run waits for"
+        yield weighing(26, "process-state-and-locks", says, *waits, *held)
     elif theirs:
         path = min(wanted & set(theirs[0].locks))
-        yield weighing(
-            26,
-            "process-state-and-locks",
-            f"Pid {theirs[0].pid} of an earlier run holds the lock on {path}",
-            *theirs,
-        )
+        says = f"Pid {theirs[0].pid} of an earlier run holds the lock on {path}"
+        yield weighing(26, "process-state-and-locks", says, *theirs)
     elif refused is not None and any(row.locks for row in rows):
-        yield weighing(
-            6,
-            "process-state-and-locks",
-            "An earlier run holds locks, and this run could not have one",
-            *(row for row in rows if row.locks),
-        )
+        says = "An earlier run holds locks, and this run could not have one"
+        yield weighing(6, "process-state-and-locks", says, *(row for row in rows if row.locks))
 
 
 CAUSE = Cause(

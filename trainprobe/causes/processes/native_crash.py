@@ -47,19 +47,13 @@ def _weigh(scene: Scene) -> Weighings:
             points = 10 if end.signal_name == "SIGABRT" else 26
             where = user_frame(fatal.frames)
             place = f" at {where.where}" if where is not None else ""
-            yield weighing(
-                points,
-                "suspects-log",
-                f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}",
-                fatal,
+            says = (
+                f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}"
             )
+            yield weighing(points, "suspects-log", says, fatal)
         for line in [fact for fact in scene.facts.of(Segfault) if fact.pid == end.pid][:1]:
-            yield weighing(
-                13,
-                "kernel-log",
-                f"The kernel logged the crash{f' in {line.library}' if line.library else ''}",
-                line,
-            )
+            says = f"The kernel logged the crash{f' in {line.library}' if line.library else ''}"
+            yield weighing(13, "kernel-log", says, line)
         yield from (weighing for weighing in _against(scene, end))
     given = broken(scene, "died")
     if killed_by(given) in FAULTS:
@@ -76,21 +70,14 @@ def _against(scene: Scene, end: RankEnding) -> Weighings:
     echoes = [fact for fact in scene.fatals(ranks) if fact.echo]
     own = scene.exceptions(ranks)
     if end.signal_name == "SIGABRT" and disagree is not None:
-        yield weighing(
-            -26,
-            "suspects-log",
+        says = (
             "The abort is the backend's answer to ranks that do not agree:"
-            f" {disagreement(disagree)}",
-            disagree.fact,
+            f" {disagreement(disagree)}"
         )
+        yield weighing(-26, "suspects-log", says, disagree.fact)
     elif echoes or scene.exceptions(ranks, echo=True):
-        yield weighing(
-            -26,
-            "suspects-log",
-            "The crash came after an error that only repeats another rank's end",
-            *echoes,
-            *scene.exceptions(ranks, echo=True),
-        )
+        says = "The crash came after an error that only repeats another rank's end"
+        yield weighing(-26, "suspects-log", says, *echoes, *scene.exceptions(ranks, echo=True))
     elif end.signal_name == "SIGABRT" and own:
         yield weighing(-26, "suspects-log", f"It aborted while leaving after {own[0].type}", *own)
     memory = scene.memory

@@ -72,13 +72,11 @@ def _weigh(scene: Scene) -> Weighings:
             3, "suspects-log", "A fork had no memory; nothing tells of EFA or RDMA", shown
         )
         return
-    yield weighing(
-        26,
-        "suspects-log",
+    says = (
         "A fork had no memory:"
-        f" {short(failed.message if failed else printed.line if printed else '')}",
-        shown,
+        f" {short(failed.message if failed else printed.line if printed else '')}"
     )
+    yield weighing(26, "suspects-log", says, shown)
     yield weighing(10, "network", "EFA's plugin is in use, which pins huge pages", efa)
 
 

@@ -49,9 +49,8 @@ def _weigh(scene: Scene) -> Weighings:
     yield from checked(scene, CHECK, corroborates=heard is not None)
     told, given = reported_limit(scene), scene.given("limit.nproc")
     if told is not None and heard is not None:
-        forks = statement(
-            scene, FORKS
-        )  # the container's or the unit's limit, where it is not the user's
+        # the container's or the unit's limit, where it is not the user's
+        forks = statement(scene, FORKS)
         low = 0 <= told[1] < HUGE or forks is not None
         says = (
             "The limit of processes is"
@@ -65,20 +64,12 @@ def _weigh(scene: Scene) -> Weighings:
         )
     elif given is not None and given.number is not None and heard is not None:
         low = 0 <= given.number < HUGE
-        yield weighing(
-            10 if low else -10,
-            "environment-and-limits",
-            f"The limit of processes is {given.value}",
-            given,
-        )
+        says = f"The limit of processes is {given.value}"
+        yield weighing(10 if low else -10, "environment-and-limits", says, given)
     space = [check for check in scene.checks("lim.as", "lim.stack") if check.status == "fail"]
     if heard is not None and space and not scene.checks(CHECK):
-        yield weighing(
-            -13,
-            "environment-and-limits",
-            f"Another limit explains it: {space[0].says.rstrip('.')}",
-            *space,
-        )
+        says = f"Another limit explains it: {space[0].says.rstrip('.')}"
+        yield weighing(-13, "environment-and-limits", says, *space)
 
 
 def _summary(scene: Scene) -> str:

@@ -30,12 +30,8 @@ def _weigh(scene: Scene) -> Weighings:
     for process in stopped:
         what = f"Pid {process.pid} of rank {process.rank} is in state {process.state}"
         if process.frozen:
-            yield weighing(
-                26,
-                "process-state-and-locks",
-                f"The cgroup of pid {process.pid} of rank {process.rank} is frozen",
-                process,
-            )
+            says = f"The cgroup of pid {process.pid} of rank {process.rank} is frozen"
+            yield weighing(26, "process-state-and-locks", says, process)
         elif process.stopped_looks >= 2:
             yield weighing(
                 26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process
@@ -49,12 +45,8 @@ def _weigh(scene: Scene) -> Weighings:
         ]
         if waiting:
             who = [thread.rank or 0 for thread in waiting]
-            yield weighing(
-                6,
-                "other-stacks",
-                f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile",
-                *waiting,
-            )
+            says = f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile"
+            yield weighing(6, "other-stacks", says, *waiting)
         if process.tracer_pid:
             yield weighing(
                 6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process
@@ -62,13 +54,11 @@ def _weigh(scene: Scene) -> Weighings:
     seen = [own for rank in scene.ranks if (own := scene.process(rank)) is not None and own.state]
     if not stopped and seen:
         states = ", ".join(sorted({process.state for process in seen}))
-        yield weighing(
-            -26,
-            "process-state-and-locks",
+        says = (
             f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'is', 'are')} not stopped (state"
-            f" {states})",
-            *seen,
+            f" {states})"
         )
+        yield weighing(-26, "process-state-and-locks", says, *seen)
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:

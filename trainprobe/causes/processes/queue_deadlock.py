@@ -22,58 +22,40 @@ def _weigh(scene: Scene) -> Weighings:
     calls = at_queues(scene)
     feeding = [thread for thread, call in calls if call == "feed"]
     taking = [thread for thread, call in calls if call == "get"]
-    writers, joining, reading, piping = (
-        writers_of(scene),
-        joining_of(scene),
-        reading_of(scene),
-        piping_of(scene),
-    )
+    writers = writers_of(scene)
+    joining = joining_of(scene)
+    reading = reading_of(scene)
+    piping = piping_of(scene)
     if joining and feeding:
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks",
-            *joining,
+        says = (
+            f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks"
         )
+        yield weighing(13, "suspects-stack", says, *joining)
         child = feeding[0].pid
-        yield weighing(
-            13,
-            "other-stacks",
+        says = (
             f"{f'Pid {child}' if child > 0 else 'The child'} cannot end: it still feeds its queue,"
-            " which nobody empties",
-            *feeding,
+            " which nobody empties"
         )
+        yield weighing(13, "other-stacks", says, *feeding)
     elif writers:
         points = 13 if writers[0].moved is False else 6
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}",
-            *writers,
+        says = (
+            f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}"
         )
+        yield weighing(points, "suspects-stack", says, *writers)
         if not taking and len(calls) > 0:
-            yield weighing(
-                10,
-                "other-stacks",
-                "No thread of that rank or of its children takes from a queue",
-                *writers,
-            )
+            says = "No thread of that rank or of its children takes from a queue"
+            yield weighing(10, "other-stacks", says, *writers)
         elif taking:
-            yield weighing(
-                -10,
-                "other-stacks",
+            says = (
                 f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's"
-                " get, so somebody reads",
-                *taking,
+                " get, so somebody reads"
             )
+            yield weighing(-10, "other-stacks", says, *taking)
     elif reading:
         points = 13 if not busy_children(scene) else 6
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"{who(reading[0])} stands in a queue's get at {reading[0].where}",
-            *reading,
-        )
+        says = f"{who(reading[0])} stands in a queue's get at {reading[0].where}"
+        yield weighing(points, "suspects-stack", says, *reading)
         if (
             scene.one(LogJob) is None
             and not busy_children(scene)
@@ -88,13 +70,11 @@ def _weigh(scene: Scene) -> Weighings:
         verb = (
             "write to a full pipe" if "pipe_write" in piping[0].wchan else "read of an empty pipe"
         )
-        yield weighing(
-            13,
-            "process-state-and-locks",
+        says = (
             f"Pid {piping[0].pid} sleeps in the {verb} ({piping[0].wchan}) in {piping[0].looks}"
-            " looks",
-            *piping,
+            " looks"
         )
+        yield weighing(13, "process-state-and-locks", says, *piping)
         other = other_end(scene, piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r")
         if other:
             yield weighing(
@@ -107,12 +87,8 @@ def _weigh(scene: Scene) -> Weighings:
         state for state in states(scene) if state.pid in pids and "pipe_write" in state.wchan
     ]
     if blocked:
-        yield weighing(
-            10,
-            "process-state-and-locks",
-            f"Pid {blocked[0].pid} sleeps in the write to a full pipe",
-            *blocked,
-        )
+        says = f"Pid {blocked[0].pid} sleeps in the write to a full pipe"
+        yield weighing(10, "process-state-and-locks", says, *blocked)
     yield from others_wait(scene)
 
 
@@ -221,9 +197,10 @@ def queue_call(thread: MainThread | Thread) -> str:
         return ""
     for frame in reversed(thread.frames[-6:]):
         name = frame.name.rsplit(".", 1)[-1]
+        # the method of a manager's proxy
         proxied = frame.file == "<string>" and any(
             "multiprocessing/managers.py" in one.file for one in thread.frames
-        )  # the method of a manager's proxy
+        )
         if (proxied or any(path in frame.file for path in QUEUES)) and (
             name in ("put", "get", "join") or name in FEEDS
         ):
@@ -306,10 +283,7 @@ def _other(scene: Scene, pid: int, mode: str) -> tuple[int, MainThread | None]:
     others = [
         other for end in _ends_of(scene, pid, mode) for other in end.other_pids if other != pid
     ]
-    thread = next(
-        (thread for thread in scene.of(MainThread) if thread.pid in others),
-        None,
-    )
+    thread = next((thread for thread in scene.of(MainThread) if thread.pid in others), None)
     return (thread.pid, thread) if thread is not None else (next(iter(others), 0), None)
 
 
@@ -324,11 +298,9 @@ def look_at(scene: Scene, pid: int) -> str:
     if pid <= 0:
         return "trainprobe attach   (while it hangs the next time)"
     python = any(thread.pid == pid for thread in scene.of(MainThread))
-    return (
-        f"py-spy dump --pid {pid}"
-        if python
-        else f"ps -o pid,ppid,stat,etime,wchan:32,args -p {pid}"
-    )
+    if python:
+        return f"py-spy dump --pid {pid}"
+    return f"ps -o pid,ppid,stat,etime,wchan:32,args -p {pid}"
 
 
 def writers_of(scene: Scene) -> tuple[MainThread, ...]:

@@ -27,20 +27,12 @@ def _weigh(scene: Scene) -> Weighings:
     if heard is None:
         return
     if isinstance(heard.fact, ImportTried):
-        yield weighing(
-            26,
-            "probe-outcome",
-            f"`import {heard.fact.module}` alone fails in the loader: {short(heard.text)}",
-            heard.fact,
-        )
+        says = f"`import {heard.fact.module}` alone fails in the loader: {short(heard.text)}"
+        yield weighing(26, "probe-outcome", says, heard.fact)
     else:
         yield from weigh_statement(scene, WORDING, log_points=26)
-    yield weighing(
-        10,
-        "suspects-stack",
-        "The dynamic loader itself says so, before any code of the module ran",
-        heard.fact,
-    )
+    says = "The dynamic loader itself says so, before any code of the module ran"
+    yield weighing(10, "suspects-stack", says, heard.fact)
     yield from first_to_fail(scene)
 
 

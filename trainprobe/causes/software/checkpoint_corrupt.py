@@ -44,13 +44,13 @@ def _empty_file(scene: Scene) -> RankException | None:
     it is an echo.
     """
     origin = scene.origin
-    return (
-        origin
-        if origin is not None
+    if (
+        origin is not None
         and EMPTY in text_of(origin)
         and any(part in frame.file for frame in origin.frames for part in READERS)
-        else None
-    )
+    ):
+        return origin
+    return None
 
 
 def _read_beside(scene: Scene) -> Statement | None:
@@ -65,13 +65,11 @@ def _weigh(scene: Scene) -> Weighings:
     heard, empty = tuple(weigh_statement(scene, WORDING)), _empty_file(scene)
     yield from heard
     if empty is None and not heard and (read := _read_beside(scene)) is not None:
-        yield weighing(
-            13,
-            "suspects-log",
+        says = (
             f"A file that was read was empty ({EMPTY}), and beside it stands"
-            f" «{short(read.text, 80)}»",
-            read.fact,
+            f" «{short(read.text, 80)}»"
         )
+        yield weighing(13, "suspects-log", says, read.fact)
         yield from first_to_fail(scene)
     if empty is not None:
         yield weighing(
@@ -98,10 +96,8 @@ def _file(scene: Scene) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    heard, frame = (
-        statement(scene, WORDING),
-        (user_frame(scene.origin.frames) if scene.origin is not None else None),
-    )
+    heard = statement(scene, WORDING)
+    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     what = short(heard.text, 140) if heard is not None else "it is empty"
     return (
         f"{_file(scene) or 'A file of weights'}, read{f' at {frame.where}' if frame else ''}, is"

@@ -45,21 +45,15 @@ def _io_error(scene: Scene) -> Weighings:
         return
     frames = origin.frames[-6:] if origin is not None else ()
     writes = any(WRITES.search(f"{frame.name} {frame.text}") for frame in frames)
-    yield weighing(
-        13 if writes else 6 if frames else 10,
-        "suspects-log",
-        f"{'A write' if writes else 'A call'} failed: {short(found.text, 120)}",
-        found.fact,
-    )
+    says = f"{'A write' if writes else 'A call'} failed: {short(found.text, 120)}"
+    yield weighing(13 if writes else 6 if frames else 10, "suspects-log", says, found.fact)
     if writes:
         yield from first_to_fail(scene)
 
 
 def _summary(scene: Scene) -> str:
-    heard, check = (
-        statement(scene, WORDING) or statement(scene, IO_ERROR),
-        next(iter(scene.checks(CHECK)), None),
-    )
+    heard = statement(scene, WORDING) or statement(scene, IO_ERROR)
+    check = next(iter(scene.checks(CHECK)), None)
     where = f" ({check.says.rstrip('.')})" if check is not None else ""
     return (
         "A disk or quota is"

@@ -51,16 +51,11 @@ def _weigh(scene: Scene) -> Weighings:
         for frame in origin.frames
     )
     if builds and not heard:
-        yield weighing(
-            26,
-            "suspects-stack",
-            f"{origin.type if origin else ''} was raised while an extension was compiled",
-            origin,
-        )
+        says = f"{origin.type if origin else ''} was raised while an extension was compiled"
+        yield weighing(26, "suspects-stack", says, origin)
     absent = statement(scene, ABSENT)
-    if (
-        absent is not None
-    ):  # it was to be there once the build, by this or by another rank, had succeeded
+    # it was to be there once the build, by this or by another rank, had succeeded
+    if absent is not None:
         yield quote(
             26 if absent.origin else 13, "The extension that was built is not there", absent
         )

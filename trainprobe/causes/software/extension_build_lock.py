@@ -81,24 +81,19 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(26, "probe-outcome", says, tried)
     if not waiting:
         if begun is not None and not last_line(scene, BUILDS, within=20):
-            yield weighing(
-                13,
-                "suspects-log",
+            says = (
                 "The last that it printed is the begin of an extension's load:"
-                f" {short(begun[1], 100)}",
-                begun[0],
+                f" {short(begun[1], 100)}"
             )
+            yield weighing(13, "suspects-log", says, begun[0])
         return
     path = f" {waiting[0].lock_path}" if waiting[0].lock_path else ""
+    # a dump that was saved is one look, and it was taken because all stood still
     points = (
         6 if waiting[0].looks < 2 and scene.live is not None and not only_dumps(scene.live) else 13
-    )  # a dump that was saved is one look, and it was taken because all stood still
-    yield weighing(
-        points,
-        "suspects-stack",
-        f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})",
-        *waiting,
     )
+    says = f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})"
+    yield weighing(points, "suspects-stack", says, *waiting)
     running, builders = compilers(scene), _builders(scene)
     if running or builders:
         what = (
@@ -110,12 +105,8 @@ def _weigh(scene: Scene) -> Weighings:
             -26, "process-state-and-locks", f"The build goes on: {what}", *running, *builders
         )
     elif scene.of(ProcessState):
-        yield weighing(
-            13,
-            "process-state-and-locks",
-            "No compiler runs below any rank, and no rank builds: the lock is stale",
-            *waiting,
-        )
+        says = "No compiler runs below any rank, and no rank builds: the lock is stale"
+        yield weighing(13, "process-state-and-locks", says, *waiting)
     said = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
     if said:
         yield weighing(

@@ -40,57 +40,39 @@ def _weigh(scene: Scene) -> Weighings:
             if wait.holder_pid
             else "the holder is on another host"
         )
-        yield weighing(
-            26,
-            "process-state-and-locks",
+        says = (
             f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'};"
-            f" {holder}",
-            wait,
+            f" {holder}"
         )
+        yield weighing(26, "process-state-and-locks", says, wait)
     inside = asked_inside_a_call(scene)
     for lock in () if lock_waits(scene) else held_by_others(scene)[:1]:
-        yield weighing(
-            13 if inside else 26,
-            "process-state-and-locks",
-            f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}",
-            lock,
-        )
+        says = f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}"
+        yield weighing(13 if inside else 26, "process-state-and-locks", says, lock)
     wanting = [thread for thread in wanting_file_locks(scene) if thread.moved is not True]
     if wanting:
-        who, path = (
-            ranks_say([wanting[0].rank or 0]),
-            (f" {wanting[0].lock_path}" if wanting[0].lock_path else ""),
-        )
+        who = ranks_say([wanting[0].rank or 0])
+        path = f" {wanting[0].lock_path}" if wanting[0].lock_path else ""
         points = 13 if wanting[0].moved is False else 6
         if (
             not (lock_waits(scene) or held_by_others(scene))
             and scene.looked("locks")
             and wanting[0].lock_path
         ):
-            yield weighing(
-                3,
-                "process-state-and-locks",
+            says = (
                 "No holder of that file is seen here: the lock file is stale, or held on another"
-                " host",
-                *wanting,
+                " host"
             )
+            yield weighing(3, "process-state-and-locks", says, *wanting)
         yield from others_wait(scene)
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})",
-            *wanting,
-        )
+        says = f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})"
+        yield weighing(points, "suspects-stack", says, *wanting)
     elif inside or name_taken(scene):
         yield from says_of_polling(scene)
         yield from others_wait(scene)
     elif not lock_waits(scene) and scene.looked("locks") and scene.threads(scene.ranks):
-        yield weighing(
-            -13,
-            "process-state-and-locks",
-            "The kernel lists none of its processes as waiting for a file lock",
-            *scene.threads(scene.ranks),
-        )
+        says = "The kernel lists none of its processes as waiting for a file lock"
+        yield weighing(-13, "process-state-and-locks", says, *scene.threads(scene.ranks))
     asking = [
         event
         for event in scene.events("lock-waiting")
@@ -99,12 +81,8 @@ def _weigh(scene: Scene) -> Weighings:
     if asking:
         # it asks twenty times a second: one line alone may be of any wait
         points = 13 if sum(event.count for event in asking) > 1 else 10
-        yield weighing(
-            points,
-            "suspects-log",
-            f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}",
-            *asking[-3:],
-        )
+        says = f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}"
+        yield weighing(points, "suspects-log", says, *asking[-3:])
     for tried in _imports_waiting(scene)[:1]:
         says = (
             f"`import {tried.module}` in a fresh process had not come back and waited for the lock"
@@ -117,11 +95,9 @@ def _weigh(scene: Scene) -> Weighings:
             f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the"
             f" import lock, which {told.holder} holds"
         )
+        says = "suspects-log"
         yield weighing(
-            3 if told.got is not None or told.held_s < LONG_S else 13,
-            "suspects-log",
-            says,
-            *told.waiting,
+            3 if told.got is not None or told.held_s < LONG_S else 13, says, says, *told.waiting
         )
     gave_up = statement(scene, GAVE_UP)
     if gave_up is not None:
@@ -160,10 +136,8 @@ def _holding_ranks(scene: Scene) -> tuple[int, ...]:
     """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this
     job.
     """
-    held_by, told = (
-        set(_pids(scene)),
-        import_lock_wait(scene.facts, scene.cell),
-    )
+    held_by = set(_pids(scene))
+    told = import_lock_wait(scene.facts, scene.cell)
     if told is not None and told.holder_rank is not None:
         return (told.holder_rank,)
     return tuple(

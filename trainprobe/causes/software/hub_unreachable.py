@@ -40,25 +40,19 @@ def _asking(scene: Scene) -> tuple[MainThread, ...]:
 def _weigh(scene: Scene) -> Weighings:
     asking = _asking(scene)
     if asking:
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"{who(asking[0])} is in the hub's client at {asking[0].where} in {asking[0].looks}"
-            " looks",
-            *asking,
+            " looks"
         )
+        yield weighing(13, "suspects-stack", says, *asking)
         unanswered = [one for one in connections(scene) if one.state == "SYN_SENT"]
         if unanswered:
             yield weighing(
                 13, "network", f"Its connect to {unanswered[0].remote} has no answer", *unanswered
             )
         elif connections(scene):
-            yield weighing(
-                6,
-                "network",
-                f"Its connection to {connections(scene)[0].remote} is silent",
-                *connections(scene),
-            )
+            says = f"Its connection to {connections(scene)[0].remote} is silent"
+            yield weighing(6, "network", says, *connections(scene))
         yield from others_wait(scene)
     if scene.group.mode == "hang":
         tried = [
@@ -75,22 +69,14 @@ def _weigh(scene: Scene) -> Weighings:
         below = _client_failed(scene) if not heard else None
         yield from heard
         if below is not None:
-            yield weighing(
-                13,
-                "suspects-log",
-                f"A connection failed in the hub's client: {short(below.message, 120)}",
-                below,
-            )
+            says = f"A connection failed in the hub's client: {short(below.message, 120)}"
+            yield weighing(13, "suspects-log", says, below)
         if heard or below is not None:
             yield from first_to_fail(scene)
             refused = statement(scene, REFUSED)
             if refused is not None:  # it answered
-                yield weighing(
-                    -26,
-                    "network",
-                    f"The hub was reached, and refused: {short(refused.text, 120)}",
-                    refused.fact,
-                )
+                says = f"The hub was reached, and refused: {short(refused.text, 120)}"
+                yield weighing(-26, "network", says, refused.fact)
 
 
 def _client_failed(scene: Scene) -> RankException | None:

@@ -70,19 +70,13 @@ def _other_interpreter(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    check, heard = (
-        next(iter(scene.checks(*CHECKS)), None),
-        statement(scene, WORDING) or statement(scene, BARE),
-    )
-    return (
-        check.says
-        if check is not None
-        else (
-            f"A module is hidden by another of its name: {short(heard.text, 140)}"
-            if heard
-            else "A module is hidden by another of its name"
-        )
-    )
+    check = next(iter(scene.checks(*CHECKS)), None)
+    heard = statement(scene, WORDING) or statement(scene, BARE)
+    if check is not None:
+        return check.says
+    if heard:
+        return f"A module is hidden by another of its name: {short(heard.text, 140)}"
+    return "A module is hidden by another of its name"
 
 
 def _fixes(scene: Scene) -> Fixes:

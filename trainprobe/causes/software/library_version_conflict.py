@@ -26,12 +26,8 @@ def _weigh(scene: Scene) -> Weighings:
     heard = statement(scene, WORDING)
     if heard is not None:
         if isinstance(heard.fact, ImportTried):
-            yield weighing(
-                26,
-                "probe-outcome",
-                f"`import {heard.fact.module}` alone fails over versions: {short(heard.text)}",
-                heard.fact,
-            )
+            says = f"`import {heard.fact.module}` alone fails over versions: {short(heard.text)}"
+            yield weighing(26, "probe-outcome", says, heard.fact)
         else:
             yield from weigh_statement(scene, WORDING)
         yield weighing(10, "source", "The packages themselves name the versions", heard.fact)
@@ -56,11 +52,7 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     python = scene.plan.interpreter_path or "python"
     return (
-        fix(
-            "See what does not fit",
-            f"{python} -m pip check",
-            verify=f"{python} -m pip check",
-        ),
+        fix("See what does not fit", f"{python} -m pip check", verify=f"{python} -m pip check"),
         _pin(scene, python),
     )
 
@@ -134,12 +126,10 @@ def moved(scene: Scene) -> Weighings:
     """An interface that is not there: of an installed package it is another release, of one's
     own it is the code.
     """
-    name, gone, argument, origin = (
-        statement(scene, MOVED),
-        statement(scene, GONE),
-        statement(scene, ARGUMENT),
-        scene.origin,
-    )
+    name = statement(scene, MOVED)
+    gone = statement(scene, GONE)
+    argument = statement(scene, ARGUMENT)
+    origin = scene.origin
     if name is not None:
         file = name.match.group("file") or ""
         installed = bool(INSTALLED.search(file)) or name.match.group("module") in WELL_KNOWN

@@ -50,12 +50,8 @@ def _weigh(scene: Scene) -> Weighings:
     signs = _signs(scene)
     if signs:
         times = sum(event.count for event in signs)
-        yield weighing(
-            10 if heard or times < 3 else 13,
-            "suspects-stack",
-            f"It was printed {times} times before: {short(signs[0].line, 120)}",
-            *signs[:3],
-        )
+        says = f"It was printed {times} times before: {short(signs[0].line, 120)}"
+        yield weighing(10 if heard or times < 3 else 13, "suspects-stack", says, *signs[:3])
     if heard or _scaler(scene):
         yield from first_to_fail(scene)
 

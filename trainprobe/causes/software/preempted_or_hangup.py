@@ -49,13 +49,11 @@ def _weigh(scene: Scene) -> Weighings:
     yield from _accounted(scene)
     closed = _terminal_closed(scene)
     if closed is not None:
-        yield weighing(
-            26,
-            "suspects-log",
+        says = (
             f"It could not print any more ({short(closed.message, 60)}), as when its terminal is"
-            " closed",
-            closed,
+            " closed"
         )
+        yield weighing(26, "suspects-log", says, closed)
         yield weighing(
             6, "suspects-stack", "What failed is a print, a logger or a progress bar", closed
         )
@@ -91,13 +89,10 @@ def _weigh(scene: Scene) -> Weighings:
         and all(end in ended or not end.abnormal for end in scene.endings(scene.world))
     ):
         points = 13 if len(ended) > 1 or ended[0].rank is None or len(scene.world) == 1 else 10
-        yield weighing(
-            points,
-            "exit-status",
-            f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else"
-            " failed",
-            *ended,
+        says = (
+            f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else failed"
         )
+        yield weighing(points, "exit-status", says, *ended)
     elif ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
         yield weighing(
             6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended
@@ -108,12 +103,8 @@ def _weigh(scene: Scene) -> Weighings:
         if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)
     ]
     if over:
-        yield weighing(
-            10,
-            "environment-and-limits",
-            f"The scheduler's limit has passed ({over[0].source})",
-            *over,
-        )
+        says = f"The scheduler's limit has passed ({over[0].source})"
+        yield weighing(10, "environment-and-limits", says, *over)
 
 
 def _behind(ending: RankEnding, told: Sequence[LogEvent]) -> bool:
@@ -134,21 +125,18 @@ def _terminal_closed(scene: Scene) -> RankException | None:
         or "[Errno 5]" not in f"{origin.message}{origin.root_message}"
     ):
         return None
-    return (
-        origin
-        if any(
-            PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]
-        )
-        else None
-    )
+    if any(
+        PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]
+    ):
+        return origin
+    return None
 
 
 def _accounted(scene: Scene) -> Weighings:
     """What SLURM's own table says of the job."""
     ends = [end for end in scene.of(RankEnding) if end.role == "scheduler" and end.phase in STATES]
-    end = min(
-        ends, key=lambda one: STATES.index(one.phase), default=None
-    )  # the job's own state says why, its steps' only that they were cancelled
+    # the job's own state says why, its steps' only that they were cancelled
+    end = min(ends, key=lambda one: STATES.index(one.phase), default=None)
     if end is not None:
         yield weighing(13, "scheduler", f"SLURM ended it: {end.phase}", end)
 
@@ -180,8 +168,7 @@ CAUSE = Cause(
             "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit",
         ),
         fix(
-            "Keep it apart from the terminal",
-            "tmux new -s train, nohup torchrun ... &, or sbatch",
+            "Keep it apart from the terminal", "tmux new -s train, nohup torchrun ... &, or sbatch"
         ),
         fix(
             "Save before the end and start again by itself",

@@ -54,21 +54,15 @@ def _weigh(scene: Scene) -> Weighings:
     if not compiling:
         told = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
         if told is not None:
-            yield weighing(
-                13,
-                "suspects-log",
-                f"The last that it printed is of a build or of compiling: {short(told[1], 100)}",
-                told[0],
-            )
+            says = f"The last that it printed is of a build or of compiling: {short(told[1], 100)}"
+            yield weighing(13, "suspects-log", says, told[0])
         return
     first = compiling[0]
-    yield weighing(
-        13,
-        "suspects-stack",
+    says = (
         f"{ranks_say([t.rank or 0 for t in compiling])} stands in {first.op or 'a compiler'} below"
-        f" {first.where}",
-        *compiling,
+        f" {first.where}"
     )
+    yield weighing(13, "suspects-stack", says, *compiling)
     mine = [state for state in compilers(scene) if state.rank in scene.suspects]
     busy = [
         state
@@ -77,19 +71,11 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     if busy:
         what = goes_on(busy[0]) or "is running"
-        yield weighing(
-            10,
-            "process-state-and-locks",
-            f"Pid {busy[0].pid} ({busy[0].cmdline[:40] or 'the rank'}) {what}",
-            *busy,
-        )
+        says = f"Pid {busy[0].pid} ({busy[0].cmdline[:40] or 'the rank'}) {what}"
+        yield weighing(10, "process-state-and-locks", says, *busy)
     elif mine:
-        yield weighing(
-            3,
-            "process-state-and-locks",
-            f"Compiler pid {mine[0].pid} ({mine[0].cmdline[:40]}) lives, and uses little CPU",
-            *mine,
-        )
+        says = f"Compiler pid {mine[0].pid} ({mine[0].cmdline[:40]}) lives, and uses little CPU"
+        yield weighing(3, "process-state-and-locks", says, *mine)
     elif (
         any(
             state.all_cpu_s is not None and not goes_on(state)
@@ -97,12 +83,8 @@ def _weigh(scene: Scene) -> Weighings:
         )
         and first.moved is False
     ):
-        yield weighing(
-            -6,
-            "process-state-and-locks",
-            "Neither the rank nor a compiler below it uses CPU",
-            *states(scene, scene.suspects),
-        )
+        says = "Neither the rank nor a compiler below it uses CPU"
+        yield weighing(-6, "process-state-and-locks", says, *states(scene, scene.suspects))
     yield from others_wait(scene)
 
 

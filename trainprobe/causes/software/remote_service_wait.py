@@ -66,12 +66,8 @@ def _weigh(scene: Scene) -> Weighings:
         else 6
     )
     via = f" of {library}" if library else f" ({first.op})" if first.op else ""
-    yield weighing(
-        points,
-        "suspects-stack",
-        f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks",
-        *threads,
-    )
+    says = f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks"
+    yield weighing(points, "suspects-stack", says, *threads)
     found = connections(scene)
     if found:
         words = (
@@ -96,11 +92,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _whose(connection: Connection) -> str:
-    return (
-        f"pid {connection.peer_pid} ({connection.peer[:60]})"
-        if connection.peer_pid
-        else "no process of this job"
-    )
+    if connection.peer_pid:
+        return f"pid {connection.peer_pid} ({connection.peer[:60]})"
+    return "no process of this job"
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:

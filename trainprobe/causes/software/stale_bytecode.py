@@ -29,15 +29,11 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     check, heard = next(iter(scene.checks(CHECK)), None), statement(scene, WORDING)
-    return (
-        check.says
-        if check is not None
-        else (
-            f"An old compiled file is imported: {short(heard.text, 140)}"
-            if heard
-            else "An old compiled file is imported"
-        )
-    )
+    if check is not None:
+        return check.says
+    if heard:
+        return f"An old compiled file is imported: {short(heard.text, 140)}"
+    return "An old compiled file is imported"
 
 
 def _fixes(scene: Scene) -> Fixes:
