@@ -137,20 +137,10 @@ def _source(scene: Scene) -> Weighings:
             f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that"
             f" {ranks_say(out, capital=False)} left first"
         )
-        says = "source"
-        yield weighing(
-            10,
-            says,
-            says,
-            *scene.sites(
-                [
-                    frame
-                    for rank, place in found.items()
-                    if rank not in out
-                    for frame in place.frames
-                ]
-            ),
-        )
+        frames = [
+            frame for rank, place in found.items() if rank not in out for frame in place.frames
+        ]
+        yield weighing(10, "source", says, *scene.sites(frames))
         return
     if (own := along_a_mesh(scene, found)) is not None:
         says = (

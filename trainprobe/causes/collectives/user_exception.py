@@ -86,15 +86,10 @@ def _weigh(scene: Scene) -> Weighings:
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
-        says = "other-stacks"
-        yield weighing(
-            3,
-            says,
-            f"{len(echoes)} other exceptions only repeat that a peer is gone"
-            if len(echoes) > 1
-            else "The other exception only repeats that a peer is gone",
-            *echoes,
-        )
+        others = "The other exception only repeats"
+        if len(echoes) > 1:
+            others = f"{len(echoes)} other exceptions only repeat"
+        yield weighing(3, "other-stacks", f"{others} that a peer is gone", *echoes)
     name = _better_name(origin)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)

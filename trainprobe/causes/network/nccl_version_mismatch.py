@@ -29,6 +29,7 @@ SURE = message("nccl-version-mismatch.sure")
 TOPOLOGY = message("nccl-version-mismatch.topology")
 INTERNAL = message("nccl-version-mismatch.internal")
 WORDING = f"{SURE}|{TOPOLOGY}|{INTERNAL}"
+_FAILED = ("nccl-internal", "nccl-topology", "nccl-system-error", "connection-closed")
 # What says better why NCCL gave up.
 _BETTER = (
     "peer-refused",
@@ -56,17 +57,8 @@ def _weigh(scene: Scene) -> Weighings:
         yield from weigh_startup_failure(scene, sure)
     elif len(versions) > 1 and not elsewhere:
         says = f"One job runs with NCCL {listed(versions)}"
-        says = "environment-and-limits"
-        yield weighing(
-            13
-            if lines(
-                scene, "nccl-internal", "nccl-topology", "nccl-system-error", "connection-closed"
-            )
-            else 6,
-            says,
-            says,
-            *lines(scene, "nccl-version")[:4],
-        )
+        points = 13 if lines(scene, *_FAILED) else 6
+        yield weighing(points, "environment-and-limits", says, *lines(scene, "nccl-version")[:4])
     topology = startup_failure(scene, TOPOLOGY, "nccl-topology")
     if topology is not None:
         yield from weigh_startup_failure(scene, topology)

@@ -95,10 +95,8 @@ def _weigh(scene: Scene) -> Weighings:
             f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the"
             f" import lock, which {told.holder} holds"
         )
-        says = "suspects-log"
-        yield weighing(
-            3 if told.got is not None or told.held_s < LONG_S else 13, says, says, *told.waiting
-        )
+        points = 3 if told.got is not None or told.held_s < LONG_S else 13
+        yield weighing(points, "suspects-log", says, *told.waiting)
     gave_up = statement(scene, GAVE_UP)
     if gave_up is not None:
         yield quote(26 if gave_up.origin else 10, "It gave up on a lock", gave_up)
