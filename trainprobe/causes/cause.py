@@ -19,7 +19,7 @@ def nobody(scene: Scene) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Signs:
+class ReadySigns:
     """What `trainprobe ready` finds of one fault of a node or a link.
 
     `says` is the fault as a predicate, for one node and for several. `checks` are ids of the
@@ -69,7 +69,7 @@ class Cause:
     refines: str = ""
     accounts_for: tuple[str, ...] = ()
     wording: str = ""
-    ready: Signs | None = None
+    ready: ReadySigns | None = None
     means: str = ""
     telling: str = ""
 

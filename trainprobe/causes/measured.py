@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from trainprobe.causes.model_stress import weigh_stressed
+from collections.abc import Callable
+
+from trainprobe.causes.model_stress import stressed_fixes, stressed_summary, weigh_stressed
+from trainprobe.causes.phrases import Fixes, sentence
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, weigh_statement
+from trainprobe.causes.signs import Finder, Sign, filled
+from trainprobe.causes.statements import weigh_message
 from trainprobe.facts import Measured
 
 
@@ -27,7 +31,7 @@ def beyond(fact: Measured) -> bool:
     return fact.value > (fact.threshold or 0.0)
 
 
-def says(fact: Measured) -> str:
+def number_text(fact: Measured) -> str:
     """`mask.difference is 0.31 in layers.0.attention, above 0.001`."""
     unit = f" {fact.unit}" if fact.unit else ""
     labels = ", ".join(
@@ -58,7 +62,7 @@ def weigh_measures(scene: Scene, *prefixes: str) -> Weighings:
         return
     found, bad = measures(scene, *prefixes), worst(scene, *prefixes)
     if bad is not None:
-        yield weighing(26, "probe-outcome", says(bad), bad)
+        yield weighing(26, "probe-outcome", number_text(bad), bad)
     elif found:
         yield weighing(
             -26,
@@ -68,14 +72,43 @@ def weigh_measures(scene: Scene, *prefixes: str) -> Weighings:
         )
 
 
-def weigh_measured_or_stated(
-    scene: Scene, prefix: str, wording: str, *, log_points: int = 13
-) -> Weighings:
-    """What was measured under `prefix`, and what a failing rank or the log says in the words of
-    `wording`.
+def measured_or_stated(prefix: str, wording: str = "", *, log_points: int = 13) -> Sign:
+    """What was measured under `prefix`, and the message `wording` of a failing rank or the log."""
+
+    def weigh(scene: Scene) -> Weighings:
+        yield from weigh_measures(scene, prefix)
+        if wording:
+            yield from weigh_message(scene, wording, log_points=log_points)
+
+    return weigh
+
+
+def measured_summary(
+    prefix: str, fault: str, *finders: str | Finder, otherwise: str = ""
+) -> Callable[[Scene], str]:
+    """The stress test's own sentence; else `fault` with the worst number, the first message that
+    is found, or `otherwise`.
     """
-    yield from weigh_measures(scene, prefix)
-    heard = tuple(weigh_statement(scene, wording, log_points=log_points))
-    yield from heard
-    if heard:
-        yield from first_to_fail(scene)
+
+    def summary(scene: Scene) -> str:
+        number = worst(scene, prefix)
+        found = (
+            f": {number_text(number)}"
+            if number is not None
+            else filled("{quoted}", *finders)(scene)
+        )
+        rest = found or (f": {otherwise}" if otherwise else "")
+        return stressed_summary(scene.group, prefix) or sentence(f"{fault}{rest}")
+
+    return summary
+
+
+def stressed_or(prefix: str, fixes: Fixes | Callable[[Scene], Fixes]) -> Callable[[Scene], Fixes]:
+    """In a group of the stress test what helps against its finding, elsewhere `fixes`."""
+    usual = fixes if callable(fixes) else lambda _: fixes
+    return lambda scene: stressed_fixes(scene, prefix) or usual(scene)
+
+
+def stressed_summary_or(prefix: str, otherwise: Callable[[Scene], str]) -> Callable[[Scene], str]:
+    """In a group of the stress test its own sentence, elsewhere `otherwise`."""
+    return lambda scene: stressed_summary(scene.group, prefix) or otherwise(scene)

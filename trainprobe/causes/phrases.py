@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from inspect import cleandoc
 
 from trainprobe.causes.commands import job, live_pid
 from trainprobe.causes.scene import Scene
@@ -140,6 +141,51 @@ def fix(title: str, *steps: str, disruptive: bool = False, verify: str = "") -> 
 def admin_fix(title: str, *steps: str, verify: str = "") -> Fix:
     """A fix that needs an administrator."""
     return _fix(title, steps, "needs-admin", "admin", verify)
+
+
+_STEP = 4  # columns
+_VERIFY = "verify: "
+_MARKS: Mapping[str, tuple[Risk, Who]] = {
+    "[admin] ": ("needs-admin", "admin"),
+    "[disruptive] ": ("disruptive", "user"),
+}
+
+
+def fixes(text: str, **values: object) -> Fixes:
+    """Fixes, written as they are read: each title at the left, its steps indented below it.
+
+    A line that is indented further continues the step above. `[admin]` or `[disruptive]` stands
+    before a title, `verify:` before the step that shows success. `{name}` is one of `values`; a
+    step that is empty is left out.
+    """
+    found: list[list[str]] = []
+    for line in cleandoc(text).splitlines():
+        depth, part = len(line) - len(line.lstrip()), line.strip()
+        if depth == 0:
+            found.append([part])
+        elif depth == _STEP:
+            found[-1].append(part)
+        else:
+            found[-1][-1] += f" {part}"
+    return tuple(_read_fix([_filled(part, values) for part in parts]) for parts in found)
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def _read_fix(parts: Sequence[str]) -> Fix:
+    title = parts[0]
+    risk: Risk = "safe"
+    who: Who = "user"
+    for mark, (marked_risk, marked_who) in _MARKS.items():
+        if title.startswith(mark):
+            title, risk, who = title.removeprefix(mark), marked_risk, marked_who
+    steps = tuple(step for step in parts[1:] if not step.startswith(_VERIFY))
+    verify = "".join(step.removeprefix(_VERIFY) for step in parts[1:] if step not in steps)
+    return _fix(title, steps, risk, who, verify)
 
 
 def _fix(title: str, steps: tuple[str, ...], risk: Risk, who: Who, verify: str) -> Fix:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Difference, Facts, HostCheck, ReadyPlan, SilentNode
@@ -56,7 +56,7 @@ def readied(cause: Cause) -> Cause:
     )
 
 
-def weigh_signs(scene: Scene, signs: Signs) -> Weighings:
+def weigh_signs(scene: Scene, signs: ReadySigns) -> Weighings:
     """A check that failed on the node itself settles it; a value unlike the others' and traffic
     that fails name it where nothing settles it.
     """
@@ -104,7 +104,7 @@ def failing(scene: Scene, names: Sequence[str]) -> list[HostCheck]:
     return sorted(found, key=lambda fact: fact.severity != "blocker")
 
 
-def unlike(scene: Scene, signs: Signs) -> list[Difference]:
+def unlike(scene: Scene, signs: ReadySigns) -> list[Difference]:
     """The values of this group's nodes that the others do not share."""
     found = [
         fact
@@ -169,7 +169,7 @@ def _hosts_of(found: Sequence[HostCheck]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fact.host for fact in found))
 
 
-def _summary(scene: Scene, signs: Signs) -> str:
+def _summary(scene: Scene, signs: ReadySigns) -> str:
     """`node3 has too little shared memory: /dev/shm: 8 MiB … (node[1-2,4]: /dev/shm: 1.0 GiB
     …)`.
     """
@@ -191,7 +191,7 @@ def _who(group: SuspectGroup) -> str:
     return folded(group.hosts) if group.hosts else "This node"
 
 
-def _details(scene: Scene, signs: Signs) -> str:
+def _details(scene: Scene, signs: ReadySigns) -> str:
     failed = failing(scene, signs.checks)
     if failed:
         well = [
@@ -220,7 +220,7 @@ def _details(scene: Scene, signs: Signs) -> str:
     return "; ".join(found) or short(scene.group.says, 240).rstrip(".")
 
 
-def _fixes(scene: Scene, signs: Signs) -> Fixes:
+def _fixes(scene: Scene, signs: ReadySigns) -> Fixes:
     """First what the checks themselves advise, then how to start without these nodes, then what
     an administrator can do.
     """

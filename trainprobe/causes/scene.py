@@ -157,6 +157,16 @@ class Scene:
         """The suspects' earliest exception that is no echo."""
         return next(iter(self.exceptions(self.suspects)), None)
 
+    @cached_property
+    def own_frame(self) -> Frame | None:
+        """The user's own line below which `origin` was raised."""
+        return user_frame(self.origin.frames) if self.origin is not None else None
+
+    @property
+    def at_own_line(self) -> str:
+        """` at train.py:88`; empty where no exception shows its frames."""
+        return f" at {self.own_frame.where}" if self.own_frame is not None else ""
+
     def fatals(self, ranks: Iterable[int]) -> tuple[FatalSignal, ...]:
         found = [fact for rank in ranks for fact in self.of(FatalSignal, rank=rank)]
         return tuple(found + list(self.of(FatalSignal, rank=None) if not self.group.ranks else ()))
@@ -244,6 +254,10 @@ class Scene:
         ]
         return tuple(fact for fact in found if not bad_only or fact.status in ("fail", "warn"))
 
+    def failed_check(self, *names: str) -> HostCheck | None:
+        """The first check of these names that failed or warned."""
+        return next(iter(self.checks(*names)), None)
+
     def _of_them(self, check: HostCheck) -> bool:
         group = self.group
         return not group.unready or (
@@ -257,6 +271,11 @@ class Scene:
         """
         found = [fact for fact in self.facts.of(Given) if fact.name == name]
         return next((fact for fact in found if fact.source == "log"), found[0] if found else None)
+
+    def limit(self, name: str) -> float | None:
+        """A number of the surroundings, such as `limit.nofile`; None where it is not known."""
+        given = self.given(name)
+        return given.number if given is not None else None
 
     def events(self, *shows: str) -> tuple[LogEvent, ...]:
         """Known lines that show one of these, of the suspects and of whoever cannot be told

@@ -104,6 +104,11 @@ def quote(points: int, says: str, heard: Quotable | LogEvent | LogProgress) -> W
     return weighing(points, "suspects-log", f"{says}: {short(heard.text, 120)}", heard.fact)
 
 
+def quote_after(found: Quotable | None, limit: int = 140) -> str:
+    """`: what it says`, to stand behind a clause; empty where nothing was found."""
+    return f": {short(found.text, limit)}" if found is not None else ""
+
+
 def late(scene: Scene, fact: LogEvent) -> bool:
     """Does this line of a log say little of the first failure: because it came after it, or
     because steps were taken in between?

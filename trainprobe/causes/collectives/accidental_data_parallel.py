@@ -21,6 +21,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import final_exceptions, startup_failure
+from trainprobe.causes.statements import quote_after
 from trainprobe.facts import DataParallelMade, Gpu, LogJob, Plan, SourceSite, Thread
 from trainprobe.signatures.messages import message
 from trainprobe.waits.data_parallel import spread
@@ -105,7 +106,7 @@ def _summary(scene: Scene) -> str:
         heard = startup_failure(scene, WORDING, "data-parallel")
         return (
             "One process spreads over all GPUs by nn.DataParallel, without a"
-            f" launcher{f': {short(heard.text, 140)}' if heard is not None else ''}"
+            f" launcher{quote_after(heard)}"
         )
     held = len(_gpus(scene))
     return (

@@ -9,7 +9,7 @@ GPU that holds none. As many GPUs as ranks, each with one rank of its own, rule 
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.child_processes import rank_pids
 from trainprobe.causes.phrases import fix, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -111,7 +111,7 @@ CAUSE = Cause(
     ranks=_ranks,
     accounts_for=("user-exception",),
     wording=f"{WORDING}|{USAGE}",
-    ready=Signs(
+    ready=ReadySigns(
         says=("gives several ranks one GPU", "give several ranks one GPU"), checks=("plan.gpus",)
     ),
 )

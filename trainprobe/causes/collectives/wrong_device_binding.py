@@ -15,7 +15,7 @@ from collections import defaultdict
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.phrases import Fixes, fix, listed, short, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
     failed_of_something_else,
@@ -60,8 +60,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     heard = startup_failure(scene, WORDING, *SHOWS)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    where = f" at {frame.where}" if frame is not None else ""
+    where = scene.at_own_line
     crossed = lines(scene, "device-crossed")
     pair = captured(crossed[:1], "first") + captured(crossed[:1], "second")
     if len(pair) == 2:
@@ -75,7 +74,7 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     return (
         fix(
             "Bind the rank before anything else touches CUDA",

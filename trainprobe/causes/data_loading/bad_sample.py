@@ -90,7 +90,6 @@ def _summary(scene: Scene) -> str:
         return empty.says
     origin = scene.origin
     heard = statement(scene, f"{BATCHING}|{UNREADABLE}") or statement(scene, WORDING)
-    frame = user_frame(origin.frames) if origin is not None else None
     worker = (
         f" in loader worker {origin.worker}"
         if origin is not None and origin.worker is not None
@@ -103,10 +102,7 @@ def _summary(scene: Scene) -> str:
         if heard
         else "an error"
     )
-    return (
-        f"{subject(scene)} could not make a batch{worker}{f' at {frame.where}' if frame else ''}:"
-        f" {what}"
-    )
+    return f"{subject(scene)} could not make a batch{worker}{scene.at_own_line}: {what}"
 
 
 def _fixes(scene: Scene) -> Fixes:

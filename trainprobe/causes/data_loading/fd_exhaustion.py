@@ -13,7 +13,7 @@ rows foretell it.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short
 from trainprobe.causes.predicted import (
     again_planned,
@@ -68,7 +68,7 @@ def _summary(scene: Scene) -> str:
     if (one := foreseen(scene.group, "fds")) is not None:
         return f"The limit of open files will be reached: {one.says}"
     heard, full = statement(scene, WORDING), _fullest(scene)
-    check, limit = next(iter(scene.checks(CHECK)), None), scene.given("limit.nofile")
+    check, limit = scene.failed_check(CHECK), scene.given("limit.nofile")
     numbers = (
         f" ({full.fds} of {full.nofile_soft} in use)"
         if full is not None
@@ -150,7 +150,7 @@ CAUSE = Cause(
     would_settle="ls /proc/<PID>/fd | wc -l while it runs, beside ulimit -n",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("allows too few open files", "allow too few open files"),
         checks=("lim.nofile",),
         values=("limit.nofile",),

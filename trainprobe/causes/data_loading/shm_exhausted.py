@@ -12,11 +12,18 @@ from __future__ import annotations
 
 import math
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import GIB, Fixes, fix, short, size
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import GIB, Fixes, fix, size
 from trainprobe.causes.predicted import fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import advice, checked, first_to_fail, statement, weigh_statement
+from trainprobe.causes.statements import (
+    advice,
+    checked,
+    first_to_fail,
+    quote_after,
+    statement,
+    weigh_statement,
+)
 from trainprobe.signatures.messages import message
 
 WORDING = message("shm-exhausted")
@@ -67,10 +74,7 @@ def _summary(scene: Scene) -> str:
         if given is not None and given.number
         else ""
     )
-    return (
-        "Shared memory (/dev/shm) is full or too"
-        f" small{room}{f': {short(heard.text, 120)}' if heard is not None else ''}"
-    )
+    return f"Shared memory (/dev/shm) is full or too small{room}{quote_after(heard, 120)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -107,7 +111,7 @@ CAUSE = Cause(
     would_settle="df -h /dev/shm while the workers run",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has too little shared memory", "have too little shared memory"),
         checks=("shm.size", "shm.alloc", "shm.stale"),
         values=("shm.",),

@@ -12,7 +12,7 @@ its own. Bytes that are still written rule it out: then the storage is slow, not
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.child_processes import others_wait, states, who
 from trainprobe.causes.commands import live_pid
 from trainprobe.causes.file_calls import (
@@ -167,7 +167,7 @@ CAUSE = Cause(
     refines="rank-stuck",
     accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has storage that does not answer", "have storage that does not answer"),
         checks=("fs.hang", "fs.smallfile", "fs.seqread", "fs.ckpt"),
     ),

@@ -26,7 +26,7 @@ from trainprobe.causes.dropped_columns import (
     whole_before,
 )
 from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
 from trainprobe.signatures.messages import message
 
@@ -80,19 +80,18 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     taken = dropped(scene)
     what = (taken.column if taken is not None else column_of(scene.origin)) or ", ".join(
         ignored(notice(scene))[:4]
     )
     return (
         f"The Trainer dropped {f'the column {what}' if what else 'columns'} before the batch is"
-        f" made{f' at {frame.where}' if frame else ''}"
+        f" made{scene.at_own_line}"
     )
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     return (
         fix("Keep the columns", "TrainingArguments(..., remove_unused_columns=False)"),
         fix(

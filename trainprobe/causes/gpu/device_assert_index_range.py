@@ -17,7 +17,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.phrases import Fixes, fix, short, subject
 from trainprobe.causes.positions import positions_line
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
 from trainprobe.facts import LogEvent
 from trainprobe.model.facts import Fact
@@ -111,7 +111,7 @@ def _what(scene: Scene) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     place = f" at or before {frame.where}" if frame else ""
     return (
         f"{subject(scene)} used a label or an index that is outside its table{place}:"
@@ -120,7 +120,7 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     place = (
         f"just before {frame.base}:{frame.line}"
         if frame is not None

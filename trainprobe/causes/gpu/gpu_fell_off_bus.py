@@ -10,7 +10,7 @@ kernel log, by a device that NVML cannot ask any more, and by
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import admin_fix, fix, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote, statement
@@ -74,7 +74,7 @@ CAUSE = Cause(
     refines="user-exception",
     accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("does not see all of its GPUs", "do not see all of their GPUs"),
         checks=("drv.count", "drv.answer"),
     ),

@@ -10,7 +10,7 @@ load. A GPU that is not used rules it out. In a log only the driver's own table 
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import admin_fix, fix, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Gpu, LogEvent
@@ -96,7 +96,7 @@ CAUSE = Cause(
     ),
     would_settle="nvidia-smi -q -d PERFORMANCE,CLOCK on that GPU and on another",
     refines="straggler-rank",
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a GPU that is slowed down", "have GPUs that are slowed down"),
         checks=("drv.throttle", "drv.clocks", "drv.temp", "drv.pcie"),
     ),

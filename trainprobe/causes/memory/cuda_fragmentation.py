@@ -14,7 +14,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.gpu_memory import shortage
 from trainprobe.causes.phrases import Fixes, fix, short, size, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail
 
 
@@ -42,8 +42,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     found = shortage(scene)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    place = f" at {frame.where}" if frame else ""
+    place = scene.at_own_line
     if found is None:
         return f"{subject(scene)} found no piece of GPU memory large enough{place}"
     numbers = found.numbers

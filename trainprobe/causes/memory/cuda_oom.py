@@ -14,7 +14,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.gpu_memory import WORDING, shortage
 from trainprobe.causes.phrases import fix, short, size, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
 from trainprobe.signatures.messages import message
 
@@ -45,8 +45,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     found = shortage(scene)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    place = f" at {frame.where}" if frame else ""
+    place = scene.at_own_line
     if found is None:
         return (
             f"{subject(scene)} could not start a GPU library{place}, most likely because the GPU's"

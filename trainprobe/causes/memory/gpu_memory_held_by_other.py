@@ -11,7 +11,7 @@ first touch of the GPU, says the same. Processes that are ranks of this very job
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.gpu_memory import Shortage, shortage
 from trainprobe.causes.phrases import Fixes, fix, short, size, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -101,7 +101,7 @@ CAUSE = Cause(
     refines="cuda-oom",
     accounts_for=("user-exception", "native-crash"),
     wording=TAKEN,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has GPU memory that others hold", "have GPU memory that others hold"),
         checks=("drv.memused",),
     ),

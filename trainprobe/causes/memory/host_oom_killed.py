@@ -15,7 +15,7 @@ likely, and not proven.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.host_memory import (
     CANCELLED,
     GONE,
@@ -189,7 +189,7 @@ CAUSE = Cause(
     refines="user-exception",
     accounts_for=("data-worker-crash",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has too little memory left for the job", "have too little memory left for the job"),
         checks=("mem.available", "lim.cgmem", "host.oomkill"),
         values=("memory.limit_bytes",),

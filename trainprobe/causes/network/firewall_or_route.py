@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -183,7 +183,7 @@ CAUSE = Cause(
     refines="rendezvous-incomplete",
     accounts_for=("rank-stuck", "user-exception", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("cannot be reached as it must be", "do not reach each other as they must"),
         checks=("net.ports",),
         hows=("blocked-ports", "one-way", "refused", "unreachable"),

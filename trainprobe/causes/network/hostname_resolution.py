@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -124,7 +124,7 @@ CAUSE = Cause(
     refines="rendezvous-incomplete",
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("does not find the nodes by their names", "do not find the nodes by their names"),
         checks=("host.dns", "plan.master"),
         values=("host.own_name_loops", "net.resolves"),

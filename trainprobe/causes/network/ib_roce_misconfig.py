@@ -11,8 +11,8 @@ of the network instead.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, short
+from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -22,6 +22,7 @@ from trainprobe.causes.startup_failures import (
     startup_failure,
     weigh_startup_failure,
 )
+from trainprobe.causes.statements import quote_after
 from trainprobe.signatures.messages import message
 
 WORDING = message("ib-roce-misconfig")
@@ -61,10 +62,7 @@ def _summary(scene: Scene) -> str:
             f" (status {status[0]}, {STATUS[status[0]]})" if status and status[0] in STATUS else ""
         )
         return f"The network cards cannot talk to {listed(peers[:3])}{means}"
-    return (
-        "The InfiniBand or RoCE cards cannot be used as"
-        f" configured{f': {short(heard.text, 140)}' if heard is not None else ''}"
-    )
+    return f"The InfiniBand or RoCE cards cannot be used as configured{quote_after(heard)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -107,7 +105,7 @@ CAUSE = Cause(
     would_settle="ib_write_bw between the two nodes, with the GID index that NCCL uses",
     accounts_for=("user-exception", "rank-stuck", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a network card that is not ready", "have network cards that are not ready"),
         checks=("ib.state", "ib.gid"),
         values=("rdma.", "ib."),

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -144,7 +144,7 @@ CAUSE = Cause(
     would_settle="python <SCRIPT> --help, and the command line as the launcher starts it",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a launch that does not fit", "have a launch that does not fit"), checks=PLAN
     ),
 )

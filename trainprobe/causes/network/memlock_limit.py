@@ -10,8 +10,8 @@ told. An unlimited one speaks against it.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import GIB, admin_fix, fix, short, size
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import GIB, admin_fix, fix, size
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -19,6 +19,7 @@ from trainprobe.causes.startup_failures import (
     startup_failure,
     weigh_startup_failure,
 )
+from trainprobe.causes.statements import quote_after
 from trainprobe.facts import Given
 from trainprobe.signatures.messages import message
 
@@ -56,10 +57,7 @@ def _weigh(scene: Scene) -> Weighings:
 def _summary(scene: Scene) -> str:
     heard, limit = startup_failure(scene, WORDING, "memlock"), _bytes(scene)
     now = f" (ulimit -l is {size(limit)})" if limit is not None and limit < ENOUGH else ""
-    return (
-        "The network card may not lock the memory that it"
-        f" needs{now}{f': {short(heard.text, 120)}' if heard is not None else ''}"
-    )
+    return f"The network card may not lock the memory that it needs{now}{quote_after(heard, 120)}"
 
 
 CAUSE = Cause(
@@ -92,7 +90,7 @@ CAUSE = Cause(
     refines="ib-roce-misconfig",
     accounts_for=("user-exception", "address-space-limit", "host-oom-killed", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("allows too little locked memory", "allow too little locked memory"),
         checks=("lim.memlock",),
         values=("limit.memlock", "limit.memlock_bytes"),

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix, listed, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -134,7 +134,7 @@ CAUSE = Cause(
     would_settle="run once without any NCCL_* variable and with an empty nccl.conf",
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=(
             "has settings of NCCL that the others do not have or that do harm",
             "have settings of NCCL that do harm",

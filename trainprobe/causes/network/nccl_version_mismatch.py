@@ -11,7 +11,7 @@ errors as internal ones; a line that names a failed connection says it better.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix, listed, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -126,7 +126,7 @@ CAUSE = Cause(
     ),
     accounts_for=("user-exception", "abi-mismatch", "import-failure", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has another version of NCCL", "have another version of NCCL"),
         checks=("py.nccl",),
         values=("version.nccl", "nccl.version"),

@@ -11,7 +11,7 @@ data without errors rule it out; a rank outside the collective does so too.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -170,7 +170,7 @@ CAUSE = Cause(
     would_settle=(
         "ss -tino for the ranks' connections and ip -s link, twice: do retransmits or errors grow?"
     ),
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a network that does not carry the data", "do not carry each other's data"),
         checks=("net.errors", "ib.flap"),
         hows=("failed", "wrong-result", "large-packets", "scale"),

@@ -11,7 +11,7 @@ while ranks of the world have no process on any of those. A node that only refus
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Rung, SilentNode
@@ -106,5 +106,5 @@ CAUSE = Cause(
     would_settle="ping and ssh to that node; what the scheduler says of it",
     refines="rank-exited-early",
     accounts_for=("rank-stuck", "rendezvous-incomplete"),
-    ready=Signs(says=("does not answer", "do not answer"), hows=("silent",), silence=True),
+    ready=ReadySigns(says=("does not answer", "do not answer"), hows=("silent",), silence=True),
 )

@@ -12,9 +12,10 @@ It is recognised by lines of transport/nvls.cc, by a multicast bind that failed,
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.phrases import admin_fix, fix
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.startup_failures import startup_failure, weigh_general, weigh_startup_failure
+from trainprobe.causes.statements import quote_after
 from trainprobe.signatures.messages import message
 
 WORDING = message("nvls-multicast")
@@ -33,10 +34,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     heard = startup_failure(scene, WORDING, "nvls")
-    return (
-        "NVLink SHARP (NVLS) cannot set up its multicast"
-        f" memory{f': {short(heard.text, 140)}' if heard is not None else ''}"
-    )
+    return f"NVLink SHARP (NVLS) cannot set up its multicast memory{quote_after(heard)}"
 
 
 CAUSE = Cause(

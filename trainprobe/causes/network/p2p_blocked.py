@@ -11,7 +11,7 @@ never ends. Collectives that have ended before rule it out.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import admin_fix, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -133,7 +133,7 @@ CAUSE = Cause(
     ranks=nobody,
     accounts_for=("user-exception",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has GPUs without all of their links", "have GPUs without all of their links"),
         checks=("drv.nvlink",),
     ),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.startup_failures import (
@@ -41,7 +41,7 @@ def _heard(scene: Scene) -> StartupFailure | None:
 def _port(scene: Scene) -> str:
     heard = _heard(scene)
     match = PORT.search(heard.text) if heard is not None else None
-    check = next(iter(scene.checks(CHECK)), None)
+    check = scene.failed_check(CHECK)
     named = captured(lines(scene, "port-in-use"), "port")
     if match:
         return next(group for group in match.groups() if group)
@@ -88,7 +88,7 @@ CAUSE = Cause(
     refines="user-exception",
     accounts_for=("rendezvous-incomplete",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has the port in use already", "have the port in use already"), checks=("plan.port",)
     ),
 )

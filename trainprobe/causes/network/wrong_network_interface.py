@@ -10,7 +10,7 @@ by peers at 127.0.0.1, 172.17.0.1 or a link-local address that refuse.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -25,7 +25,7 @@ from trainprobe.causes.startup_failures import (
     weigh_general,
     weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote
+from trainprobe.causes.statements import quote, quote_after
 from trainprobe.facts import LogEvent
 from trainprobe.signatures.messages import message
 
@@ -116,8 +116,7 @@ def _summary(scene: Scene) -> str:
     if which:
         return f"The ranks give each other {which}, over which other hosts cannot reach them"
     return (
-        "The ranks use a network interface that the others cannot"
-        f" reach{f': {short(heard.text, 120)}' if heard is not None else ''}"
+        f"The ranks use a network interface that the others cannot reach{quote_after(heard, 120)}"
     )
 
 
@@ -160,7 +159,7 @@ CAUSE = Cause(
     refines="firewall-or-route",
     accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=(
             "takes an interface that the other nodes cannot reach",
             "take an interface that the other nodes cannot reach",

@@ -10,7 +10,7 @@ found, nothing is said.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import admin_fix, fix, short, size
 from trainprobe.causes.processes.process_limit import HUGE, reported_limit
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -77,7 +77,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    check, heard = next(iter(scene.checks(*CHECKS)), None), statement(scene, WORDING)
+    check, heard = scene.failed_check(*CHECKS), statement(scene, WORDING)
     given = scene.given("limit.as_bytes")
     limit = check.says.rstrip(".") if check is not None else "The address space is limited"
     limit += (
@@ -111,7 +111,7 @@ CAUSE = Cause(
     refines="user-exception",
     accounts_for=("import-failure",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("limits the address space", "limit the address space"),
         checks=("lim.as", "lim.stack"),
         values=("limit.as", "limit.stack"),

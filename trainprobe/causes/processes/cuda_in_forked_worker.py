@@ -20,7 +20,7 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.fork_probe import tried, value_of, weigh_tried
 from trainprobe.causes.phrases import Fixes, fix
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_message
 from trainprobe.signatures.messages import message
 
@@ -87,7 +87,7 @@ def _map_forks(scene: Scene) -> bool | None:
 
 
 def _summary(scene: Scene) -> str:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     failure = tried(scene, "cuda")
     step = _first_touch(scene)
     by = f": {step} initialises it" if step else ""
@@ -116,7 +116,7 @@ def _first_touch(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     mapped = (
         (
             fix(

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.gpu_memory import shortage
 from trainprobe.causes.host_memory import REFUSED, killed, proof
 from trainprobe.causes.locks_wanted import held_by_others, lock_waits, wanted_path
@@ -82,7 +82,7 @@ def _summary(scene: Scene) -> str:
                 *(f"{says[:1].lower()}{says[1:]}" for says in taken),
             ]
         )
-    check = next(iter(scene.checks(CHECK)), None)
+    check = scene.failed_check(CHECK)
     return (
         check.says if check is not None else "Processes of an earlier run still live on this host"
     )
@@ -287,7 +287,7 @@ CAUSE = Cause(
     would_settle=(
         "list the script's processes with their parents and start times: ps -eo pid,ppid,lstart,cmd"
     ),
-    ready=Signs(
+    ready=ReadySigns(
         says=("still runs what an earlier job left", "still run what an earlier job left"),
         checks=("host.leftovers", "host.procstate"),
     ),

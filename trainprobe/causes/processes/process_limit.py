@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import Fixes, admin_fix, fix
 from trainprobe.causes.predicted import (
     fewer_workers,
     foreseen,
@@ -23,7 +23,7 @@ from trainprobe.causes.predicted import (
     weigh_foreseen,
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import checked, statement, weigh_message
+from trainprobe.causes.statements import checked, quote_after, statement, weigh_message
 from trainprobe.facts import LogEvent
 from trainprobe.signatures.messages import message
 
@@ -75,8 +75,8 @@ def _weigh(scene: Scene) -> Weighings:
 def _summary(scene: Scene) -> str:
     if (one := foreseen(scene.group, "pids")) is not None:
         return f"No more processes or threads will be had: {one.says}"
-    heard, check = statement(scene, WORDING), next(iter(scene.checks(CHECK)), None)
-    detail = f": {short(heard.text, 120)}" if heard else ""
+    heard, check = statement(scene, WORDING), scene.failed_check(CHECK)
+    detail = quote_after(heard, 120)
     return (
         "No more processes or threads may be"
         f" started{f' ({check.says.rstrip(chr(46))})' if check else ''}{detail}"
@@ -113,7 +113,7 @@ CAUSE = Cause(
     would_settle="ulimit -u and pids.max beside the number of threads: ps -eLf | wc -l",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("allows too few processes and threads", "allow too few processes and threads"),
         checks=("lim.nproc",),
         values=("limit.nproc", "pids.max"),

@@ -14,7 +14,7 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
+from trainprobe.causes.statements import first_to_fail, quote_after, statement, weigh_statement
 from trainprobe.facts import ImportTried
 from trainprobe.signatures.messages import message
 
@@ -46,7 +46,7 @@ def _summary(scene: Scene) -> str:
     heard, name = statement(scene, WORDING), _module(scene)
     return (
         f"{name or 'A native module'} does not fit the installed torch or"
-        f" runtime{f': {short(heard.text, 140)}' if heard is not None else ''}"
+        f" runtime{quote_after(heard)}"
     )
 
 

@@ -14,7 +14,7 @@ import re
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import (
     Statement,
     first_to_fail,
@@ -97,10 +97,9 @@ def _file(scene: Scene) -> str:
 
 def _summary(scene: Scene) -> str:
     heard = statement(scene, WORDING)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     what = short(heard.text, 140) if heard is not None else "it is empty"
     return (
-        f"{_file(scene) or 'A file of weights'}, read{f' at {frame.where}' if frame else ''}, is"
+        f"{_file(scene) or 'A file of weights'}, read{scene.at_own_line}, is"
         f" cut short or of another kind: {what}"
     )
 

@@ -12,10 +12,17 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import advice, checked, first_to_fail, statement, weigh_statement
+from trainprobe.causes.statements import (
+    advice,
+    checked,
+    first_to_fail,
+    quote_after,
+    statement,
+    weigh_statement,
+)
 from trainprobe.signatures.messages import message
 
 WORDING = message("disk-full")
@@ -53,12 +60,9 @@ def _io_error(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     heard = statement(scene, WORDING) or statement(scene, IO_ERROR)
-    check = next(iter(scene.checks(CHECK)), None)
+    check = scene.failed_check(CHECK)
     where = f" ({check.says.rstrip('.')})" if check is not None else ""
-    return (
-        "A disk or quota is"
-        f" full{where}{f': {short(heard.text, 120)}' if heard is not None else ''}"
-    )
+    return f"A disk or quota is full{where}{quote_after(heard, 120)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -87,7 +91,7 @@ CAUSE = Cause(
     would_settle="df -h and df -i at the folder that was written to",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a disk that is full", "have a disk that is full"),
         checks=("fs.space", "fs.inodes", "fs.quota"),
     ),

@@ -18,7 +18,13 @@ from trainprobe.causes.child_processes import goes_round, others_wait, who
 from trainprobe.causes.phrases import fix, short, subject, verb
 from trainprobe.causes.remote_calls import connections, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
+from trainprobe.causes.statements import (
+    first_to_fail,
+    quote_after,
+    statement,
+    text_of,
+    weigh_statement,
+)
 from trainprobe.facts import LogEvent, MainThread, Output, RankException
 from trainprobe.signatures.messages import message
 
@@ -100,7 +106,7 @@ def _summary(scene: Scene) -> str:
     at = f" at {asking[0].where}" if asking and asking[0].where else ""
     heard = statement(scene, WORDING)
     if scene.group.mode != "hang" and not asking:
-        what = f": {short(heard.text, 140)}" if heard is not None else ""
+        what = quote_after(heard)
         return (
             f"{subject(scene)} could not reach the model hub, or the hub was too busy to"
             f" answer{what}"

@@ -10,7 +10,7 @@ partially initialised module.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import (
@@ -70,7 +70,7 @@ def _other_interpreter(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    check = next(iter(scene.checks(*CHECKS)), None)
+    check = scene.failed_check(*CHECKS)
     heard = statement(scene, WORDING) or statement(scene, BARE)
     if check is not None:
         return check.says
@@ -104,7 +104,7 @@ CAUSE = Cause(
     refines="import-failure",
     accounts_for=("user-exception",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("imports the wrong module", "import the wrong module"), checks=("py.shadow",)
     ),
 )

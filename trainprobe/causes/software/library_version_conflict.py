@@ -13,7 +13,13 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
+from trainprobe.causes.statements import (
+    first_to_fail,
+    quote,
+    quote_after,
+    statement,
+    weigh_statement,
+)
 from trainprobe.facts import ImportTried, RankException
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
@@ -43,10 +49,7 @@ def _summary(scene: Scene) -> str:
         or statement(scene, GONE)
         or statement(scene, ARGUMENT)
     )
-    return (
-        "Installed packages do not fit each"
-        f" other{f': {short(heard.text, 160)}' if heard is not None else ''}"
-    )
+    return f"Installed packages do not fit each other{quote_after(heard, 160)}"
 
 
 def _fixes(scene: Scene) -> Fixes:

@@ -9,7 +9,7 @@ It is recognised by the environment check, which compares compiled files with th
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import advice, checked, statement, weigh_message
@@ -28,7 +28,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    check, heard = next(iter(scene.checks(CHECK)), None), statement(scene, WORDING)
+    check, heard = scene.failed_check(CHECK), statement(scene, WORDING)
     if check is not None:
         return check.says
     if heard:
@@ -64,7 +64,7 @@ CAUSE = Cause(
     refines="import-failure",
     accounts_for=("user-exception",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=(
             "has compiled files that are older than their source",
             "have compiled files that are older than their source",
