@@ -30,7 +30,7 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.waits.divergence import camps_say
@@ -151,6 +151,15 @@ def _summary(scene: Scene) -> str:
     return f"{who} makes its collective calls in another order than the others"
 
 
+FIXES = """
+Make the order the same on all ranks
+    sort what the loop around the calls iterates over{where}: sorted(names) instead of a set or a
+        dict's own order
+Keep two groups apart
+    with several process groups, finish the work on one (work.wait()) before the other is used
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     parted = scene.group.divergence
     sites = [
@@ -160,30 +169,15 @@ def _fixes(scene: Scene) -> Fixes:
     ]
     where = f" ({' and '.join(sites)})" if sites else ""
     if parted is None and exchange(scene):
-        return (
-            fix(
-                "Pair each receive with a send",
-                "let neighbours take turns: even ranks send first, odd ranks receive first; tags"
-                " must be the same",
-            ),
-            fix(
-                "Or start both halves before waiting",
-                "dist.batch_isend_irecv([P2POp(isend, …), P2POp(irecv, …)]), then wait for all of"
-                " them",
-            ),
-        )
-    return (
-        fix(
-            "Make the order the same on all ranks",
-            f"sort what the loop around the calls iterates over{where}: sorted(names) instead of a"
-            " set or a dict's own order",
-        ),
-        fix(
-            "Keep two groups apart",
-            "with several process groups, finish the work on one (work.wait()) before the other is"
-            " used",
-        ),
-    )
+        return fixes("""
+            Pair each receive with a send
+                let neighbours take turns: even ranks send first, odd ranks receive first; tags must
+                    be the same
+            Or start both halves before waiting
+                dist.batch_isend_irecv([P2POp(isend, …), P2POp(irecv, …)]), then wait for all of
+                    them
+        """)
+    return fixes(FIXES, where=where)
 
 
 CAUSE = Cause(

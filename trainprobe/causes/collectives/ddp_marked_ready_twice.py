@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import fix
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement, text_of, weigh_message
 from trainprobe.signatures.messages import message
@@ -85,30 +85,22 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Checkpoint without a backward pass of its own",
-            "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)   (torch 1.11 on; the"
-            " default of older code is True)",
-            'model.gradient_checkpointing_enable({"use_reentrant": False}) or'
-            ' gradient_checkpointing_kwargs={"use_reentrant": False} in TrainingArguments'
-            " (transformers 4.35 on)",
-        ),
-        fix(
-            "Or tell DDP that the graph is always the same",
-            "DistributedDataParallel(model, static_graph=True)   (torch 1.11 on), with"
-            " find_unused_parameters=False",
-        ),
-        fix(
-            "Use each parameter in one forward pass of the wrapper",
-            "no call of model.module beside model(...), one loss.backward() per step, no layer"
-            " shared between two checkpoints",
-        ),
-        fix(
-            "Let the name be printed",
-            "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run",
-        ),
-    ),
+    fixes=fixes("""
+        Checkpoint without a backward pass of its own
+            torch.utils.checkpoint.checkpoint(..., use_reentrant=False)   (torch 1.11 on; the
+                default of older code is True)
+            model.gradient_checkpointing_enable({"use_reentrant": False}) or
+                gradient_checkpointing_kwargs={"use_reentrant": False} in TrainingArguments
+                (transformers 4.35 on)
+        Or tell DDP that the graph is always the same
+            DistributedDataParallel(model, static_graph=True)   (torch 1.11 on), with
+                find_unused_parameters=False
+        Use each parameter in one forward pass of the wrapper
+            no call of model.module beside model(...), one loss.backward() per step, no layer shared
+                between two checkpoints
+        Let the name be printed
+            TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run
+    """),
     ranks=_nobody,
     would_settle=(
         "run once without gradient checkpointing, and once with TORCH_DISTRIBUTED_DEBUG=DETAIL,"

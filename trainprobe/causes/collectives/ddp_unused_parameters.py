@@ -15,7 +15,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.measured import weigh_measures
 from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.facts import RankException
@@ -66,22 +66,15 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     if found := stressed_fixes(scene, "unused."):
         return found
-    return (
-        fix(
-            "Let the names be printed",
-            "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run",
-        ),
-        fix(
-            "Use or remove those parameters",
-            "make every output take part in the loss, or set requires_grad_(False) on the unused"
-            " part",
-        ),
-        fix(
-            "Or let DDP look for them",
-            "DistributedDataParallel(model, find_unused_parameters=True)   (costs a walk over the"
-            " graph in each step)",
-        ),
-    )
+    return fixes("""
+        Let the names be printed
+            TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run
+        Use or remove those parameters
+            make every output take part in the loss, or set requires_grad_(False) on the unused part
+        Or let DDP look for them
+            DistributedDataParallel(model, find_unused_parameters=True)   (costs a walk over the
+                graph in each step)
+    """)
 
 
 CAUSE = Cause(

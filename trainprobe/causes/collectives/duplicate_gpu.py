@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.child_processes import rank_pids
-from trainprobe.causes.phrases import fix, ranks_say
+from trainprobe.causes.phrases import fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     StartupFailure,
@@ -95,18 +95,14 @@ CAUSE = Cause(
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Bind each rank to a GPU before anything else",
-            'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
-            "init_process_group(..., device_id=...)",
-        ),
-        fix(
-            "See who is where",
-            "nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
-            "echo $CUDA_VISIBLE_DEVICES",
-        ),
-    ),
+    fixes=fixes("""
+        Bind each rank to a GPU before anything else
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            init_process_group(..., device_id=...)
+        See who is where
+            nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv
+            echo $CUDA_VISIBLE_DEVICES
+    """),
     would_settle="nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
     ranks=_ranks,
     accounts_for=("user-exception",),

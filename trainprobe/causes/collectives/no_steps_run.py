@@ -12,7 +12,7 @@ set that is said to be empty.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogJob, LogProgress, Progress
@@ -144,18 +144,15 @@ CAUSE = Cause(
     modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Look at what the loader is given",
-            "print(len(dataset), len(loader)) before the loop",
-            "check paths, filters, drop_last with a small dataset, and the split's name",
-        ),
-        fix(
-            "Look at how long the loop may run",
-            "compare max_steps and num_epochs with the step that the checkpoint resumes at",
-        ),
-        fix("Make it fail loudly", "assert len(loader) > 0, 'the data loader is empty'"),
-    ),
+    fixes=fixes("""
+        Look at what the loader is given
+            print(len(dataset), len(loader)) before the loop
+            check paths, filters, drop_last with a small dataset, and the split's name
+        Look at how long the loop may run
+            compare max_steps and num_epochs with the step that the checkpoint resumes at
+        Make it fail loudly
+            assert len(loader) > 0, 'the data loader is empty'
+    """),
     ranks=nobody,
     would_settle="print(len(dataset), len(loader)) before the training loop",
 )

@@ -25,7 +25,7 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import live_pid
 from trainprobe.causes.diverging_calls import ASKS_FOR_RANK
 from trainprobe.causes.long_tasks import of_long_task
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import Deadline, MainThread, RankException
 from trainprobe.waits.divergence import call_says
@@ -178,27 +178,24 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
     return away(told, task=True) or scene.ranks
 
 
+FIXES = """
+Do it before the training
+    a job of its own on one process: tokenise, download or convert once, keep the result on disk,
+        and only load it here
+Or give it the time that it takes
+    init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;
+        InitProcessGroupKwargs(timeout={hours}) in accelerate
+Or share it among the ranks
+    save sharded or in the background (async_save), validate on all ranks, with the data split
+        between them
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     told = Timeouts(scene)
     if told.calls or not working(scene):
         hours = f"timedelta(hours={max(2, round((told.timeout_s or 0) / 1200))})"
-        return (
-            fix(
-                "Do it before the training",
-                "a job of its own on one process: tokenise, download or convert once, keep the"
-                " result on disk, and only load it here",
-            ),
-            fix(
-                "Or give it the time that it takes",
-                f"init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;"
-                f" InitProcessGroupKwargs(timeout={hours}) in accelerate",
-            ),
-            fix(
-                "Or share it among the ranks",
-                "save sharded or in the background (async_save), validate on all ranks, with the"
-                " data split between them",
-            ),
-        )
+        return fixes(FIXES, hours=hours)
     slept, limit, _limits = waited(scene)
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
     return (
@@ -207,15 +204,13 @@ def _fixes(scene: Scene) -> Fixes:
             wait,
             f"{max(limit - slept, 0):.0f} s are left before the others give up" if limit else "",
         ),
-        fix(
-            "Give the long part the time that it takes",
-            "init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group"
-            " around it",
-        ),
-        fix(
-            "Or take it out of the training",
-            "do it before the launch, on all ranks in parts, or in the background (async_save)",
-        ),
+        *fixes("""
+            Give the long part the time that it takes
+                init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group
+                    around it
+            Or take it out of the training
+                do it before the launch, on all ranks in parts, or in the background (async_save)
+        """),
     )
 
 

@@ -23,7 +23,7 @@ from trainprobe.causes.collective_calls import away, of_divergent_forward
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import all_asleep, own_blocks, places
 from trainprobe.causes.early_loop_exits import COUNTS
-from trainprobe.causes.phrases import Fixes, fix, listed, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fixes, listed, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import LogEvent, MainThread
 from trainprobe.stacks.places import is_user
@@ -172,21 +172,19 @@ def _summary(scene: Scene) -> str:
     return f"{ranks_say(_ranks(scene))} ran other layers than the rest in this step: {where}"
 
 
+FIXES = """
+Run every layer on every rank
+    look at {place}: call the unused layer on a dummy input and add 0 * its output to the loss
+Generate in step
+    model.generate(..., synced_gpus=True)
+Or shard less
+    ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap policy
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     place = next((thread.where for thread in _sharded(scene)), "forward")
-    return (
-        fix(
-            "Run every layer on every rank",
-            f"look at {place}: call the unused layer on a dummy input and add 0 * its output to the"
-            " loss",
-        ),
-        fix("Generate in step", "model.generate(..., synced_gpus=True)"),
-        fix(
-            "Or shard less",
-            "ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap"
-            " policy",
-        ),
-    )
+    return fixes(FIXES, place=place)
 
 
 CAUSE = Cause(

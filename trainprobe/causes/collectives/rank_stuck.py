@@ -20,7 +20,7 @@ from trainprobe.causes.collective_calls import away, of_stuck
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.facts import FlightDump, MainThread
@@ -213,13 +213,11 @@ def _summary(scene: Scene) -> str:
 
 def _fixes(scene: Scene) -> Fixes:
     if Timeouts(scene).missing is not None or _never_made(scene) is not None:
-        return (
-            fix(
-                "See where that rank stands",
-                "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 in the environment",
-                "trainprobe attach   (while it hangs, on that rank's node)",
-            ),
-        )
+        return fixes("""
+            See where that rank stands
+                TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 in the environment
+                trainprobe attach   (while it hangs, on that rank's node)
+        """)
     if (given := broken(scene, "stood")) is not None:
         return (
             fix(

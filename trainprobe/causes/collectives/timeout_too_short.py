@@ -22,7 +22,7 @@ from trainprobe.causes.collective_calls import SHORT_S, away
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.collectives.rank0_long_task import waited, working
 from trainprobe.causes.long_tasks import of_short_timeout
-from trainprobe.causes.phrases import Fixes, fix, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, subject, verb
 from trainprobe.causes.predicted import foreseen, grows_too_fast, needed, too_long, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.waits.divergence import call_says
@@ -80,12 +80,10 @@ def _fixes(scene: Scene) -> Fixes:
     hf = f"transformers: --ddp_timeout {60 * minutes}" if one is not None else ""
     return (
         *(
-            (
-                fix(
-                    "Prepare the data once, before the ranks start",
-                    "one process builds and saves it; the ranks then only open it",
-                ),
-            )
+            fixes("""
+                Prepare the data once, before the ranks start
+                    one process builds and saves it; the ranks then only open it
+            """)
             if one is not None
             else ()
         ),

@@ -28,7 +28,7 @@ from trainprobe.causes.early_loop_exits import (
     out_of_loop,
     step_skipped,
 )
-from trainprobe.causes.phrases import fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
 
@@ -118,18 +118,15 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Give every rank the same number of batches",
-            "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the"
-            " shortest",
-        ),
-        fix(
-            "Or let DDP bear the difference",
-            "wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...",
-        ),
-        fix("Check the lengths before training", "print(dist.get_rank(), len(loader))"),
-    ),
+    fixes=fixes("""
+        Give every rank the same number of batches
+            DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the
+                shortest
+        Or let DDP bear the difference
+            wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...
+        Check the lengths before training
+            print(dist.get_rank(), len(loader))
+    """),
     ranks=out_of_loop,
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",

@@ -11,7 +11,7 @@ It is recognised by those words and by the end of the worker itself. Bus errors 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import fix, short, subject
+from trainprobe.causes.phrases import fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.facts import RankEnding
@@ -69,18 +69,13 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Let the crash happen in the training process",
-            "DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the"
-            " line",
-        ),
-        fix(
-            "Find the library",
-            "dmesg | grep -i segfault | tail -3   (names the library, where it may be read)",
-            "upgrade the decoder that the line calls",
-        ),
-    ),
+    fixes=fixes("""
+        Let the crash happen in the training process
+            DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the line
+        Find the library
+            dmesg | grep -i segfault | tail -3   (names the library, where it may be read)
+            upgrade the decoder that the line calls
+    """),
     would_settle="the same command with num_workers=0 and PYTHONFAULTHANDLER=1",
     refines="user-exception",
     wording=WORDING,

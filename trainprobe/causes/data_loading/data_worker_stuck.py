@@ -12,7 +12,7 @@ idle the fault is elsewhere.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.causes.user_objects import broken, weigh_broken
@@ -96,18 +96,16 @@ def _fixes(scene: Scene) -> Fixes:
             f"open {where}" if where else "",
             *native_stack(scene, "the worker", busy[0].pid if busy else 0),
         ),
-        (
-            fix(
-                "Load by one process, to see how long a sample takes",
-                "DataLoader(..., num_workers=0, timeout=0)",
-            )
-            if statement(scene, WORDING) is not None
-            else fix("Let it fail loudly", "DataLoader(..., timeout=120)")
-        ),
         fix(
-            "Rule out the fork",
-            "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0",
-        ),
+            "Load by one process, to see how long a sample takes",
+            "DataLoader(..., num_workers=0, timeout=0)",
+        )
+        if statement(scene, WORDING) is not None
+        else fix("Let it fail loudly", "DataLoader(..., timeout=120)"),
+        *fixes("""
+            Rule out the fork
+                DataLoader(..., multiprocessing_context='spawn')   or num_workers=0
+        """),
     )
 
 

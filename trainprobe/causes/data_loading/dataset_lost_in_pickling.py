@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import measures
-from trainprobe.causes.phrases import fix
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Measured
 
@@ -84,17 +84,13 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See it in one line",
-            "copy = pickle.loads(pickle.dumps(dataset)); print(len(dataset), len(copy),"
-            " dataset[0].keys(), copy[0].keys())",
-        ),
-        fix(
-            "Pickle paths and indices, and load again",
-            "__getstate__ returns the paths; __setstate__ opens or memory-maps them",
-        ),
-    ),
+    fixes=fixes("""
+        See it in one line
+            copy = pickle.loads(pickle.dumps(dataset)); print(len(dataset), len(copy),
+                dataset[0].keys(), copy[0].keys())
+        Pickle paths and indices, and load again
+            __getstate__ returns the paths; __setstate__ opens or memory-maps them
+    """),
     ranks=nobody,
     would_settle=(
         "copy = pickle.loads(pickle.dumps(dataset)); compare len() and the keys of a sample"

@@ -14,7 +14,7 @@ rows foretell it.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
 from trainprobe.causes.predicted import (
     again_planned,
     fewer_workers,
@@ -91,28 +91,24 @@ def _summary(scene: Scene) -> str:
     return f"{who} no file descriptor left{numbers}: {short(heard.text, 120)}"
 
 
+FIXES = """
+Raise the limit
+    ulimit -n 65536{now}   (in the shell or batch script that starts the job)
+    verify: ulimit -n
+Let workers share tensors through files
+    torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)
+Do not keep what workers send
+    copy what is kept: batch.clone(), or keep plain numbers instead of tensors
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     limit = scene.given("limit.nofile")
     now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
     one = foreseen(scene.group, "fds")
     if one is not None:
         return _fixes_foreseen(scene, one)
-    return (
-        fix(
-            "Raise the limit",
-            f"ulimit -n 65536{now}   (in the shell or batch script that starts the job)",
-            verify="ulimit -n",
-        ),
-        fix(
-            "Let workers share tensors through files",
-            "torch.multiprocessing.set_sharing_strategy('file_system')   (before the first"
-            " DataLoader)",
-        ),
-        fix(
-            "Do not keep what workers send",
-            "copy what is kept: batch.clone(), or keep plain numbers instead of tensors",
-        ),
-    )
+    return fixes(FIXES, now=now)
 
 
 def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:

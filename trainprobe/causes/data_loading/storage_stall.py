@@ -23,7 +23,7 @@ from trainprobe.causes.file_calls import (
     path_of,
     stalled,
 )
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.signatures.messages import message
@@ -122,6 +122,21 @@ def _summary(scene: Scene) -> str:
     return f"{subject} waits for {path or 'its file system'}{where}, which does not answer"
 
 
+FIXES = """
+See whether the file system answers
+    timeout 5 stat {path} || echo no answer
+    cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd
+[admin] Bring the server or mount back
+    findmnt -T {path}
+    nfsstat -m; dmesg | tail
+Keep training apart from slow storage
+    copy the data to a local disk first; save checkpoints with
+        torch.distributed.checkpoint.async_save
+[disruptive] Or end the job: it does not come back alone
+    kill {live_pid}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     pid, path = next((str(pid) for pid in _pids(scene)), "<PID>"), path_of(scene) or "<PATH>"
     if _fifo(scene):
@@ -133,26 +148,7 @@ def _fixes(scene: Scene) -> Fixes:
                 "os.O_NONBLOCK gives an error instead of a wait",
             ),
         )
-    return (
-        fix(
-            "See whether the file system answers",
-            f"timeout 5 stat {path} || echo no answer",
-            f"cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd",
-        ),
-        admin_fix(
-            "Bring the server or mount back", f"findmnt -T {path}", "nfsstat -m; dmesg | tail"
-        ),
-        fix(
-            "Keep training apart from slow storage",
-            "copy the data to a local disk first; save checkpoints with"
-            " torch.distributed.checkpoint.async_save",
-        ),
-        fix(
-            "Or end the job: it does not come back alone",
-            f"kill {live_pid(scene)}",
-            disruptive=True,
-        ),
-    )
+    return fixes(FIXES, path=path, pid=pid, live_pid=live_pid(scene))
 
 
 CAUSE = Cause(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.process_starts import child_died, in_notebook
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
@@ -78,19 +78,15 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Find the object",
-            "python -c 'import pickle; from YOURMODULE import make_dataset;"
-            " pickle.dumps(make_dataset())'",
-        ),
-        fix(
-            "Make it picklable",
-            "module-level functions instead of lambdas; open files and connections lazily, inside"
-            " __getitem__",
-            "__getstate__ that leaves out handles",
-        ),
-    ),
+    fixes=fixes("""
+        Find the object
+            python -c 'import pickle; from YOURMODULE import make_dataset;
+                pickle.dumps(make_dataset())'
+        Make it picklable
+            module-level functions instead of lambdas; open files and connections lazily, inside
+                __getitem__
+            __getstate__ that leaves out handles
+    """),
     ranks=nobody,
     would_settle="pickle.dumps(dataset) in the main process",
     refines="user-exception",

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import admin_fix, fix
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.signs import confirmed, failed_check, filled, first_of, quoted, stated
 from trainprobe.causes.statements import first_to_fail, quote, statement
@@ -68,25 +68,19 @@ CAUSE = Cause(
         failed_check("drv.versions"),
     ),
     summary=_summary,
-    fixes=(
-        fix(
-            "Compare the two",
-            "cat /proc/driver/nvidia/version   (the module)",
-            "ldconfig -p | grep -E 'libcuda.so|libnvidia-ml'   (the library)",
-            verify="nvidia-smi",
-        ),
-        admin_fix(
-            "Reboot the node, or reload the module",
-            "sudo reboot, or: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo"
-            " modprobe nvidia nvidia_uvm",
-            verify="nvidia-smi",
-        ),
-        fix(
-            "In a container, leave CUDA's own compat library out",
-            "LD_LIBRARY_PATH without /usr/local/cuda/compat",
-            verify="nvidia-smi",
-        ),
-    ),
+    fixes=fixes("""
+        Compare the two
+            cat /proc/driver/nvidia/version   (the module)
+            ldconfig -p | grep -E 'libcuda.so|libnvidia-ml'   (the library)
+            verify: nvidia-smi
+        [admin] Reboot the node, or reload the module
+            sudo reboot, or: sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe
+                nvidia nvidia_uvm
+            verify: nvidia-smi
+        In a container, leave CUDA's own compat library out
+            LD_LIBRARY_PATH without /usr/local/cuda/compat
+            verify: nvidia-smi
+    """),
     ranks=nobody,
     would_settle=(
         "nvidia-smi, and cat /proc/driver/nvidia/version beside the version in the name of"

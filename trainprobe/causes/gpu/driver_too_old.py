@@ -11,7 +11,7 @@ environment check, which compares the two versions.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, fixes, short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.signs import all_of, check_or, failed_check, first_of, quoted, stated
 from trainprobe.causes.statements import advice, statement
@@ -24,18 +24,14 @@ CHECK = "drv.versions"
 
 def _fixes(scene: Scene) -> Fixes:
     if statement(scene, WORDING) is None and statement(scene, NONE_AT_ALL) is not None:
-        return (
-            fix(
-                "Let the container see the GPU",
-                "docker run --gpus all …; resources.limits: nvidia.com/gpu in Kubernetes",
-                verify="nvidia-smi",
-            ),
-            fix(
-                "Ask the scheduler for one",
-                "sbatch --gres=gpu:N, and run nvidia-smi inside the job",
-                verify="nvidia-smi",
-            ),
-        )
+        return fixes("""
+            Let the container see the GPU
+                docker run --gpus all …; resources.limits: nvidia.com/gpu in Kubernetes
+                verify: nvidia-smi
+            Ask the scheduler for one
+                sbatch --gres=gpu:N, and run nvidia-smi inside the job
+                verify: nvidia-smi
+        """)
     newest = "nvidia-smi | head -4   (shows the newest CUDA that the driver knows)"
     return (
         admin_fix(

@@ -10,7 +10,7 @@ It is recognised by that error, and by the service's own failure in the journal.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.signs import confirmed, failed_check, first_of, stated
 from trainprobe.causes.statements import quote, statement
@@ -47,21 +47,18 @@ CAUSE = Cause(
         ),
     ),
     summary=_summary,
-    fixes=(
-        fix(
-            "See the fabric's state",
-            "nvidia-smi -q | grep -A4 -i fabric   (State must be Completed)",
-            "systemctl status nvidia-fabricmanager",
-        ),
-        admin_fix(
-            "Start the fabric manager of the driver's version",
-            "nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1  "
-            " (nvidia-fabricmanager must be of this very version)",
-            "sudo systemctl enable --now nvidia-fabricmanager",
-            verify="python -c 'import torch; print(torch.cuda.is_available())'",
-        ),
-        fix("Meanwhile, elsewhere", "sbatch --exclude=<NODE> …"),
-    ),
+    fixes=fixes("""
+        See the fabric's state
+            nvidia-smi -q | grep -A4 -i fabric   (State must be Completed)
+            systemctl status nvidia-fabricmanager
+        [admin] Start the fabric manager of the driver's version
+            nvidia-smi --query-gpu=driver_version --format=csv,noheader | head
+                -1   (nvidia-fabricmanager must be of this very version)
+            sudo systemctl enable --now nvidia-fabricmanager
+            verify: python -c 'import torch; print(torch.cuda.is_available())'
+        Meanwhile, elsewhere
+            sbatch --exclude=<NODE> …
+    """),
     ranks=nobody,
     would_settle="systemctl status nvidia-fabricmanager, and nvidia-smi -q | grep -A4 -i fabric",
     refines="user-exception",

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement, weigh_message
 from trainprobe.causes.xids import weigh_xids
@@ -130,24 +130,19 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+[disruptive] Name the kernel
+    cuda-gdb -p {pid} -batch -ex 'info cuda kernels'   (it stops the process while it looks)
+A core dump of the GPU next time
+    export CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1 CUDA_COREDUMP_PIPE=/tmp/gpucore.%p
+A newer kernel library, or none
+    upgrade flash-attn, xformers or triton; run once with the plain implementation
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     pid = next((thread.pid for thread in _waiting(scene)), 0)
-    return (
-        fix(
-            "Name the kernel",
-            f"cuda-gdb -p {pid or '<PID>'} -batch -ex 'info cuda kernels'   (it stops the process"
-            " while it looks)",
-            disruptive=True,
-        ),
-        fix(
-            "A core dump of the GPU next time",
-            "export CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1 CUDA_COREDUMP_PIPE=/tmp/gpucore.%p",
-        ),
-        fix(
-            "A newer kernel library, or none",
-            "upgrade flash-attn, xformers or triton; run once with the plain implementation",
-        ),
-    )
+    return fixes(FIXES, pid=pid or "<PID>")
 
 
 CAUSE = Cause(

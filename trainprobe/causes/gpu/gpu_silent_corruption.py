@@ -11,7 +11,7 @@ it.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import admin_fix, fix, short, subject
+from trainprobe.causes.phrases import fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import LogEvent
@@ -50,21 +50,15 @@ CAUSE = Cause(
     modes=("crash", "hang", "check", "slow"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Measure again, on each GPU alone",
-            "dcgmi diag -r 3 -i INDEX   (no job may run there)",
-            "CUDA_VISIBLE_DEVICES=INDEX gpu_burn 300",
-        ),
-        admin_fix(
-            "Take the node out of service",
-            "scontrol update nodename=<NODE> state=drain reason='wrong results'",
-        ),
-        fix(
-            "Go back to a checkpoint from before",
-            "resume from the last one whose evaluation was right",
-        ),
-    ),
+    fixes=fixes("""
+        Measure again, on each GPU alone
+            dcgmi diag -r 3 -i INDEX   (no job may run there)
+            CUDA_VISIBLE_DEVICES=INDEX gpu_burn 300
+        [admin] Take the node out of service
+            scontrol update nodename=<NODE> state=drain reason='wrong results'
+        Go back to a checkpoint from before
+            resume from the last one whose evaluation was right
+    """),
     would_settle="dcgmi diag -r 3 on the node, and the same exact computation on each of its GPUs",
     accounts_for=("nan-loss", "user-exception"),
 )

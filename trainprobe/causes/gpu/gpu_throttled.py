@@ -11,7 +11,7 @@ load. A GPU that is not used rules it out. In a log only the driver's own table 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns
-from trainprobe.causes.phrases import admin_fix, fix, short, subject
+from trainprobe.causes.phrases import fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Gpu, LogEvent
 
@@ -84,16 +84,15 @@ CAUSE = Cause(
     modes=("slow", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix("See the reasons", "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER,CLOCK"),
-        admin_fix(
-            "Cooling, or the power cap", "nvidia-smi -pl <WATTS>", "look at fans and air flow"
-        ),
-        admin_fix(
-            "Take the node out of service",
-            "scontrol update nodename=<NODE> state=drain reason='throttled'",
-        ),
-    ),
+    fixes=fixes("""
+        See the reasons
+            nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER,CLOCK
+        [admin] Cooling, or the power cap
+            nvidia-smi -pl <WATTS>
+            look at fans and air flow
+        [admin] Take the node out of service
+            scontrol update nodename=<NODE> state=drain reason='throttled'
+    """),
     would_settle="nvidia-smi -q -d PERFORMANCE,CLOCK on that GPU and on another",
     refines="straggler-rank",
     ready=ReadySigns(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import all_of, first_of, stated
 from trainprobe.causes.statements import statement
@@ -54,26 +54,18 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=first_of(_failed_after_warning, all_of(stated(WORDING), _warned)),
     summary=_summary,
-    fixes=(
-        fix(
-            "See both lists",
-            "python -c 'import torch; print(torch.version.cuda, torch.cuda.get_arch_list(),"
-            " torch.cuda.get_device_capability())'",
-        ),
-        fix(
-            "Install the build for this GPU",
-            "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cuXYZ"
-            "   (as pytorch.org says)",
-        ),
-        fix(
-            "If an extension fails and torch does not, build it for this GPU",
-            "TORCH_CUDA_ARCH_LIST='X.Y' pip install --no-build-isolation --force-reinstall …",
-        ),
-        fix(
-            "On AMD",
-            "HSA_OVERRIDE_GFX_VERSION=… as a bridge; a build with your gfx in PYTORCH_ROCM_ARCH",
-        ),
-    ),
+    fixes=fixes("""
+        See both lists
+            python -c 'import torch; print(torch.version.cuda, torch.cuda.get_arch_list(),
+                torch.cuda.get_device_capability())'
+        Install the build for this GPU
+            pip install --force-reinstall torch --index-url
+                https://download.pytorch.org/whl/cuXYZ   (as pytorch.org says)
+        If an extension fails and torch does not, build it for this GPU
+            TORCH_CUDA_ARCH_LIST='X.Y' pip install --no-build-isolation --force-reinstall …
+        On AMD
+            HSA_OVERRIDE_GFX_VERSION=… as a bridge; a build with your gfx in PYTORCH_ROCM_ARCH
+    """),
     ranks=nobody,
     would_settle="torch.cuda.get_arch_list() beside torch.cuda.get_device_capability()",
     refines="user-exception",

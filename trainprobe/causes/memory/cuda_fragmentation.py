@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.gpu_memory import shortage
-from trainprobe.causes.phrases import Fixes, fix, short, size, subject
+from trainprobe.causes.phrases import Fixes, fix, fixes, short, size, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail
 
@@ -65,16 +65,14 @@ def _fixes(scene: Scene) -> Fixes:
             "Let segments grow" if not old else "Split large blocks less",
             f"export PYTORCH_CUDA_ALLOC_CONF={setting}",
         ),
-        fix(
-            "Fewer sizes",
-            "pad batches to a few lengths; torch.cuda.empty_cache() once between training and"
-            " evaluation",
-        ),
-        fix(
-            "See the pieces",
-            "torch.cuda.memory._record_memory_history();"
-            " torch.cuda.memory._dump_snapshot('memory.pickle') on the failure",
-        ),
+        *fixes("""
+            Fewer sizes
+                pad batches to a few lengths; torch.cuda.empty_cache() once between training and
+                    evaluation
+            See the pieces
+                torch.cuda.memory._record_memory_history();
+                    torch.cuda.memory._dump_snapshot('memory.pickle') on the failure
+        """),
     )
 
 

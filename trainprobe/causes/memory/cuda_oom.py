@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.gpu_memory import WORDING, shortage
-from trainprobe.causes.phrases import fix, short, size, subject
+from trainprobe.causes.phrases import fixes, short, size, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
 from trainprobe.signatures.messages import message
@@ -76,18 +76,15 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Need less",
-            "halve the batch per rank and double gradient accumulation",
-            "torch.utils.checkpoint for the largest blocks; bf16",
-        ),
-        fix("Split the state over the ranks", "FSDP, or ZeRO stage 2 or 3"),
-        fix(
-            "See who holds the memory",
-            "nvidia-smi --query-compute-apps=pid,used_memory --format=csv",
-        ),
-    ),
+    fixes=fixes("""
+        Need less
+            halve the batch per rank and double gradient accumulation
+            torch.utils.checkpoint for the largest blocks; bf16
+        Split the state over the ranks
+            FSDP, or ZeRO stage 2 or 3
+        See who holds the memory
+            nvidia-smi --query-compute-apps=pid,used_memory --format=csv
+    """),
     would_settle="nvidia-smi beside torch.cuda.memory_summary() just before the failing line",
     refines="user-exception",
     accounts_for=("native-crash",),

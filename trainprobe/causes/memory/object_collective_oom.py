@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.gpu_memory import shortage
-from trainprobe.causes.phrases import Fixes, fix, short, size, subject
+from trainprobe.causes.phrases import Fixes, fixes, short, size, subject
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail
 
@@ -47,31 +47,25 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Move tensors to the CPU first
+    {place}: results = [{k: v.cpu() for k, v in one.items()} for one in results]
+Gather over gloo
+    group = dist.new_group(backend='gloo'); dist.all_gather_object(found, results, group=group)
+Gather less
+    reduce counts and sums on each rank; let rank 0 alone receive (gather_object), or write files
+        and merge them
+One device per rank
+    torch.cuda.set_device(local_rank) before init_process_group: object collectives use the current
+        device
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     found = shortage(scene)
     frame = user_frame(found.frames) if found is not None else None
     place = f"{frame.base}:{frame.line}" if frame is not None else "before the gather"
-    return (
-        fix(
-            "Move tensors to the CPU first",
-            f"{place}: results = [{{k: v.cpu() for k, v in one.items()}} for one in results]",
-        ),
-        fix(
-            "Gather over gloo",
-            "group = dist.new_group(backend='gloo'); dist.all_gather_object(found, results,"
-            " group=group)",
-        ),
-        fix(
-            "Gather less",
-            "reduce counts and sums on each rank; let rank 0 alone receive (gather_object), or"
-            " write files and merge them",
-        ),
-        fix(
-            "One device per rank",
-            "torch.cuda.set_device(local_rank) before init_process_group: object collectives use"
-            " the current device",
-        ),
-    )
+    return fixes(FIXES, place=place)
 
 
 CAUSE = Cause(

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short, verb
+from trainprobe.causes.phrases import Fixes, fixes, listed, ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     FOREIGN,
@@ -145,6 +145,18 @@ def _peers(scene: Scene) -> tuple[str, ...]:
     return captured(found, "peer") or captured(found, "host")
 
 
+FIXES = """
+See how far packets come
+    ip route get {host}
+    timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open
+See that the address is the right one
+    echo $MASTER_ADDR; getent hosts $MASTER_ADDR
+    export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0
+[admin] Open the ports between the nodes
+    iptables -L -n; sysctl net.ipv4.ip_local_port_range
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     unanswered = _unanswered(scene)
     ports = captured(lines(scene, *SHOWS) or unanswered_at_the_store(scene), "port")
@@ -153,22 +165,7 @@ def _fixes(scene: Scene) -> Fixes:
         if unanswered
         else (next(iter(_peers(scene)), "HOST"), "", next(iter(ports), "PORT"))
     )
-    return (
-        fix(
-            "See how far packets come",
-            f"ip route get {host}",
-            f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
-        ),
-        fix(
-            "See that the address is the right one",
-            "echo $MASTER_ADDR; getent hosts $MASTER_ADDR",
-            "export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0",
-        ),
-        admin_fix(
-            "Open the ports between the nodes",
-            "iptables -L -n; sysctl net.ipv4.ip_local_port_range",
-        ),
-    )
+    return fixes(FIXES, host=host, port=port)
 
 
 CAUSE = Cause(

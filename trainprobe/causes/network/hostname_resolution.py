@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     FOREIGN,
@@ -93,23 +93,20 @@ def _summary(scene: Scene) -> str:
     return f"A host name of the job does not resolve: {short(heard.text, 140)}"
 
 
+FIXES = """
+See what every node makes of the name
+    getent hosts {name}; getent hosts $(hostname)   (on each node)
+Use an address instead
+    MASTER_ADDR=$(getent ahostsv4 <NODE> | awk '{print $1; exit}')
+    torchrun --rdzv-endpoint <ADDRESS>:29500 …
+[admin] Make the name known
+    echo "ADDRESS {name}" | sudo tee -a /etc/hosts   (on each node, its own name too)
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     name = _name(scene) or "$MASTER_ADDR"
-    return (
-        fix(
-            "See what every node makes of the name",
-            f"getent hosts {name}; getent hosts $(hostname)   (on each node)",
-        ),
-        fix(
-            "Use an address instead",
-            "MASTER_ADDR=$(getent ahostsv4 <NODE> | awk '{print $1; exit}')",
-            "torchrun --rdzv-endpoint <ADDRESS>:29500 …",
-        ),
-        admin_fix(
-            "Make the name known",
-            f'echo "ADDRESS {name}" | sudo tee -a /etc/hosts   (on each node, its own name too)',
-        ),
-    )
+    return fixes(FIXES, name=name)
 
 
 CAUSE = Cause(

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix, subject
+from trainprobe.causes.phrases import Fixes, fix, fixes, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -72,15 +72,13 @@ def _fixes(scene: Scene) -> Fixes:
             "Start as many ranks as there are GPUs",
             f"torchrun --nproc-per-node {len(gpus) or 'GPUS'} …",
         ),
-        fix(
-            "See what a rank sees",
-            'python -c \'import os, torch; print(os.environ.get("CUDA_VISIBLE_DEVICES"),'
-            " torch.cuda.device_count())'",
-        ),
-        fix(
-            "Where the scheduler gives one GPU per task",
-            "torch.cuda.set_device(0)   or --gpus-per-task with --gpu-bind=none",
-        ),
+        *fixes("""
+            See what a rank sees
+                python -c 'import os, torch; print(os.environ.get("CUDA_VISIBLE_DEVICES"),
+                    torch.cuda.device_count())'
+            Where the scheduler gives one GPU per task
+                torch.cuda.set_device(0)   or --gpus-per-task with --gpu-bind=none
+        """),
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     failed_of_something_else,
@@ -129,17 +129,14 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Start it with torchrun",
-            "torchrun --nproc-per-node <N> train.py …   (sets RANK, LOCAL_RANK, WORLD_SIZE)",
-        ),
-        fix(
-            "Read the rank from the environment",
-            "local_rank = int(os.environ['LOCAL_RANK'])   instead of an option --local-rank",
-        ),
-        fix("Check the other arguments", "python <SCRIPT> --help"),
-    ),
+    fixes=fixes("""
+        Start it with torchrun
+            torchrun --nproc-per-node <N> train.py …   (sets RANK, LOCAL_RANK, WORLD_SIZE)
+        Read the rank from the environment
+            local_rank = int(os.environ['LOCAL_RANK'])   instead of an option --local-rank
+        Check the other arguments
+            python <SCRIPT> --help
+    """),
     ranks=nobody,
     would_settle="python <SCRIPT> --help, and the command line as the launcher starts it",
     refines="user-exception",

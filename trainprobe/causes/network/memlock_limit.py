@@ -11,7 +11,7 @@ told. An unlimited one speaks against it.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import GIB, admin_fix, fix, size
+from trainprobe.causes.phrases import GIB, admin_fix, fixes, size
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -67,16 +67,14 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=(
-        fix(
-            "See the limit where the ranks run",
-            "srun bash -c 'ulimit -l'   or   grep locked /proc/<PID>/limits",
-            verify="ulimit -l   (must say unlimited)",
-        ),
-        fix(
-            "In a container",
-            "docker run --ulimit memlock=-1:-1 --cap-add=IPC_LOCK …",
-            "Kubernetes: securityContext.capabilities.add: [IPC_LOCK]",
-        ),
+        *fixes("""
+            See the limit where the ranks run
+                srun bash -c 'ulimit -l'   or   grep locked /proc/<PID>/limits
+                verify: ulimit -l   (must say unlimited)
+            In a container
+                docker run --ulimit memlock=-1:-1 --cap-add=IPC_LOCK …
+                Kubernetes: securityContext.capabilities.add: [IPC_LOCK]
+        """),
         admin_fix(
             "On the host and in its daemons",
             'printf "* soft memlock unlimited\\n* hard memlock unlimited\\n" | sudo tee'

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import GIB, fix, short, size
+from trainprobe.causes.phrases import GIB, fixes, short, size
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     StartupFailure,
@@ -66,25 +66,19 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See how much room there is",
-            "df -h /dev/shm; ls -l /dev/shm | head",
-            verify="df -h /dev/shm",
-        ),
-        fix(
-            "Give the container more",
-            "docker run --shm-size=16g …   or   --ipc=host",
-            "Kubernetes: an emptyDir with medium: Memory, mounted at /dev/shm",
-            verify="df -h /dev/shm",
-        ),
-        fix(
-            "Remove what killed jobs left",
-            "fuser -v /dev/shm/nccl-*; rm /dev/shm/nccl-*   (only when no job runs here)",
-            disruptive=True,
-        ),
-        fix("As a bridge", "export NCCL_SHM_DISABLE=1   (slower)"),
-    ),
+    fixes=fixes("""
+        See how much room there is
+            df -h /dev/shm; ls -l /dev/shm | head
+            verify: df -h /dev/shm
+        Give the container more
+            docker run --shm-size=16g …   or   --ipc=host
+            Kubernetes: an emptyDir with medium: Memory, mounted at /dev/shm
+            verify: df -h /dev/shm
+        [disruptive] Remove what killed jobs left
+            fuser -v /dev/shm/nccl-*; rm /dev/shm/nccl-*   (only when no job runs here)
+        As a bridge
+            export NCCL_SHM_DISABLE=1   (slower)
+    """),
     ranks=nobody,
     would_settle="df -h /dev/shm inside the container",
     accounts_for=("user-exception", "shm-exhausted", "disk-full", "native-crash"),

@@ -12,7 +12,7 @@ It is recognised by lines of transport/nvls.cc, by a multicast bind that failed,
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import admin_fix, fix
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.startup_failures import startup_failure, weigh_general, weigh_startup_failure
 from trainprobe.causes.statements import quote_after
@@ -43,19 +43,16 @@ CAUSE = Cause(
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix("Go round it", "export NCCL_NVLS_ENABLE=0"),
-        fix(
-            "See the state of the fabric",
-            "systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric   (State must"
-            " be Completed, Status Success)",
-            "modinfo nvidia | grep ^version; nv-fabricmanager --version   (the same version)",
-        ),
-        admin_fix(
-            "Start the fabric manager again",
-            "sudo systemctl restart nvidia-fabricmanager   (no job may run on the node)",
-        ),
-    ),
+    fixes=fixes("""
+        Go round it
+            export NCCL_NVLS_ENABLE=0
+        See the state of the fabric
+            systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A3 Fabric   (State must be
+                Completed, Status Success)
+            modinfo nvidia | grep ^version; nv-fabricmanager --version   (the same version)
+        [admin] Start the fabric manager again
+            sudo systemctl restart nvidia-fabricmanager   (no job may run on the node)
+    """),
     ranks=nobody,
     would_settle="run once with NCCL_NVLS_ENABLE=0",
     accounts_for=("user-exception", "cuda-oom", "native-crash"),

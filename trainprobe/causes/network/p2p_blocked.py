@@ -12,7 +12,7 @@ never ends. Collectives that have ended before rule it out.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     failed_of_something_else,
@@ -117,18 +117,14 @@ CAUSE = Cause(
     modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See whether it works without direct traffic",
-            "NCCL_P2P_DISABLE=1 torchrun ...   (a test, and a slow bridge; on GeForce RTX 40 and 50"
-            " the right setting)",
-        ),
-        admin_fix(
-            "Look for ACS and the IOMMU",
-            "lspci -vvv | grep -i ACSCtl   (SrcValid+ means on)",
-            "dmesg | grep -i -E 'iommu|dmar'",
-        ),
-    ),
+    fixes=fixes("""
+        See whether it works without direct traffic
+            NCCL_P2P_DISABLE=1 torchrun ...   (a test, and a slow bridge; on GeForce RTX 40 and 50
+                the right setting)
+        [admin] Look for ACS and the IOMMU
+            lspci -vvv | grep -i ACSCtl   (SrcValid+ means on)
+            dmesg | grep -i -E 'iommu|dmar'
+    """),
     would_settle="run once with NCCL_P2P_DISABLE=1",
     ranks=nobody,
     accounts_for=("user-exception",),

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.phrases import Fixes, fixes
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.startup_failures import (
     StartupFailure,
@@ -59,21 +59,20 @@ def _summary(scene: Scene) -> str:
     return "The port at which the ranks were to meet is already used by another process"
 
 
+FIXES = """
+See who has it
+    ss -ltnp 'sport = :{port}'
+Take another port
+    torchrun --master-port 0 …   or: export MASTER_PORT=$(shuf -i 20000-60000 -n 1)
+[disruptive] End a left-over run
+    kill <PID>   (the pid that ss showed, if it is yours)
+    verify: ss -ltn 'sport = :{port}'
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     port = _port(scene) or "29500"
-    return (
-        fix("See who has it", f"ss -ltnp 'sport = :{port}'"),
-        fix(
-            "Take another port",
-            "torchrun --master-port 0 …   or: export MASTER_PORT=$(shuf -i 20000-60000 -n 1)",
-        ),
-        fix(
-            "End a left-over run",
-            "kill <PID>   (the pid that ss showed, if it is yours)",
-            disruptive=True,
-            verify=f"ss -ltn 'sport = :{port}'",
-        ),
-    )
+    return fixes(FIXES, port=port)
 
 
 CAUSE = Cause(

@@ -14,7 +14,7 @@ that could not start the others.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, verb
 from trainprobe.causes.rendezvous_failures import (
     GAVE_UP,
     end_point,
@@ -194,14 +194,16 @@ def _fixes(scene: Scene) -> Fixes:
             ),
             "squeue -s; scontrol show job $SLURM_JOB_ID" if slurm else "",
         ),
-        fix(
-            "See whether they can reach the end point",
-            f"from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open",
-        ),
-        fix(
-            "Give all nodes the same end point",
-            f"torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id"
-            " <JOB> ...",
+        *fixes(
+            """
+            See whether they can reach the end point
+                from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
+            Give all nodes the same end point
+                torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id
+                    <JOB> ...
+        """,
+            address=address,
+            port=port,
         ),
     )
 

@@ -11,7 +11,7 @@ by peers at 127.0.0.1, 172.17.0.1 or a link-local address that refuse.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, short
+from trainprobe.causes.phrases import Fixes, fixes, listed, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -120,6 +120,17 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See which interface leads to the other nodes
+    ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)
+Name it
+    export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}
+    export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)
+[admin] Let the node's own name be its address
+    getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     own = next(
         (
@@ -130,21 +141,7 @@ def _fixes(scene: Scene) -> Fixes:
         "",
     )
     now = f"   (now {own})" if own else ""
-    return (
-        fix(
-            "See which interface leads to the other nodes",
-            "ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)",
-        ),
-        fix(
-            "Name it",
-            f"export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}",
-            "export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)",
-        ),
-        admin_fix(
-            "Let the node's own name be its address",
-            "getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)",
-        ),
-    )
+    return fixes(FIXES, now=now)
 
 
 CAUSE = Cause(

@@ -11,7 +11,7 @@ found, nothing is said.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short, size
+from trainprobe.causes.phrases import fixes, short, size
 from trainprobe.causes.processes.process_limit import HUGE, reported_limit
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import checked, first_to_fail, quote, statement
@@ -95,17 +95,13 @@ CAUSE = Cause(
     modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Lift the limit",
-            "ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)",
-            verify="ulimit -a | grep -E 'virtual|stack'",
-        ),
-        admin_fix(
-            "Ask the scheduler for memory, not for vmem",
-            "sbatch --mem=… ; no h_vmem or pvmem limit in the queue",
-        ),
-    ),
+    fixes=fixes("""
+        Lift the limit
+            ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)
+            verify: ulimit -a | grep -E 'virtual|stack'
+        [admin] Ask the scheduler for memory, not for vmem
+            sbatch --mem=… ; no h_vmem or pvmem limit in the queue
+    """),
     ranks=nobody,
     would_settle="ulimit -v and ulimit -s in the job itself",
     refines="user-exception",

@@ -21,7 +21,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import busy_children, started_afresh, waits_for_child, who
 from trainprobe.causes.fork_probe import tried, weigh_elsewhere, weigh_tried
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, verb
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
@@ -164,16 +164,14 @@ def _fixes(scene: Scene) -> Fixes:
             if known
             else ()
         ),
-        fix(
-            "One thread in the workers",
-            "worker_init_fn=lambda _: torch.set_num_threads(1)",
-            "export TOKENIZERS_PARALLELISM=false",
-            "cv2.setNumThreads(0)",
-        ),
-        fix(
-            "Or start the workers afresh",
-            "DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'",
-        ),
+        *fixes("""
+            One thread in the workers
+                worker_init_fn=lambda _: torch.set_num_threads(1)
+                export TOKENIZERS_PARALLELISM=false
+                cv2.setNumThreads(0)
+            Or start the workers afresh
+                DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'
+        """),
     )
 
 

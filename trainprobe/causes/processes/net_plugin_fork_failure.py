@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.startup_failures import final_exceptions, lines
 from trainprobe.causes.statements import text_of
@@ -96,21 +96,16 @@ CAUSE = Cause(
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Keep EFA off huge pages",
-            "export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)",
-        ),
-        fix(
-            "Start workers before the communicator, or without a fork",
-            "DataLoader(..., multiprocessing_context='forkserver', persistent_workers=True)",
-        ),
-        admin_fix(
-            "Use a newer plugin and libfabric",
-            "fi_info --version; upgrade aws-ofi-nccl and the EFA installer (1.22 or later)",
-        ),
-        fix("See the huge pages", "grep -i huge /proc/meminfo"),
-    ),
+    fixes=fixes("""
+        Keep EFA off huge pages
+            export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)
+        Start workers before the communicator, or without a fork
+            DataLoader(..., multiprocessing_context='forkserver', persistent_workers=True)
+        [admin] Use a newer plugin and libfabric
+            fi_info --version; upgrade aws-ofi-nccl and the EFA installer (1.22 or later)
+        See the huge pages
+            grep -i huge /proc/meminfo
+    """),
     ranks=nobody,
     would_settle=(
         "free -g beside grep -i huge /proc/meminfo when it happens, and one run with"

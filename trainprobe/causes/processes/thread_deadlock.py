@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
-from trainprobe.causes.phrases import Fixes, file_line, fix, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Thread
 from trainprobe.stacks.places import is_user
@@ -58,20 +58,19 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Take the locks in one order
+    look at {places}: every thread must take them in the same order
+    or release the first before the second
+Or take a lock once
+    threading.RLock() where one thread comes back to its own lock; no callback and no join while a
+        lock is held
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     places = " and ".join(one.where for one in circle(scene))
-    return (
-        fix(
-            "Take the locks in one order",
-            f"look at {places}: every thread must take them in the same order",
-            "or release the first before the second",
-        ),
-        fix(
-            "Or take a lock once",
-            "threading.RLock() where one thread comes back to its own lock; no callback and no join"
-            " while a lock is held",
-        ),
-    )
+    return fixes(FIXES, places=places)
 
 
 # What locks the threads of one process want and hold, as the source around their lines spells

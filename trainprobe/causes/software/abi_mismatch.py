@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, quote_after, statement, weigh_statement
 from trainprobe.facts import ImportTried
@@ -50,21 +50,18 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Rebuild it for the torch that is installed
+    {python} -m pip install --no-build-isolation --no-cache-dir --force-reinstall PACKAGE
+    verify: {python} -c 'import torch, <MODULE>'
+Or take the pair that fits
+    {python} -m pip list | grep -i -E 'torch|nvidia'   (and the package's table of versions)
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     python = scene.plan.interpreter_path or "python"
-    return (
-        fix(
-            "Rebuild it for the torch that is installed",
-            f"{python} -m pip install --no-build-isolation --no-cache-dir --force-reinstall"
-            " PACKAGE",
-            verify=f"{python} -c 'import torch, <MODULE>'",
-        ),
-        fix(
-            "Or take the pair that fits",
-            f"{python} -m pip list | grep -i -E 'torch|nvidia'   (and the package's table of"
-            " versions)",
-        ),
-    )
+    return fixes(FIXES, python=python)
 
 
 CAUSE = Cause(

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import (
     Statement,
@@ -104,24 +104,20 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See what it is
+    ls -l {file}; head -c 100 {file}
+    some 130 bytes that begin with `version https://git-lfs`: a pointer, run git lfs pull
+[disruptive] Take an older checkpoint, or fetch it again
+    rm {file}   (then download again, or resume from the one before)
+Save so that a kill cannot tear it
+    torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path), on one rank only
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     file = _file(scene) or "FILE"
-    return (
-        fix(
-            "See what it is",
-            f"ls -l {file}; head -c 100 {file}",
-            "some 130 bytes that begin with `version https://git-lfs`: a pointer, run git lfs pull",
-        ),
-        fix(
-            "Take an older checkpoint, or fetch it again",
-            f"rm {file}   (then download again, or resume from the one before)",
-            disruptive=True,
-        ),
-        fix(
-            "Save so that a kill cannot tear it",
-            "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path), on one rank only",
-        ),
-    )
+    return fixes(FIXES, file=file)
 
 
 CAUSE = Cause(

@@ -10,7 +10,7 @@ exception of the first rank to die or in its output.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import fix, short, subject
+from trainprobe.causes.phrases import fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement, text_of, weigh_statement
 from trainprobe.signatures.messages import message
@@ -79,22 +79,16 @@ CAUSE = Cause(
     modes=("crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Read the compiler's first error",
-            "MAX_JOBS=1 and verbose=True in load(...), on one rank",
-        ),
-        fix(
-            "A toolchain that fits torch",
-            "python -c 'import torch; print(torch.version.cuda)'; nvcc --version; c++ --version;"
-            " ninja --version",
-            "pip install ninja",
-        ),
-        fix(
-            "Or build it beforehand",
-            "install the package's wheel, or load the extension once before the launch",
-        ),
-    ),
+    fixes=fixes("""
+        Read the compiler's first error
+            MAX_JOBS=1 and verbose=True in load(...), on one rank
+        A toolchain that fits torch
+            python -c 'import torch; print(torch.version.cuda)'; nvcc --version; c++ --version;
+                ninja --version
+            pip install ninja
+        Or build it beforehand
+            install the package's wheel, or load the extension once before the launch
+    """),
     would_settle="load the extension alone with verbose=True",
     refines="user-exception",
     accounts_for=("import-failure", "abi-mismatch"),

@@ -22,7 +22,7 @@ from trainprobe.causes.locks_wanted import (
     wanted_path,
     wanting_file_locks,
 )
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.statements import late, quote, statement
@@ -171,22 +171,20 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See what the import of the holder waits for
+    trainprobe attach {holder}   (on its host, while it lives)
+Give a slow import the time that it needs
+    trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     holder, path = next(iter(_pids(scene)), 0), wanted_path(scene)
     holding = _holding_ranks(scene)
     told = import_lock_wait(scene.facts, scene.cell)
     if holding and told is not None:
-        return (
-            fix(
-                "See what the import of the holder waits for",
-                f"trainprobe attach {holder}   (on its host, while it lives)",
-            ),
-            fix(
-                "Give a slow import the time that it needs",
-                'trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the'
-                " lock",
-            ),
-        )
+        return fixes(FIXES, holder=holder)
     if holding:
         who = ranks_say(holding, capital=False)
         at = next(

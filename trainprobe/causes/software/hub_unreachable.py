@@ -15,7 +15,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_round, others_wait, who
-from trainprobe.causes.phrases import fix, short, subject, verb
+from trainprobe.causes.phrases import fixes, short, subject, verb
 from trainprobe.causes.remote_calls import connections, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import (
@@ -137,22 +137,16 @@ CAUSE = Cause(
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See whether this node reaches it",
-            "curl -sSI -m 5 https://huggingface.co | head -1",
-            "env | grep -i -E 'proxy|HF_'",
-        ),
-        fix(
-            "Download beforehand, then go offline",
-            "hf download ORGANISATION/MODEL   (on a node with internet)",
-            "export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1",
-        ),
-        fix(
-            "Or use a mirror or proxy",
-            "export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>",
-        ),
-    ),
+    fixes=fixes("""
+        See whether this node reaches it
+            curl -sSI -m 5 https://huggingface.co | head -1
+            env | grep -i -E 'proxy|HF_'
+        Download beforehand, then go offline
+            hf download ORGANISATION/MODEL   (on a node with internet)
+            export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1
+        Or use a mirror or proxy
+            export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>
+    """),
     would_settle="curl -sSI -m 5 https://huggingface.co on that node",
     refines="remote-service-wait",
     accounts_for=(

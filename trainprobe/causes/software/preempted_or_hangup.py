@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Deadline, LogEvent, LogJob, RankEnding, RankException
@@ -162,19 +162,14 @@ CAUSE = Cause(
     modes=("crash",),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See why the scheduler ended it",
-            "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit",
-        ),
-        fix(
-            "Keep it apart from the terminal", "tmux new -s train, nohup torchrun ... &, or sbatch"
-        ),
-        fix(
-            "Save before the end and start again by itself",
-            "#SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal",
-        ),
-    ),
+    fixes=fixes("""
+        See why the scheduler ended it
+            sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit
+        Keep it apart from the terminal
+            tmux new -s train, nohup torchrun ... &, or sbatch
+        Save before the end and start again by itself
+            #SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal
+    """),
     would_settle="sacct -j JOB --format=State,Elapsed,Timelimit",
     ranks=nobody,
     accounts_for=("rank-killed", "user-exception"),

@@ -16,7 +16,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, others_wait, states
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import last_line
 from trainprobe.facts import MainThread, ProcessState
@@ -125,23 +125,21 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Wait for it: compiling ends
+    trainprobe attach {live_pid}   (again in a minute: does it still compile?)
+Share what was compiled
+    export TORCHINDUCTOR_CACHE_DIR=/shared/inductor TRITON_CACHE_DIR=/shared/triton
+        TORCH_EXTENSIONS_DIR=/shared/ext
+Let all ranks compile the same at the same time
+    pad to fixed shapes; run one warm-up step on every rank before the first collective
+Or wait longer
+    init_process_group(..., timeout=timedelta(hours=1))
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    return (
-        fix(
-            "Wait for it: compiling ends",
-            f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still compile?)",
-        ),
-        fix(
-            "Share what was compiled",
-            "export TORCHINDUCTOR_CACHE_DIR=/shared/inductor TRITON_CACHE_DIR=/shared/triton"
-            " TORCH_EXTENSIONS_DIR=/shared/ext",
-        ),
-        fix(
-            "Let all ranks compile the same at the same time",
-            "pad to fixed shapes; run one warm-up step on every rank before the first collective",
-        ),
-        fix("Or wait longer", "init_process_group(..., timeout=timedelta(hours=1))"),
-    )
+    return fixes(FIXES, live_pid=live_pid(scene))
 
 
 CAUSE = Cause(

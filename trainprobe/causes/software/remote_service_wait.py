@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait, who
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fix, fixes, short
 from trainprobe.causes.remote_calls import client, connections, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
@@ -120,26 +120,22 @@ def _fixes(scene: Scene) -> Fixes:
     pid, found = next((thread.pid for thread in talking(scene)), "<PID>"), connections(scene)
     host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
     return (
-        (
-            fix(
-                "See whether the service answers",
-                "curl -sSI -m 5 https://HOST   (the host that the message names)",
-            )
-            if not talking(scene)
-            else fix(
-                "See whether the service answers",
-                f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
-                f"ss -tnp | grep pid={pid}",
-            )
-        ),
         fix(
-            "Train without it",
-            "export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)",
+            "See whether the service answers",
+            "curl -sSI -m 5 https://HOST   (the host that the message names)",
+        )
+        if not talking(scene)
+        else fix(
+            "See whether the service answers",
+            f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
+            f"ss -tnp | grep pid={pid}",
         ),
-        fix(
-            "Give the call an end",
-            "pass timeout=30 to the client, or do it in a thread that training does not wait for",
-        ),
+        *fixes("""
+            Train without it
+                export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)
+            Give the call an end
+                pass timeout=30 to the client, or do it in a thread that training does not wait for
+        """),
     )
 
 
