@@ -22,9 +22,7 @@ _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(
 
 @dataclass(frozen=True)
 class Awaited:
-    """`says` completes "it waits for …"; `look` are commands that show more, `mend` what to
-    change in the code.
-    """
+    """`says` completes "it waits for …"; `look` shows more, `mend` changes the code."""
 
     says: str
     look: tuple[str, ...] = ()
@@ -43,9 +41,7 @@ def at_exit(thread: MainThread | None) -> bool:
 
 
 def last_in_own_code(scene: Scene, thread: MainThread) -> str:
-    """The place of a thread that keeps a rank from ending, in the user's own code: where to look
-    instead of the interpreter's shutdown; empty where none was seen.
-    """
+    """The user's line of the thread that keeps a rank from ending; empty if unknown."""
     others = _others(scene, thread)
     frame = user_frame(others[0].frames) if others and at_exit(thread) else None
     return frame.where if frame is not None else ""
@@ -105,9 +101,7 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
-    """The child of this process that has the most to do with its wait: none of Python's own
-    servants.
-    """
+    """The child that this wait is most likely about; never one of Python's own helpers."""
     states = [state for state in scene.of(ProcessState) if state.ppid == thread.pid]
     return next(
         (
@@ -168,11 +162,9 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             ("future.result(timeout=600)",),
         )
     elif thread.op in ("threading", "futex", ""):
-        whom = (
-            f"; another thread stands in {_place(others[0])}"
-            if others
-            else ", which no other thread of it is seen to hold"
-        )
+        whom = ", which no other thread of it is seen to hold"
+        if others:
+            whom = f"; another thread stands in {_place(others[0])}"
         yield Awaited(
             f"a lock within its own process{whom}",
             (f"py-spy dump --pid {thread.pid}   (all its threads)",),

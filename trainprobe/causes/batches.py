@@ -13,9 +13,7 @@ SURE = 2  # batches: a rank may rightly be one behind when the run ends
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """Batches that the loaders gave the suspects, against those of the others; `apart` is how
-    many fewer.
-    """
+    """Batches of the suspects and of the others; `apart` is how many fewer the suspects got."""
 
     apart: int
     says: str
@@ -30,9 +28,7 @@ def batch_counts(scene: Scene) -> BatchCounts | None:
 
 
 def _lengths(scene: Scene) -> BatchCounts | None:
-    """The first loader, in the order in which each rank began them, whose length is less on the
-    suspects than on every other rank.
-    """
+    """The first loader that is shorter on the suspects than on every other rank."""
     mine = [fact for fact in scene.progress(scene.ranks) if fact.loader_batches]
     theirs = [fact for fact in scene.progress(scene.others) if fact.loader_batches]
     if not mine or not theirs:

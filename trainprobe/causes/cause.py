@@ -59,8 +59,8 @@ class Cause:
 
     id: str
     title: str
-    modes: tuple[Mode, ...]
     would_settle: str
+    modes: tuple[Mode, ...] = ("crash", "hang", "check")
     weigh: Callable[[Scene], Iterable[Weighing]] = lambda scene: ()  # noqa: ARG005
     summary: Callable[[Scene], str] = lambda scene: ""  # noqa: ARG005
     fixes: tuple[Fix, ...] | Callable[[Scene], tuple[Fix, ...]] = ()

@@ -38,9 +38,7 @@ def waits_for_child(thread: MainThread) -> bool:
 
 
 def busy_children(scene: Scene, ranks: Iterable[int] | None = None) -> tuple[MainThread, ...]:
-    """Main threads of processes below the suspects that were given something to do, those that
-    stand still first.
-    """
+    """Main threads of busy processes below the suspects, those that stand still first."""
     below = scene.children(scene.suspects if ranks is None else ranks)
     found = [
         thread
@@ -51,9 +49,7 @@ def busy_children(scene: Scene, ranks: Iterable[int] | None = None) -> tuple[Mai
 
 
 def ends(scene: Scene) -> tuple[MainThread, ...]:
-    """The threads at which the waiting of the suspects ends: of a rank that waits for a child
-    the busy children, else its own main thread.
-    """
+    """Where the waiting ends: busy children of a rank that waits for a child, else the rank."""
     found: list[MainThread] = []
     for rank in scene.suspects:
         thread = scene.thread(rank)
@@ -97,9 +93,7 @@ def threads_of(scene: Scene, pid: int) -> tuple[Thread, ...]:
 
 
 def goes_on(process: ProcessState | None) -> str:
-    """What a process did between the looks, in words; empty where it did nothing or that was not
-    measured.
-    """
+    """What a process did between the looks, in words; empty if nothing or not measured."""
     if process is None:
         return ""
     if process.wrote_bytes:
@@ -184,9 +178,7 @@ def outward(scene: Scene, pids: Iterable[int]) -> tuple[Connection, ...]:
 
 
 def imported(scene: Scene, thread: MainThread) -> str:
-    """The module whose import is under way on this stack, by its frames or else by the line that
-    asks for it.
-    """
+    """The module that this stack imports, by its frames or by the importing line."""
     if thread.importing:
         return thread.importing
     lines = (

@@ -26,9 +26,7 @@ _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
 
 
 def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str, str]] | None:
-    """(the line, this rank's and the other's (sequence number, operation, shape)) of a finger
-    print that differs; None where none was printed.
-    """
+    """(line, both ranks' (number, operation, shape)) of fingerprints that differ, else None."""
     texts = [
         (event.line, event) for event in scene.of(LogEvent) if event.event == "collective-mismatch"
     ]
@@ -59,9 +57,7 @@ def _op_of(part: str) -> tuple[str, str]:
 
 
 def differs(scene: Scene) -> str:
-    """In what two finger prints differ: number, operation, shape; empty where there are none or
-    where they do not tell.
-    """
+    """What differs in two fingerprints: number, operation or shape; empty if unknown."""
     found = said_sizes(scene)
     if found is None:
         told = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
@@ -308,9 +304,7 @@ def group_waits(scene: Scene) -> bool:
 def _who_left(
     scene: Scene, told: Timeouts
 ) -> tuple[int, LogEvent, tuple[int, ...], tuple[Fact, ...]] | None:
-    """(the rank that was done, its words, those that waited, what shows these), None where
-    nobody was done before the others gave up.
-    """
+    """(rank that was done, its line, those that waited, facts); None if nobody was done."""
     broken = [fact for fact in scene.of(LogFailure) if fact.echo and fact.rank is not None]
     late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
     late.update(
@@ -330,9 +324,7 @@ def _who_left(
 
 
 def of_left(scene: Scene, told: Timeouts) -> Weighings:
-    """A rank that said it was done, or had no more data, while others were still in a
-    collective.
-    """
+    """A rank reported that it was done while others were still in a collective."""
     found = _who_left(scene, told)
     if found is not None:
         rank, said, others, shown = found

@@ -101,9 +101,7 @@ class Timeouts:
 
     @cached_property
     def task(self) -> LogEvent | None:
-        """The last long task (saving, validating, preparing data) that somebody began before the
-        first timeout and did not end.
-        """
+        """The last long task that began before the first timeout and did not end."""
         begins = min((call.place or 0 for call in self.calls), default=None)
         if begins is None:
             return None

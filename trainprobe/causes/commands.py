@@ -32,9 +32,7 @@ _ON_WHAT_RUNS = re.compile(
 
 
 def shell(words: Iterable[str]) -> str:
-    """Return a command line that a shell reads as `words`; `{ranks}` and the like stay as they
-    were typed.
-    """
+    """Return a command line that a shell reads as `words`; `{ranks}` and the like stay."""
     return " ".join(
         (
             word
@@ -196,9 +194,7 @@ def _pids_of_job(scene: Scene) -> list[int | None]:
 
 
 def _goes_on(scene: Scene, steps: Sequence[str]) -> bool:
-    """Whether the job that was looked at is still there after `steps`: they only look, or end
-    somebody else.
-    """
+    """Is the job still there after `steps`, which only look or end other processes?"""
     ended = {word for step in steps for kills in _KILLS.findall(step) for word in kills.split()}
     mine = {str(int(pid)) for pid in _pids_of_job(scene) if pid}
     return all(_ON_WHAT_RUNS.match(step) for step in steps) and not ended & mine

@@ -43,9 +43,7 @@ def disagreement(heard: Statement) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where one rank waits or broke: in which operation, called from which line. `line` is 0
-    where only the operation is known.
-    """
+    """The operation in which a rank waits or broke, and the calling line (0 if unknown)."""
 
     rank: int
     op: str
@@ -64,9 +62,7 @@ class Place:
 
 
 def places(scene: Scene) -> dict[int, Place]:
-    """The place of each rank that is, or was when it died, inside a collective. Ranks elsewhere
-    are left out.
-    """
+    """The place of each rank that is inside a collective, or was when it died."""
     found = {}
     for rank in scene.world:
         place = next(_places_of(scene, rank), None)
@@ -88,9 +84,7 @@ def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
 
 
 def all_asleep(scene: Scene, found: dict[int, Place]) -> Weighings:
-    """All ranks of a live job have slept at their places for seconds: none of them was only on
-    its way to the others.
-    """
+    """Have all ranks of a live job slept at their places for seconds?"""
     processes = [process for rank in found if (process := scene.process(rank)) is not None]
     slept = [process.asleep_s for process in processes if process.asleep_s is not None]
     still = all(thread.moved is False for thread in scene.threads(found))
@@ -105,9 +99,7 @@ def all_asleep(scene: Scene, found: dict[int, Place]) -> Weighings:
 
 
 def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
-    """The `if` branches around this camp's calls that are not around everybody else's, outermost
-    first.
-    """
+    """The `if` branches around this camp's calls alone, outermost first."""
     mine = [
         block
         for rank in camp[:1]
@@ -132,9 +124,7 @@ def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Bl
 
 
 def exchange(scene: Scene) -> dict[int, Place]:
-    """The places of suspects that wait for each other in sends and receives; empty where they do
-    not.
-    """
+    """Places of suspects that wait for each other in sends and receives; else empty."""
     found = places(scene)
     mine = {
         rank: found[rank] for rank in scene.ranks if rank in found and found[rank].op in P2P_OPS
@@ -190,9 +180,7 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
 
 
 def _from_frames(rank: int, frames: tuple[Frame, ...], fact: Fact) -> Iterator[Place]:
-    """A traceback or a dying stack that ends inside a collective; DDP reduces below the backward
-    pass, where no Python frame is.
-    """
+    """A traceback or fatal stack that ends in a collective, or in DDP's backward pass."""
     place = classify(frames)
     if place.user is not None and place.leaf in WAITS_FOR_RANKS:
         yield Place(

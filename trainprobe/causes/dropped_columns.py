@@ -38,11 +38,9 @@ class Dropped:
                 f"{self.column} is asked for, and of each sample{of} the Trainer keeps only what"
                 " the model takes"
             )
-        kept = (
-            f"; {listed(self.seen.kept)} {'stays' if len(self.seen.kept) == 1 else 'stay'}"
-            if 0 < len(self.seen.kept) <= 8
-            else ""
-        )
+        kept = ""
+        if 0 < len(self.seen.kept) <= 8:
+            kept = f"; {listed(self.seen.kept)} {'stays' if len(self.seen.kept) == 1 else 'stay'}"
         return (
             f"{self.column} is asked for, and the Trainer was seen to take this column{of}"
             f" away{kept}"
@@ -77,9 +75,7 @@ def in_collator(origin: RankException | None) -> bool:
 
 
 def seen_removed(scene: Scene) -> tuple[ColumnsRemoved, ...]:
-    """What the Trainers of the suspects took away; of every rank where the exception's rank is
-    not known.
-    """
+    """What the suspects' Trainers removed; every rank's if the exception's rank is unknown."""
     return tuple(
         fact
         for fact in scene.of(ColumnsRemoved)
@@ -88,9 +84,7 @@ def seen_removed(scene: Scene) -> tuple[ColumnsRemoved, ...]:
 
 
 def dropped(scene: Scene) -> Dropped | None:
-    """The column that was asked for and had been taken away; None where none was, or nobody saw
-    it.
-    """
+    """The column that was asked for and had been removed; None if nobody saw that."""
     origin, seen = scene.origin, seen_removed(scene)
     if origin is None or not seen:
         return None
@@ -106,9 +100,7 @@ def dropped(scene: Scene) -> Dropped | None:
 
 
 def _quoted(origin: RankException, names: Sequence[str]) -> str:
-    """A collator of one's own may say in its own words which field it misses: the name in
-    quotes, where a batch is made.
-    """
+    """The field that a custom collator names in quotes where the batch is made."""
     text = text_of(origin) if in_collator(origin) else ""
     return next((name for name in names if f"'{name}'" in text or f'"{name}"' in text), "")
 

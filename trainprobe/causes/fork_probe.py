@@ -16,9 +16,7 @@ PROBE = "fork_safety"
 
 
 def tried(scene: Scene, kind: Kind) -> ProbeFailure | None:
-    """The first child of this kind that failed in the group's own cell; a sample of the user's
-    data comes before our own calls.
-    """
+    """The first failed child of this kind in the group's cell, the user's data first."""
     found = [
         fact
         for fact in scene.of(ProbeFailure)

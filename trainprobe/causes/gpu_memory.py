@@ -2,12 +2,11 @@
 illnesses the numbers and the place point to.
 
 Wordings: c10/cuda/CUDACachingAllocator.cpp of torch 1.0 to 2.13, and its twins for HIP, XPU and
-NPU. Up to 2.0:
-`(GPU 0; 15.78 GiB total capacity; 13.50 GiB already allocated; 1.10 GiB free; 13.70 GiB reserved in
-total by PyTorch)`; from 2.1 on:
-`GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. [Process 7 has 60.20 GiB memory
-in use.] Including non-PyTorch memory, this process has … memory in use. … Of the allocated memory …
-is allocated by PyTorch, and … is reserved by PyTorch but unallocated.`
+NPU. Up to 2.0: `(GPU 0; 15.78 GiB total capacity; 13.50 GiB already allocated; 1.10 GiB free; 13.70
+GiB reserved in total by PyTorch)`; from 2.1 on: `GPU 0 has a total capacity of 79.15 GiB of which
+1.20 GiB is free. [Process 7 has 60.20 GiB memory in use.] Including non-PyTorch memory, this
+process has … memory in use. … Of the allocated memory … is allocated by PyTorch, and … is reserved
+by PyTorch but unallocated.`
 """
 
 from __future__ import annotations
@@ -93,9 +92,7 @@ def bytes_of(text: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Sizes in bytes, None where the message does not tell. `mine` is all that this process
-    holds, `reserved` what torch holds of it.
-    """
+    """Sizes in bytes, None if not in the message; `mine` is this process's, `reserved` torch's."""
 
     asked: float | None = None
     gpu: int | None = None
@@ -147,9 +144,7 @@ class Numbers:
 
 
 def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Numbers:
-    """Read the numbers of one message; `captured` stands in for what a line that was cut does
-    not show any more.
-    """
+    """Read the numbers of one message; `captured` replaces what was cut from the line."""
     took = captured or {}
     asked = _first(_ASKED, text) or took.get("asked")
     old = _OLD.search(text)
@@ -198,9 +193,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What was said, its numbers, the frames below which it happened, and what kind of shortage
-    that makes it.
-    """
+    """The message, its numbers, the frames below it, and the kind of shortage."""
 
     heard: Statement
     numbers: Numbers

@@ -33,9 +33,7 @@ _ALLOWED = (3, 6, 10, 13)
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one knob means: `says` is the change in words, `heals` and `heals_not` hold (points,
-    reason) by the id of a cause.
-    """
+    """`says` is the change in words; `heals` and `heals_not` hold (points, reason) by cause."""
 
     says: str
     heals: Mapping[str, tuple[int, str]]
@@ -44,9 +42,7 @@ class Meaning:
 
 @functools.cache
 def meanings() -> Mapping[str, Meaning]:
-    """Return the meanings of `healing.yaml`, by knob. Raises ValueError for points that are
-    none, and for points without a reason.
-    """
+    """Return `healing.yaml`, by knob. Raises ValueError for wrong points or a missing reason."""
     import yaml  # the start-up of commands that do not judge stays free of it
 
     data = yaml.safe_load(

@@ -48,9 +48,7 @@ def proof(scene: Scene) -> LogEvent | None:
 
 
 def kill_report(scene: Scene) -> LogEvent | None:
-    """A line that says that some process of the job got SIGKILL or is gone, or that the shell
-    printed of it.
-    """
+    """A line that reports SIGKILL, or a process of the job that is gone."""
     return next(iter(scene.events("sigkill", "worker-sigkill", *GONE)), None)
 
 
@@ -84,9 +82,7 @@ def pressure(scene: Scene, refused: Statement | None) -> Weighings:
 
 
 def after_imports(scene: Scene) -> Weighings:
-    """What the ranks of one host held after their imports, by the `MEM:` lines of
-    trainprobe.import_lock, beside the limit that these name.
-    """
+    """Memory of one host's ranks after their imports beside its limit, by `MEM:` lines."""
     hosts: dict[str, dict[str, LogEvent]] = {}
     for event in scene.of(LogEvent):
         if event.event == "import-memory" and event.captured.get("limit_mib", "").isdigit():
@@ -105,9 +101,7 @@ def after_imports(scene: Scene) -> Weighings:
 
 
 def of_the_kernel(scene: Scene) -> Weighings:
-    """A kill of which only the kernel's log is there to tell: no end of a process of the job,
-    and no failure of another kind.
-    """
+    """A kill that only the kernel's log shows, without any other failure."""
     first = scene.first_failure
     kills = (
         scene.oom_kills
@@ -123,9 +117,7 @@ def of_the_kernel(scene: Scene) -> Weighings:
 
 
 def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
-    """How far loading had come, in percent, where it was under way at the end of what was
-    printed.
-    """
+    """How far loading was, in percent, if the output ends while it loads."""
     found: list[tuple[int, Fact]] = []
     for output in scene.of(Output):
         if output.rank is None or output.rank in scene.suspects:
@@ -146,9 +138,7 @@ def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
 
 
 def strength(refused: Statement) -> int:
-    """Points of a refusal. std::bad_alloc alone may be a limit of address space, or a library
-    that asks for nonsense.
-    """
+    """Points of a refusal; std::bad_alloc may also be an address-space limit or a bug."""
     if refused.late:
         return LATE_POINTS
     if re.search(WORDING, refused.text):

@@ -57,9 +57,7 @@ class Linted:
 
 
 def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
-    """Findings by the id of a cause, the strongest first; none where the group is no cell of the
-    user's command.
-    """
+    """Findings by cause, the strongest first; empty outside the user's command."""
     found: dict[str, list[Linted]] = {}
     if scene.group.probe not in (COMMAND, PROBE):
         return {}
@@ -160,9 +158,7 @@ def _already_named(finding: LintFinding, placed: Iterable[PlacedCause]) -> bool:
 
 
 def _places(scene: Scene) -> Iterator[tuple[str, int, int]]:
-    """(file, line, how far off it counts) of where the suspects stand or raised, and of where
-    those stand who wait for them.
-    """
+    """(file, line, distance that counts) of suspects and of those who wait for them."""
     ranks = [*scene.suspects, *([] if scene.ranks else [None])]
     raised = [one for rank in ranks for one in scene.of(RankException, rank=rank) if not one.echo]
     # those of children too, which a rank only passes on
@@ -194,9 +190,7 @@ def _within(finding: LintFinding, frame: Frame) -> bool:
 
 
 def _at(finding: LintFinding, file: str, line: int, far: int) -> bool:
-    """Whether a line of a file is the finding's, or in its code. Stacks name files as they were
-    started, which may be beneath another folder.
-    """
+    """Is it the finding's line or code? The stack may name the file below another folder."""
     short = file.replace("\\", "/").removeprefix("./")
     same = finding.file == short or (bool(short) and finding.file.endswith(f"/{short}"))
     inside = finding.span[0] <= line <= finding.span[1] and line > 0

@@ -67,9 +67,7 @@ def wanted_path(scene: Scene) -> str:
 
 
 def name_taken(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads that go round in a loop because the name that they would create alone exists:
-    `except FileExistsError: time.sleep(1)`.
-    """
+    """Threads that retry because a name exists: `except FileExistsError: time.sleep(1)`."""
     found = []
     for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):
         own = [frame for frame in thread.frames if is_user(frame)]
@@ -110,9 +108,7 @@ def asked_inside_a_call(scene: Scene) -> tuple[tuple[MainThread, HeldLock], ...]
 
 
 def says_of_polling(scene: Scene) -> Weighings:
-    """What speaks for a lock that no stack names: it is asked for within one call, or its name
-    is taken.
-    """
+    """Evidence of a lock that no stack names: polled within one call, or its name is taken."""
     for thread, lock in asked_inside_a_call(scene)[:1]:
         says = f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}"
         yield weighing(10, "suspects-stack", says, thread, lock)

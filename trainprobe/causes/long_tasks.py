@@ -128,9 +128,7 @@ def _at_a_task(scene: Scene, told: Timeouts) -> Weighings:
 
 
 def _met_at(scene: Scene, told: Timeouts) -> Weighings:
-    """Where the others waited: in a barrier, at the start, or inside a function that lets one
-    rank go first.
-    """
+    """Where the others waited: a barrier, the start, or a function that lets one rank go first."""
     frames = [
         (event.captured.get("function", ""), event) for event in told.events("recorder-frame")
     ]

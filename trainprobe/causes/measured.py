@@ -13,9 +13,7 @@ from trainprobe.facts import Measured
 
 
 def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
-    """The numbers of this cell whose names begin with one of these, such as `mask.`; in a group
-    about a property of the model only its own.
-    """
+    """The cell's numbers with these prefixes; in a stress-test group only its property's."""
     one = scene.group.stressed
     if one is not None and f"{one.property}." not in prefixes:
         return ()
@@ -23,9 +21,7 @@ def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
 
 
 def beyond(fact: Measured) -> bool:
-    """Is it above its threshold? What has none must be 0, but for what the stress test only
-    counts.
-    """
+    """Is it above its threshold, or above 0 if it has none and is not only a count?"""
     if fact.threshold is None and "suite" in fact.labels:
         return False
     return fact.value > (fact.threshold or 0.0)
@@ -64,12 +60,8 @@ def weigh_measures(scene: Scene, *prefixes: str) -> Weighings:
     if bad is not None:
         yield weighing(26, "probe-outcome", number_text(bad), bad)
     elif found:
-        yield weighing(
-            -26,
-            "probe-outcome",
-            f"{len(found)} measurements are within their thresholds",
-            *found[:3],
-        )
+        says = f"{len(found)} measurements are within their thresholds"
+        yield weighing(-26, "probe-outcome", says, *found[:3])
 
 
 def measured_or_stated(prefix: str, wording: str = "", *, log_points: int = 13) -> Sign:
@@ -86,9 +78,7 @@ def measured_or_stated(prefix: str, wording: str = "", *, log_points: int = 13) 
 def measured_summary(
     prefix: str, fault: str, *finders: str | Finder, otherwise: str = ""
 ) -> Callable[[Scene], str]:
-    """The stress test's own sentence; else `fault` with the worst number, the first message that
-    is found, or `otherwise`.
-    """
+    """The stress test's sentence, else `fault` with the worst number, a message or `otherwise`."""
 
     def summary(scene: Scene) -> str:
         number = worst(scene, prefix)

@@ -20,9 +20,7 @@ BEYOND = 1e18  # what the probes write for infinite and for nan
 
 
 def stressed(group: SuspectGroup, prefix: str) -> Finding | None:
-    """The surest finding of this group, where it is one of the property that `prefix` (`mask.`)
-    names.
-    """
+    """The group's surest finding if its property is that of `prefix` (`mask.`)."""
     one = group.stressed
     if one is not None and f"{one.property}." == prefix and one.findings:
         return one.findings[0]
@@ -76,17 +74,13 @@ def stressed_summary(group: SuspectGroup, prefix: str) -> str:
 
 
 def stressed_fixes(scene: Scene, prefix: str) -> Fixes:
-    """What to change, by the name of the finding and by what it is about; empty where this group
-    is about another property, or about none.
-    """
+    """Fixes by the finding's name and subject; empty if the group has another property."""
     one = stressed(scene.group, prefix)
     return _fixes(prefix, one) if one is not None else ()
 
 
 def fixes_for(scene: Scene, prefix: str) -> Fixes:
-    """The same for a cause that only ever speaks from measurements: without a finding, what
-    helps with the property in general.
-    """
+    """The same for a cause that only measurements show: general advice without a finding."""
     return _fixes(prefix, stressed(scene.group, prefix) or Finding(prefix, ""))
 
 

@@ -27,9 +27,7 @@ def foreseen(group: SuspectGroup, *names: str) -> Prediction | None:
 
 
 def elsewhere(group: SuspectGroup, *names: str) -> bool:
-    """Is this group about a prediction of another number? Then what was measured beside it is no
-    matter of this group.
-    """
+    """Is this group about a prediction of another number?"""
     return group.foreseen is not None and group.foreseen.name not in names
 
 
@@ -41,9 +39,7 @@ def weigh_foreseen(one: Prediction | None, points: int = 26) -> Weighings:
 
 
 def too_long(one: Prediction) -> bool:
-    """Would a timeout that lets it pass be no timeout any more: a rank that died is then found
-    only after hours?
-    """
+    """Would such a timeout be useless, since a dead rank is found only after hours?"""
     return needed(one) > REASONABLE_S
 
 

@@ -10,9 +10,7 @@ _NOTEBOOK = ("<ipython-input", "ipykernel", "<cell line", "Cell In[")
 
 
 def child_died(scene: Scene) -> bool:
-    """Did the pipe to a new process break while its object was written? The child is gone then,
-    and its own words are elsewhere.
-    """
+    """Did the pipe to a new process break while its object was written?"""
     origin = scene.origin
     if origin is None or origin.type not in {"BrokenPipeError", "EOFError"} or not origin.frames:
         return False

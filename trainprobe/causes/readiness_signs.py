@@ -119,9 +119,7 @@ def unlike(scene: Scene, signs: ReadySigns) -> list[Difference]:
 
 
 def traffic(scene: Scene, hows: Sequence[str]) -> list[Traffic]:
-    """What the search among pairs of nodes concluded of this group's nodes and links, as far as
-    it failed in one of these ways.
-    """
+    """Conclusions about this group's nodes and links that failed in one of these ways."""
     if "pair" not in scene.group.unready:
         return []
     hosts = set(scene.group.hosts)
@@ -170,9 +168,7 @@ def _hosts_of(found: Sequence[HostCheck]) -> tuple[str, ...]:
 
 
 def _summary(scene: Scene, signs: ReadySigns) -> str:
-    """`node3 has too little shared memory: /dev/shm: 8 MiB … (node[1-2,4]: /dev/shm: 1.0 GiB
-    …)`.
-    """
+    """`node3 has too little shared memory: 8 MiB … (node[1-2,4]: 1.0 GiB …)`."""
     group = scene.group
     who = "The batch script" if _of_a_script(scene.facts) else _who(group)
     fault = signs.says[len(group.hosts) > 1 or bool(group.links)]
@@ -221,9 +217,7 @@ def _details(scene: Scene, signs: ReadySigns) -> str:
 
 
 def _fixes(scene: Scene, signs: ReadySigns) -> Fixes:
-    """First what the checks themselves advise, then how to start without these nodes, then what
-    an administrator can do.
-    """
+    """The checks' own advice, then a start without these nodes, then the administrator's steps."""
     told: list[HostCheck | Difference] = [*failing(scene, signs.checks), *unlike(scene, signs)]
     found: list[Fix] = []
     for who in ("user", "admin"):

@@ -142,17 +142,13 @@ def world_summary(scene: Scene) -> str:
 
 
 def end_point(scene: Scene) -> tuple[str, str]:
-    """Host and port at which the ranks were to meet, as the log has them; empty where it does
-    not say.
-    """
+    """Host and port of the rendezvous by the log; empty if it does not say."""
     met = lines(scene, *_END)
     return next(iter(captured(met, "host")), ""), next(iter(captured(met, "port")), "")
 
 
 def fixes_of_start(scene: Scene) -> Fixes:
-    """What cures a store that this build does not have, or a remote shell that asks questions;
-    empty for any other trouble.
-    """
+    """Fixes of a store that this build lacks or a remote shell that prompts; else empty."""
     if lines(scene, "store-unsupported"):
         steps = (
             "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",

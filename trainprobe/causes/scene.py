@@ -209,9 +209,7 @@ class Scene:
         return Watch(self.facts, self.cell)
 
     def whole_path(self, path: str) -> str:
-        """A path as it can be typed anywhere: a relative one lies in the job's working
-        directory.
-        """
+        """The path in full: a relative one lies in the job's working directory."""
         job = self.live
         if path and not path.startswith(("/", "~")) and job is not None and job.cwd:
             return f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}"
@@ -225,9 +223,7 @@ class Scene:
         return next((fact for fact in self.of(ProcessState) if fact.pid == pid), None)
 
     def progress(self, ranks: Iterable[int]) -> tuple[Progress, ...]:
-        """What the witness counted in these ranks; ranks without a witness are left out, for
-        nothing was counted there.
-        """
+        """What the witness counted in these ranks; ranks without a witness are left out."""
         found = [fact for rank in ranks for fact in self.of(Progress, rank=rank)]
         return tuple(fact for fact in found if fact.witness)
 
@@ -266,9 +262,7 @@ class Scene:
         )
 
     def given(self, name: str) -> Given | None:
-        """What was said of the surroundings: a limit, a version, a setting (facts.given lists
-        the names).
-        """
+        """A limit, a version or a setting of the surroundings (facts.given lists the names)."""
         found = [fact for fact in self.facts.of(Given) if fact.name == name]
         return next((fact for fact in found if fact.source == "log"), found[0] if found else None)
 
@@ -290,18 +284,14 @@ class Scene:
 
     @cached_property
     def first_failure(self) -> LogFailure | None:
-        """The first failure that the logs of this attempt tell of; where all of them only repeat
-        another's end, the first of these.
-        """
+        """The first failure of this attempt; an echo only where there is nothing else."""
         failures = self.of(LogFailure)
         own = [failure for failure in failures if not failure.echo]
         return min(own or failures, key=lambda failure: failure.order, default=None)
 
     @property
     def memory(self) -> MemoryLimit | None:
-        """The cgroup over the ranks of this group: of a job on several hosts that of theirs,
-        None where their host is not known.
-        """
+        """The cgroup of this group's hosts; None if unknown."""
         return next(
             (
                 fact
@@ -313,9 +303,7 @@ class Scene:
 
     @property
     def oom_kills(self) -> tuple[OomKill, ...]:
-        """What the kernel killed for lack of memory, on any host; of a job on several hosts only
-        on those of this group, where they are known.
-        """
+        """The kernel's kills for lack of memory, on the group's hosts where they are known."""
         hosts = self.group.hosts
         return tuple(
             kill

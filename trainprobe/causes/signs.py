@@ -72,9 +72,7 @@ def confirmed(main: Sign, *others: Sign) -> Sign:
 
 
 def stated(wording: str, *, log_points: int = 13) -> Sign:
-    """A message that alone shows the cause: 26 points in the suspects' own last words,
-    `log_points` elsewhere.
-    """
+    """A message that alone shows the cause: 26 points as last words, else `log_points`."""
 
     def weigh(scene: Scene) -> Weighings:
         yield from weigh_message(scene, wording, log_points=log_points)
@@ -125,9 +123,7 @@ def general_error(general: str, says: str) -> Sign:
 
 
 def failed_check(*names: str, beside: str | None = None) -> Sign:
-    """Checks of the host that failed; with `beside` those of another cell count only where this
-    message was found.
-    """
+    """Failed checks; with `beside`, other cells count only if that message was found."""
 
     def weigh(scene: Scene) -> Weighings:
         corroborates = beside is None or statement(scene, beside) is not None

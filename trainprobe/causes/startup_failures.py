@@ -76,9 +76,7 @@ def seen_live(scene: Scene) -> tuple[int, ...]:
 
 
 def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
-    """Known lines of the whole cell that show one of these, in the order in which they were
-    printed.
-    """
+    """Known lines of the whole cell that show one of these, in order of printing."""
     found = [event for event in scene.of(LogEvent) if event.event in shows]
     return tuple(sorted(found, key=lambda event: (event.place is None, event.place or 0)))
 
@@ -91,9 +89,7 @@ def of_communication(exception: RankException) -> bool:
 
 
 def failed_of_something_else(scene: Scene) -> bool:
-    """Did the suspects raise what has nothing to do with communication, or were they killed?
-    Then lost connections are its echo.
-    """
+    """Did the suspects fail outside communication, or were they killed?"""
     if scene.origin is not None:
         return not of_communication(scene.origin)
     ending = scene.first_ending
@@ -103,9 +99,7 @@ def failed_of_something_else(scene: Scene) -> bool:
 
 
 def final_exceptions(scene: Scene) -> tuple[RankException, ...]:
-    """The exceptions that may name the cause: the suspects' own, those of others where it comes
-    out of communication, else the echoes.
-    """
+    """The exceptions that may name the cause; echoes only if there is no other."""
     origin = scene.origin
     if origin is None:
         return scene.exceptions(scene.world, echo=True)
@@ -181,13 +175,11 @@ def weigh_startup_failure(
     points = sure if what.decides else 6 if failed_of_something_else(scene) else sign
     if what.afterwards or (at_start and not what.last_words and made_steps(scene) > 1):
         points = 3
-    who = (
-        f"{ranks_say([what.fact.rank])} says"
-        if what.fact.rank is not None
-        else "The log says"
-        if isinstance(what.fact, LogEvent)
-        else "The output says"
-    )
+    who = "The output says"
+    if what.fact.rank is not None:
+        who = f"{ranks_say([what.fact.rank])} says"
+    elif isinstance(what.fact, LogEvent):
+        who = "The log says"
     yield weighing(points, "suspects-log", f"{who}: {short(what.text)}", what.fact)
     if what.decides:
         yield from first_to_fail(scene, 3)
@@ -226,9 +218,7 @@ _SAID_BETTER = frozenset(
 
 
 def only_generally(scene: Scene, general: str) -> RankException | None:
-    """The exception of NCCL that says no more than `general` (unhandled system error …), where
-    no line says it better either.
-    """
+    """NCCL's exception that says no more than `general`, if no line says more."""
     for exception in final_exceptions(scene)[:1]:
         text = text_of(exception)
         if (
@@ -241,9 +231,7 @@ def only_generally(scene: Scene, general: str) -> RankException | None:
 
 
 def weigh_general(scene: Scene, general: str, says: str) -> Weighings:
-    """One of several usual reasons for NCCL's general words: never enough for a name, enough to
-    stand among the candidates.
-    """
+    """One of several usual reasons for NCCL's general error: a candidate, never a name."""
     bare = only_generally(scene, general)
     if bare is not None:
         yield weighing(10, "suspects-log", f"NCCL says no more than that {says}", bare)
@@ -257,9 +245,7 @@ def captured(events: Iterable[LogEvent], name: str) -> tuple[str, ...]:
 
 
 def unanswered_at_the_store(scene: Scene) -> tuple[LogEvent, ...]:
-    """Connects to the store that ran out of time on another host than that of rank 0, which said
-    that it served the store and missed somebody.
-    """
+    """Connects to the store that timed out on other hosts while rank 0 served it and waited."""
     rung = scene.one(Rung)
     if (
         rung is None

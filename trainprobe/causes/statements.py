@@ -134,9 +134,7 @@ def late(scene: Scene, fact: LogEvent) -> bool:
 
 
 def _steps_between(scene: Scene, place: int, failed: int) -> bool:
-    """Were several steps taken after this line and before the failure? What was printed at the
-    start did no harm then.
-    """
+    """Were several steps taken between this line and the failure?"""
     return any(
         len({step for at, step in one.marks if place < at < failed}) >= 2
         for one in scene.of(LogProgress)
@@ -144,9 +142,7 @@ def _steps_between(scene: Scene, place: int, failed: int) -> bool:
 
 
 def first_to_fail(scene: Scene, points: int = 6) -> Weighings:
-    """The suspect ended abnormally before any other rank: an order, not a proof, hence few
-    points.
-    """
+    """The suspect ended abnormally before any other rank: an order, not a proof."""
     ending = scene.first_ending
     if ending is None or not ending.abnormal or ending.order is None:
         return
@@ -214,9 +210,7 @@ def _first_word(scene: Scene, event: LogEvent) -> bool:
 
 
 def _of_them(fact: Fact, ranks: frozenset[int]) -> bool:
-    """The launcher's output (no rank) holds every rank's lines, so it is evidence for whoever is
-    suspected.
-    """
+    """Is the line of these ranks? The launcher's output, without a rank, counts for all."""
     return fact.rank is None or fact.rank in ranks
 
 

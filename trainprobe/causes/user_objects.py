@@ -16,9 +16,7 @@ OBJECTS = {
 
 
 def broken(scene: Scene, kind: str) -> ProbeFailure | None:
-    """The first failure of this kind (raised, nonsense, stood, died) of an object that was named
-    on the command line.
-    """
+    """The first failure of this kind (raised, nonsense, stood, died) of a named object."""
     found = scene.of(ProbeFailure)
     return next(
         (

@@ -1,6 +1,4 @@
-"""A rank of a live job that has no process any more: how it left, as far as that can still be
-seen.
-"""
+"""A rank of a live job without a process: how it left, as far as that still shows."""
 
 from __future__ import annotations
 
@@ -15,17 +13,13 @@ ENDS_ALL_ON_FAILURE = frozenset({"torchrun", "accelerate", "deepspeed", "spawn",
 
 
 def all_at_exit(scene: Scene) -> bool:
-    """Have all ranks that still live come to their end too, and something in them does not let
-    them? Then nobody needs those that are gone.
-    """
+    """Are all live ranks at their end too, and kept from it? Then nobody needs the others."""
     threads = scene.threads(scene.world)
     return bool(threads) and all(at_exit(thread) for thread in threads)
 
 
 def gone(scene: Scene) -> Weighings:
-    """A rank of a live job that has no process any more, though the others were past the
-    rendezvous: its exit status is not to be had.
-    """
+    """Ranks without a process although the others were past the rendezvous."""
     job = scene.live
     away = absent(scene)
     if (

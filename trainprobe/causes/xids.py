@@ -90,9 +90,7 @@ def of_cause(scene: Scene, cause_id: str) -> tuple[Seen, ...]:
 
 
 def weigh_xids(scene: Scene, cause_id: str) -> Weighings:
-    """Weigh the strongest code for this cause; where another cause's code came first on that
-    device, it may only have followed from it.
-    """
+    """Weigh the cause's strongest code; few points if another cause's code came first."""
     mine = of_cause(scene, cause_id)
     if not mine:
         return

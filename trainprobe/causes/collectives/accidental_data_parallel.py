@@ -137,9 +137,7 @@ WRITTEN = re.compile(r"(?<!Distributed)\bDataParallel\(")
 
 
 def made_at(made: DataParallelMade) -> str:
-    """` at trainer.py:2672 in _wrap_model, for train.py:40 in <module>`; nothing where the place
-    is unknown.
-    """
+    """` at trainer.py:2672 in _wrap_model, for train.py:40 in <module>`; empty if unknown."""
     by, user = made.by, made.user
     return (
         f" at {by.where}" + (f", for {user.where}" if made.unasked and user is not None else "")

@@ -1,15 +1,13 @@
 """The ranks make the same collective calls, but in another order.
 
 Iterating over a set or over a dict that was filled in another order, hooks that fire in another
-order, or two process groups
-used in turn: rank 0 reduces A and then B, rank 1 reduces B and then A. Each waits in its first call
-for the other.
+order, or two process groups used in turn: rank 0 reduces A and then B, rank 1 reduces B and then A.
+Each waits in its first call for the other.
 
 It is recognised by the journal of collective calls: where the ranks part, each makes next the call
 that the others make here. Without the journal two camps in different operations are only a hint,
-because a collective under an `if` looks the same. Of sends and
-receives the stacks say enough: ranks that wait for each other in them have not put the two halves
-of an exchange in the same order.
+because a collective under an `if` looks the same. Of sends and receives the stacks say enough:
+ranks that wait for each other in them have not put the two halves of an exchange in the same order.
 
 Of a log it is recognised by ranks of which each makes next (sequence number plus one) the call that
 the other makes here.

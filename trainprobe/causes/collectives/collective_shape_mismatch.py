@@ -83,9 +83,7 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def _changed(scene: Scene, rank: int, parted: Divergence) -> bool:
-    """Did this rank pass another size or type here than in all its earlier calls at the same
-    line?
-    """
+    """Did this rank pass another size or type than in its earlier calls at this line?"""
     calls = [call for call in scene.calls(rank) if (call.file, call.line) in parted.sites]
     here = next((call for call in calls if call.number == parted.position), None)
     before = [

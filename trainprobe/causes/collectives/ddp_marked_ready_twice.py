@@ -82,7 +82,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="ddp-marked-ready-twice",
     title="DDP sees a gradient twice in one backward pass",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -80,7 +80,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="ddp-unused-parameters",
     title="DDP waits for parameters without a gradient",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

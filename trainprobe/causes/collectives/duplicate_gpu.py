@@ -79,13 +79,11 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 def _summary(scene: Scene) -> str:
     heard, shared = _heard(scene), _shared(scene)
-    device = (
-        heard.captured.get("device", "one")
-        if heard is not None
-        else str(shared[0].index)
-        if shared is not None
-        else "one"
-    )
+    device = "one"
+    if heard is not None:
+        device = heard.captured.get("device", "one")
+    elif shared is not None:
+        device = str(shared[0].index)
     return f"{ranks_say(_ranks(scene))} use the same GPU ({device})"
 
 

@@ -85,13 +85,11 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
         says = f"The output counts up to step {step}{f' of {of}' if of else ''}"
         yield weighing(-26, "probe-outcome", says, *bars)
     elif done or ended:
-        far = (
-            f"step {step} of {of}"
-            if of
-            else f"step {step}"
-            if step is not None
-            else "no step at all"
-        )
+        far = "no step at all"
+        if of:
+            far = f"step {step} of {of}"
+        elif step is not None:
+            far = f"step {step}"
         says = f"It says that it is done at {far}"
         yield weighing(
             13 if not step or 2 * step <= (of or 0) else 10, "probe-outcome", says, *(bars or ended)
@@ -123,11 +121,9 @@ def _empty(scene: Scene) -> Progress | None:
 
 def _summary(scene: Scene) -> str:
     empty = _empty(scene)
-    length = (
-        f" (its dataset has {empty.dataset_len} samples)"
-        if empty is not None and empty.dataset_len is not None
-        else ""
-    )
+    length = ""
+    if empty is not None and empty.dataset_len is not None:
+        length = f" (its dataset has {empty.dataset_len} samples)"
     if scene.one(LogJob) is not None:
         step, of, _ = _count(scene)
         told = scene.events(*NOTHING)
@@ -141,7 +137,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="no-steps-run",
     title="The run ended without doing a step",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

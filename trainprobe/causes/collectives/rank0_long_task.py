@@ -38,9 +38,7 @@ NAMES_A_TASK = re.compile(
 
 
 def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
-    """(seconds that the longest waiting of the others has slept, seconds of the group's timeout,
-    its facts); 0 where unknown.
-    """
+    """(seconds of the longest sleep among the others, the group's timeout, facts); 0 if unknown."""
     asleep = [
         state.asleep_s
         for rank in scene.others
@@ -223,9 +221,7 @@ LEAST_S = 2.0  # ranks that fail together are less than that apart
 
 @dataclass(frozen=True)
 class CameLate:
-    """`ranks` came `after_s` seconds after `gave_up` had raised; `facts` are what they raised
-    then: that the other was gone.
-    """
+    """`ranks` came `after_s` seconds after `gave_up` had raised; `facts` say so."""
 
     ranks: tuple[int, ...]
     after_s: float

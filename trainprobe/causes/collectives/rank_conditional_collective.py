@@ -205,17 +205,13 @@ def _summary(scene: Scene) -> str:
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = rank_block(scene, found, who) if who else None
     skip = steps_ahead(scene)[1]
-    ahead = (
-        f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
-        if skip is not None
-        else ""
-    )
+    ahead = ""
+    if skip is not None:
+        ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
     under = f" under `{block.text}`" if block is not None else ahead
-    rest = (
-        f", while the others are in {' and '.join(sorted(others)[:2])}"
-        if others
-        else ", which the others do not call"
-    )
+    rest = ", which the others do not call"
+    if others:
+        rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
     return f"{subject(scene, who)} called {mine}{under}{rest}"
 
 
@@ -228,11 +224,9 @@ def _fixes(scene: Scene) -> Fixes:
     if scene.group.divergence is not None and scene.group.divergence.kind == "left-out":
         place = file_line(*scene.group.divergence.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
-    under = (
-        f"`{block.text}` (line {block.line})"
-        if block is not None
-        else "the branch that only some ranks take"
-    )
+    under = "the branch that only some ranks take"
+    if block is not None:
+        under = f"`{block.text}` (line {block.line})"
     skipped = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"

@@ -125,9 +125,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
-    """An `if` around the calls of one camp alone, which may hold on some ranks only: not one
-    that counts steps.
-    """
+    """An `if` around one camp's calls that may hold on some ranks only, unless it counts steps."""
     found = places(scene)
     for side in sides:
         block = next(
@@ -160,11 +158,9 @@ def _summary(scene: Scene) -> str:
     sides = _camps(scene)
     by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
     if not sides:
-        calls = (
-            f"their calls part: {camps_say(scene.parted)}"
-            if scene.parted is not None
-            else "ZeRO says that the order of layers changed"
-        )
+        calls = "ZeRO says that the order of layers changed"
+        if scene.parted is not None:
+            calls = f"their calls part: {camps_say(scene.parted)}"
         return f"The ranks ran different layers of a sharded model in this step; {calls}"
     where = listed(
         [f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]]

@@ -93,13 +93,11 @@ def _summary(scene: Scene) -> str:
         for progress in scene.progress(scene.ranks)
         if progress.optimizer_steps is not None
     ]
-    after = (
-        f" after {steps[0]} steps"
-        if steps
-        else f" after {left[0].took_s:.1f} s"
-        if left and left[0].took_s
-        else ""
-    )
+    after = ""
+    if steps:
+        after = f" after {steps[0]} steps"
+    elif left and left[0].took_s:
+        after = f" after {left[0].took_s:.1f} s"
     return (
         f"{subject(scene)} left with exit code 0{after} while"
         f" {ranks_say(scene.others, capital=False)} still needed it"

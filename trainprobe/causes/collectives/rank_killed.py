@@ -122,23 +122,19 @@ def _from_log(scene: Scene, end: RankEnding) -> Weighings:
     """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more
     often, SIGTERM to all the scheduler's.
     """
-    who = (
-        ranks_say([end.rank])
-        if end.rank is not None
-        else f"Process {end.pid}"
-        if end.pid
-        else "A process"
-    )
+    who = "A process"
+    if end.rank is not None:
+        who = ranks_say([end.rank])
+    elif end.pid:
+        who = f"Process {end.pid}"
     alone = (
         len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
     )
-    points = (
-        6
-        if end.signal_name == "SIGKILL"
-        else 10
-        if alone and end.rank is not None and len(scene.world) > 1
-        else 3
-    )
+    points = 3
+    if end.signal_name == "SIGKILL":
+        points = 6
+    elif alone and end.rank is not None and len(scene.world) > 1:
+        points = 10
     yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
     sent = scene.events("process-reaped", "liveness-failed", "interrupted")
     if sent:
@@ -194,7 +190,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="rank-killed",
     title="A rank was killed from outside",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -5,10 +5,9 @@ stands at the same place in every look. What it does there (sleep, wait for a fi
 loop) is for its own code to answer; the line is in the report.
 
 It is recognised by where the rank stands, by that it does not move on, and by that all others wait
-in a collective.
-It steps back where something more telling is seen: a process that is stopped, an import, a file
-lock, a loader worker, an interpreter lock that is held. It is ruled out when the rank is stopped,
-is dead, or is inside a collective itself.
+in a collective. It steps back where something more telling is seen: a process that is stopped, an
+import, a file lock, a loader worker, an interpreter lock that is held. It is ruled out when the
+rank is stopped, is dead, or is inside a collective itself.
 """
 
 from __future__ import annotations

@@ -30,9 +30,7 @@ def _outside(looks: tuple[Thread, ...]) -> int:
 
 
 def _late(scene: Scene) -> tuple[int, ...]:
-    """Ranks that work outside collectives in every look, where the others wait in most of
-    theirs.
-    """
+    """Ranks that work outside collectives in every look while the others mostly wait."""
     looks = {rank: scene.looks(rank) for rank in scene.world}
     always = tuple(
         rank for rank, found in looks.items() if len(found) >= 2 and _outside(found) == len(found)
@@ -72,9 +70,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene) -> Weighings:
-    """What logs tell: a detector's report, or one rank whose steps lag behind those of all
-    others.
-    """
+    """A detector's report, or one rank whose steps lag behind those of all others."""
     said = scene.one(LogJob) and next(iter(scene.events("straggler-told")), None)
     if said:
         yield quote(26, "A detector says so", said)

@@ -9,9 +9,8 @@ It is recognised by batch counts of the witness that differ by more than the one
 synchronous job may be apart, or by a rank that ended or stands behind its loop while the others are
 inside a `for` loop over a loader. A rank that left the loop for another reason
 (`rank-exited-early`) looks alike; the counts tell them apart. Where the loop can skip a step (`if
-bad(batch): continue`),
-a rank that did so has as many batches as the others and yet leaves first: then the place behind the
-loop says little.
+bad(batch): continue`), a rank that did so has as many batches as the others and yet leaves first:
+then the place behind the loop says little.
 """
 
 from __future__ import annotations
@@ -102,20 +101,17 @@ def _summary(scene: Scene) -> str:
         return measured.says
     out = out_of_loop(scene)
     counts, loop = batch_counts(scene), loop_left(scene, out)
-    detail = (
-        f": {counts.says}"
-        if counts is not None
-        else f": the others are still inside `{short(loop.text, 80)}`"
-        if loop is not None
-        else ""
-    )
+    detail = ""
+    if counts is not None:
+        detail = f": {counts.says}"
+    elif loop is not None:
+        detail = f": the others are still inside `{short(loop.text, 80)}`"
     return f"{subject(scene, out)} ran out of batches before the others{detail}"
 
 
 CAUSE = Cause(
     id="uneven-inputs",
     title="The ranks have different numbers of batches",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -99,9 +99,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _own_object(scene: Scene) -> ProbeFailure | None:
-    """An object that was named on the command line and gave nonsense, or ended its process with
-    a code.
-    """
+    """An object from the command line that was invalid or ended its process with a code."""
     died = broken(scene, "died")
     return broken(scene, "nonsense") or (died if not killed_by(died) else None)
 
@@ -131,9 +129,7 @@ def _what(exception: RankException) -> str:
 
 
 def _better_name(exception: RankException) -> str:
-    """The more specific cause whose wording is in the exception: one that refines this, or the
-    failed import that refines this.
-    """
+    """The more specific cause whose wording is in the exception; empty if there is none."""
     from trainprobe.causes import built  # the catalogue holds this very file
 
     text = text_of(exception)
@@ -210,7 +206,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="user-exception",
     title="An exception in the training code",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -32,9 +32,7 @@ SHOWS = ("device-crossed", "device-of-checkpoint")
 
 
 def _crowded(scene: Scene) -> tuple[str, tuple[LogEvent, ...]]:
-    """The GPU on which several processes of nvidia-smi's table have memory while some of them
-    have their own elsewhere too.
-    """
+    """The GPU that several processes use, some of which also use their own."""
     by_gpu: dict[str, dict[str, LogEvent]] = defaultdict(dict)
     for event in lines(scene, "gpu-process"):
         by_gpu[event.captured.get("gpu", "")][event.captured.get("pid", "")] = event
@@ -101,7 +99,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="wrong-device-binding",
     title="A rank uses another GPU than its own",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -90,18 +90,14 @@ def _summary(scene: Scene) -> str:
         return empty.says
     origin = scene.origin
     heard = statement(scene, f"{BATCHING}|{UNREADABLE}") or statement(scene, WORDING)
-    worker = (
-        f" in loader worker {origin.worker}"
-        if origin is not None and origin.worker is not None
-        else ""
-    )
-    what = (
-        f"{origin.root_type}: {short(origin.root_message, 120)}"
-        if origin is not None and origin.root_type
-        else short(heard.text, 140)
-        if heard
-        else "an error"
-    )
+    worker = ""
+    if origin is not None and origin.worker is not None:
+        worker = f" in loader worker {origin.worker}"
+    what = "an error"
+    if origin is not None and origin.root_type:
+        what = f"{origin.root_type}: {short(origin.root_message, 120)}"
+    elif heard:
+        what = short(heard.text, 140)
     return f"{subject(scene)} could not make a batch{worker}{scene.at_own_line}: {what}"
 
 
@@ -125,7 +121,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="bad-sample",
     title="One sample breaks batching",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

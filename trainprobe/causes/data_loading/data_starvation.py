@@ -28,9 +28,7 @@ def _in_loader(looks: tuple[Thread, ...]) -> int:
 
 
 def _starved(scene: Scene) -> tuple[tuple[int, ...], float]:
-    """The ranks whose main thread stands in the loader in most looks, and the share of these
-    looks among all of all ranks.
-    """
+    """Ranks whose main thread is mostly in the loader, and their share of all looks."""
     looks = {rank: scene.looks(rank) for rank in scene.world}
     total = sum(len(found) for found in looks.values())
     ranks = tuple(

@@ -53,20 +53,17 @@ def _dead_workers(scene: Scene) -> tuple[RankEnding, ...]:
 
 def _summary(scene: Scene) -> str:
     heard, dead = statement(scene, WORDING), _dead_workers(scene)
-    what = (
-        short(heard.text, 140)
-        if heard is not None
-        else f"worker {dead[0].pid} died of {dead[0].signal_name}"
-        if dead
-        else "a worker died"
-    )
+    what = "a worker died"
+    if heard is not None:
+        what = short(heard.text, 140)
+    elif dead:
+        what = f"worker {dead[0].pid} died of {dead[0].signal_name}"
     return f"{subject(scene)} lost a loader worker: {what}"
 
 
 CAUSE = Cause(
     id="data-worker-crash",
     title="A loader worker crashed",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -79,11 +79,9 @@ def _summary(scene: Scene) -> str:
         return (
             f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}"
         )
-    worker = (
-        f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
-        if busy
-        else " a worker that does not answer"
-    )
+    worker = " a worker that does not answer"
+    if busy:
+        worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
     return f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for{worker}"
 
 

@@ -81,7 +81,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="dataset-lost-in-pickling",
     title="The dataset does not survive pickling",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

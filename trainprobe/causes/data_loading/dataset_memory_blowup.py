@@ -91,13 +91,11 @@ def _summary(scene: Scene) -> str:
         )
     worker, _ = _measured(scene)
     grown = _grown(scene)
-    amount = (
-        size(worker.value)
-        if worker is not None
-        else size(grown[0].grew_bytes)
-        if grown
-        else "more and more"
-    )
+    amount = "more and more"
+    if worker is not None:
+        amount = size(worker.value)
+    elif grown:
+        amount = size(grown[0].grew_bytes)
     return (
         f"Each loader worker makes its own copy of the dataset page by page: one grew by {amount}"
         " while its parent stayed flat"

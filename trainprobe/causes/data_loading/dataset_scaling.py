@@ -43,9 +43,7 @@ FORESEEN = ("pss", "took_s", STARTUP, "shm", "fds")
 
 @dataclass(frozen=True)
 class Growth:
-    """How one number grew: `power` of the rows beyond the largest; `fast` is None where the
-    points leave it open.
-    """
+    """`power` of the rows by which a number grew; `fast` is None if the points leave it open."""
 
     series: Series
     power: float
@@ -102,11 +100,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     if (one := foreseen(scene.group, *FORESEEN)) is not None:
-        law = (
-            f"with the rows to the power {one.exponent or 0:.1f}"
-            if grows_too_fast(one)
-            else "with the rows"
-        )
+        law = "with the rows"
+        if grows_too_fast(one):
+            law = f"with the rows to the power {one.exponent or 0:.1f}"
         return f"Loading grows {law}, and the full size cannot work: {one.says}"
     if (work := silently_grown(scene)) is not None:
         return (
@@ -179,9 +175,7 @@ def growth_says(work: SilentWork) -> str:
 
 
 def weigh_silent(scene: Scene) -> Weighings:
-    """Only where the smaller cells themselves grew is it beyond doubt: a loop without an end
-    looks alike at one size.
-    """
+    """Decisive only if smaller sizes grew too: an endless loop looks the same at one size."""
     work = silently_grown(scene)
     if work is None:
         return

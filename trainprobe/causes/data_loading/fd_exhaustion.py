@@ -2,13 +2,12 @@
 
 With torch's default sharing strategy every tensor that a worker sends takes a file descriptor in
 the training process, and keeps it for as long as the tensor lives. A job that holds on to batches,
-has many workers, or runs under `ulimit -n 1024` runs out:
-"Too many open files", "received 0 items of ancdata", "unable to open shared memory object".
+has many workers, or runs under `ulimit -n 1024` runs out: "Too many open files", "received 0 items
+of ancdata", "unable to open shared memory object".
 
 It is recognised by those words of the rank that failed first, by the number of descriptors beside
-their limit, and by the host check of
-`ulimit -n`. Far fewer descriptors than the limit speak against it. Descriptors that grow with the
-rows foretell it.
+their limit, and by the host check of `ulimit -n`. Far fewer descriptors than the limit speak
+against it. Descriptors that grow with the rows foretell it.
 """
 
 from __future__ import annotations
@@ -69,23 +68,19 @@ def _summary(scene: Scene) -> str:
         return f"The limit of open files will be reached: {one.says}"
     heard, full = statement(scene, WORDING), _fullest(scene)
     check, limit = scene.failed_check(CHECK), scene.given("limit.nofile")
-    numbers = (
-        f" ({full.fds} of {full.nofile_soft} in use)"
-        if full is not None
-        else f" ({check.says.rstrip('.')})"
-        if check is not None
-        else ""
-    )
+    numbers = ""
+    if full is not None:
+        numbers = f" ({full.fds} of {full.nofile_soft} in use)"
+    elif check is not None:
+        numbers = f" ({check.says.rstrip('.')})"
     numbers = numbers or (
         f" (ulimit -n is {limit.number:.0f})"
         if limit is not None and limit.number is not None
         else ""
     )
-    who = (
-        f"{ranks_say([heard.fact.rank])} has"
-        if heard is not None and heard.fact.rank is not None
-        else "A process has"
-    )
+    who = "A process has"
+    if heard is not None and heard.fact.rank is not None:
+        who = f"{ranks_say([heard.fact.rank])} has"
     if heard is None:
         return f"The limit of open files is too low for this run{numbers}"
     return f"{who} no file descriptor left{numbers}: {short(heard.text, 120)}"
@@ -138,7 +133,6 @@ def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
 CAUSE = Cause(
     id="fd-exhaustion",
     title="The limit of open files is reached",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -67,13 +67,11 @@ def _summary(scene: Scene) -> str:
         return f"Shared memory (/dev/shm) will be full: {one.says}"
     heard, check = statement(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
     given = scene.given("shm.size_bytes")
-    room = (
-        f" ({check.says.rstrip('.')})"
-        if check is not None
-        else f" ({size(given.number)})"
-        if given is not None and given.number
-        else ""
-    )
+    room = ""
+    if check is not None:
+        room = f" ({check.says.rstrip('.')})"
+    elif given is not None and given.number:
+        room = f" ({size(given.number)})"
     return f"Shared memory (/dev/shm) is full or too small{room}{quote_after(heard, 120)}"
 
 
@@ -103,7 +101,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="shm-exhausted",
     title="Shared memory is too small",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

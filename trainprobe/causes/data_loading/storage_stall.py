@@ -1,9 +1,8 @@
 """The file system under data or checkpoints does not answer.
 
 A server that is down, a mount that lost its network, an overloaded volume, a FIFO that nobody
-writes to: a read, a write or a plain
-`stat` does not come back. The process sleeps in the kernel, often in state D where no signal
-reaches it, and the others wait for it.
+writes to: a read, a write or a plain `stat` does not come back. The process sleeps in the kernel,
+often in state D where no signal reaches it, and the others wait for it.
 
 It is recognised by a stack that ends in a file call in all looks, by what the kernel says that it
 sleeps in, by state D without CPU time, and by a mount that does not answer a probe in a process of
@@ -67,12 +66,9 @@ def _weigh(scene: Scene) -> Weighings:
         )
     for state in sleeping[:1]:
         known = channel(state)
-        points = (
-            13
-            if known in FILE_SYSTEMS - {"disk"}
-            or (state.state == "D" and (known or not state.wchan))
-            else 6
-        )
+        points = 6
+        if known in FILE_SYSTEMS - {"disk"} or (state.state == "D" and (known or not state.wchan)):
+            points = 13
         what = (
             f" in {known} ({state.wchan})" if known else f" in {state.wchan}" if state.wchan else ""
         )

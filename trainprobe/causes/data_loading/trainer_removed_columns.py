@@ -113,7 +113,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="trainer-removed-columns",
     title="The Trainer dropped columns that are needed",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

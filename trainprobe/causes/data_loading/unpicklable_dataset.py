@@ -34,11 +34,9 @@ STARTS = (
 def _weigh(scene: Scene) -> Weighings:
     heard, origin = statement(scene, WORDING), scene.origin
     if heard is None and child_died(scene):
-        what = (
-            "a class of a notebook's cell is not there for it"
-            if in_notebook(scene)
-            else "an object that it cannot load ends it"
-        )
+        what = "an object that it cannot load ends it"
+        if in_notebook(scene):
+            what = "a class of a notebook's cell is not there for it"
         says = f"The new process had died before it was handed its worker: {what}"
         yield weighing(13 if in_notebook(scene) else 6, "suspects-log", says, scene.origin)
     measured = broken(scene, "unpicklable")
@@ -75,7 +73,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="unpicklable-dataset",
     title="An object cannot be pickled for a worker",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -56,12 +56,8 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="cpu-only-torch",
     title="torch is a CPU build",
-    modes=("crash", "hang", "check"),
     weigh=all_of(
-        confirmed(
-            first_of(stated(WORDING), quoted(6, "CUDA was not available", HINT)),
-            _cpu_build,
-        ),
+        confirmed(first_of(stated(WORDING), quoted(6, "CUDA was not available", HINT)), _cpu_build),
         failed_check(CHECK, beside=WORDING),
     ),
     summary=check_or(CHECK, _summary),

@@ -85,9 +85,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _table(scene: Scene, heard: Statement) -> bool:
-    """Did the CPU name a table of tokens or classes? One of positions is another matter
-    (`model-shape-fault`).
-    """
+    """Did the CPU name a table of tokens or classes? Positions are `model-shape-fault`."""
     return (
         heard.origin
         and re.search(ON_CPU, heard.text) is not None
@@ -99,11 +97,9 @@ def _what(scene: Scene) -> str:
     asserted = _condition(scene)
     if asserted is not None:
         event = asserted[1]
-        file = (
-            event.captured.get("file") or event.captured.get("source")
-            if isinstance(event, LogEvent)
-            else ""
-        )
+        file = ""
+        if isinstance(event, LogEvent):
+            file = event.captured.get("file") or event.captured.get("source") or ""
         name = f" in {file.rsplit('/', 1)[-1]}" if file else ""
         return f"the kernel{name} asserts {asserted[0]}"
     heard = statement(scene, WORDING)
@@ -121,11 +117,9 @@ def _summary(scene: Scene) -> str:
 
 def _fixes(scene: Scene) -> Fixes:
     frame = scene.own_frame
-    place = (
-        f"just before {frame.base}:{frame.line}"
-        if frame is not None
-        else "before the model is called"
-    )
+    place = "before the model is called"
+    if frame is not None:
+        place = f"just before {frame.base}:{frame.line}"
     ids = (
         f"{place}: assert 0 <= input_ids.min() and input_ids.max() <"
         " model.get_input_embeddings().num_embeddings"
@@ -148,7 +142,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="device-assert-index-range",
     title="A label or an index is outside its table",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -57,7 +57,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="driver-library-mismatch",
     title="The driver's library and kernel module differ",
-    modes=("crash", "hang", "check"),
     weigh=confirmed(
         first_of(
             stated(WORDING, log_points=26),

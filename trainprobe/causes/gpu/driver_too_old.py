@@ -54,7 +54,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="driver-too-old",
     title="The NVIDIA driver is too old, or missing",
-    modes=("crash", "hang", "check"),
     weigh=all_of(
         first_of(
             stated(WORDING, log_points=26),

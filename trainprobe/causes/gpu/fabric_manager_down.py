@@ -38,13 +38,9 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="fabric-manager-down",
     title="The NVSwitch fabric is not set up",
-    modes=("crash", "hang", "check"),
     weigh=first_of(
         _nvls_alone,
-        confirmed(
-            stated(WORDING, log_points=26),
-            failed_check("drv.fm", "host.services"),
-        ),
+        confirmed(stated(WORDING, log_points=26), failed_check("drv.fm", "host.services")),
     ),
     summary=_summary,
     fixes=fixes("""

@@ -4,9 +4,8 @@ GPU memory wears out. A row that cannot be corrected ends the program that touch
 its results; the GPU needs a reset before the next job.
 
 It is recognised by Xid 48, 63, 64, 94, 95 or 140 in the kernel log, by the count of uncorrected
-errors since the driver was loaded, and by CUDA's
-"uncorrectable ECC error", which NCCL repeats in its own words. A count of 0 speaks against errors
-in this run.
+errors since the driver was loaded, and by CUDA's "uncorrectable ECC error", which NCCL repeats in
+its own words. A count of 0 speaks against errors in this run.
 """
 
 from __future__ import annotations

@@ -42,13 +42,11 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     lost = of_cause(scene, CAUSE.id)
-    which = (
-        f" ({lost[0].device}, Xid {lost[0].code})"
-        if lost and lost[0].device
-        else f" (Xid {lost[0].code})"
-        if lost
-        else ""
-    )
+    which = ""
+    if lost and lost[0].device:
+        which = f" ({lost[0].device}, Xid {lost[0].code})"
+    elif lost:
+        which = f" (Xid {lost[0].code})"
     how = (
         "it is no longer reachable over PCIe"
         if not lost or lost[0].code == 79

@@ -80,9 +80,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _printed(scene: Scene) -> Weighings:
-    """The stack that a suspect's faulthandler printed when it had stood still for long enough,
-    where no other rank's is alike.
-    """
+    """The stack that a stalled suspect's faulthandler printed, unless another rank's is alike."""
     frames = [
         event
         for event in scene.events("gpu-synchronize-frame")
@@ -115,13 +113,11 @@ def _summary(scene: Scene) -> str:
     if thread is None:
         heard = statement(scene, WORDING)
         frames = scene.events("gpu-synchronize-frame")
-        says = (
-            f" ({short(heard.match.group(0), 80)})"
-            if heard is not None
-            else " while it waits in torch.cuda's synchronize"
-            if frames
-            else ""
-        )
+        says = ""
+        if heard is not None:
+            says = f" ({short(heard.match.group(0), 80)})"
+        elif frames:
+            says = " while it waits in torch.cuda's synchronize"
         return f"A kernel of {ranks_say(scene.ranks, capital=False)} did not end on its GPU{says}"
     gpu = next(iter(_gpus(scene, thread)), None)
     return (

@@ -63,9 +63,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
-    """Lines of `nvidia-smi -q -d PERFORMANCE` in which a reason that is no matter of course is
-    active.
-    """
+    """Lines of `nvidia-smi -q -d PERFORMANCE` with an active reason that is not normal."""
     return scene.events("gpu-throttled")
 
 

@@ -92,7 +92,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="illegal-memory-access",
     title="A GPU kernel went outside its memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -70,7 +70,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="mps-backend",
     title="Apple's MPS backend lacks something or failed",
-    modes=("crash", "hang", "check"),
     weigh=stated(WORDING),
     summary=_summary,
     fixes=_fixes,

@@ -51,7 +51,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="no-kernel-image",
     title="This build has no code for this GPU",
-    modes=("crash", "hang", "check"),
     weigh=first_of(_failed_after_warning, all_of(stated(WORDING), _warned)),
     summary=_summary,
     fixes=fixes("""

@@ -79,7 +79,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="cuda-fragmentation",
     title="GPU memory is in pieces",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

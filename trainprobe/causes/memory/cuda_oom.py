@@ -55,11 +55,9 @@ def _summary(scene: Scene) -> str:
     free = f" and {_exact(numbers.free)} was free" if numbers.free is not None else ""
     of = f" of {_exact(numbers.total)}" if numbers.total is not None and free else ""
     asked = f": it asked for {_exact(numbers.asked)}{free}{of}" if numbers.asked is not None else ""
-    held = (
-        f"; torch held {size(numbers.allocated)} in tensors"
-        if numbers.allocated is not None
-        else ""
-    )
+    held = ""
+    if numbers.allocated is not None:
+        held = f"; torch held {size(numbers.allocated)} in tensors"
     return f"{subject(scene)} ran out of GPU memory{place}{asked}{held}"
 
 
@@ -73,7 +71,6 @@ def _exact(count: float | None) -> str:
 CAUSE = Cause(
     id="cuda-oom",
     title="A GPU ran out of memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -90,7 +90,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="gpu-memory-held-by-other",
     title="Another process holds the GPU's memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -128,11 +128,9 @@ def _summary(scene: Scene) -> str:
             " ran out"
         )
     elif end is not None or heard is not None:
-        ended = (
-            "was gone"
-            if end is None and heard is not None and heard.event in GONE
-            else "got SIGKILL"
-        )
+        ended = "got SIGKILL"
+        if end is None and heard is not None and heard.event in GONE:
+            ended = "was gone"
         words = (
             f" {ended} without a word, most likely because the memory"
             f" {place}{limit}{',' if limit else ''} ran out; no line proves it"
@@ -178,7 +176,6 @@ def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
 CAUSE = Cause(
     id="host-oom-killed",
     title="The kernel killed a process for lack of memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -2,14 +2,12 @@
 
 Each rank reads the whole checkpoint into the memory of the host before it keeps its part, or
 unpickles it onto the GPU that it was saved from, which is GPU 0 for all of them. One process alone
-goes well; eight do not.
-The probe that loads the model sees it beforehand: alone, by all ranks at once, and by what one
-takes times the ranks that are planned.
+goes well; eight do not. The probe that loads the model sees it beforehand: alone, by all ranks at
+once, and by what one takes times the ranks that are planned.
 
 It is recognised by a kill, or a refusal of memory, while weights are being loaded by several ranks:
-below `from_pretrained`, `load_state_dict` or
-`torch.load`, or with the bar of the checkpoint's shards not at its end. With one rank alone it is
-the host's memory itself (`host-oom-killed`).
+below `from_pretrained`, `load_state_dict` or `torch.load`, or with the bar of the checkpoint's
+shards not at its end. With one rank alone it is the host's memory itself (`host-oom-killed`).
 """
 
 from __future__ import annotations
@@ -156,9 +154,7 @@ def foreseen(scene: Scene) -> HostCheck | None:
 
 
 def weigh_loads(scene: Scene) -> Weighings:
-    """Alone it goes well, together it does not: by what was seen, or by what one takes times the
-    ranks that are planned.
-    """
+    """One process loads the model and several cannot, as seen or by calculation."""
     if scene.group.probe != PROBE:
         return
     one, ahead = alone(scene), foreseen(scene)
@@ -184,18 +180,14 @@ def loads_say(scene: Scene) -> str:
 
 
 def cheaper(scene: Scene) -> tuple[str, tuple[str, ...]]:
-    """(title, steps) of the way of loading that was measured to take the least; ("", ()) where
-    none was cheaper.
-    """
+    """(title, steps) of the cheapest way of loading that was measured; ("", ()) if none."""
     for check in scene.checks("model.cheaper", bad_only=False):
         value = value_of(check)
         how, need, given = str(value.get("how")), value.get("need"), value.get("given")
         if how in WORDS and isinstance(need, (int, float)) and isinstance(given, (int, float)):
-            title = (
-                "Let the ranks load one after the other"
-                if how == "given-in-turn"
-                else "Load it the cheaper way that was measured"
-            )
+            title = "Load it the cheaper way that was measured"
+            if how == "given-in-turn":
+                title = "Let the ranks load one after the other"
             return title, (
                 WORDS[how],
                 f"{size(need)} for {value.get('ranks')} ranks instead of {size(given)}",
@@ -211,7 +203,6 @@ def _many(bad: list[ProbeFailure]) -> str:
 CAUSE = Cause(
     id="model-load-memory",
     title="The ranks of a node load the model at once and run out of memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -36,11 +36,9 @@ def _summary(scene: Scene) -> str:
     found = shortage(scene)
     frame = user_frame(found.frames) if found is not None else None
     place = f" at {frame.where}" if frame else ""
-    asked = (
-        f"; it asked for {size(found.numbers.asked)}"
-        if found is not None and found.numbers.asked is not None
-        else ""
-    )
+    asked = ""
+    if found is not None and found.numbers.asked is not None:
+        asked = f"; it asked for {size(found.numbers.asked)}"
     return (
         f"{subject(scene)} ran out of GPU memory while it gathered Python objects of all"
         f" ranks{place}{asked}"
@@ -71,7 +69,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="object-collective-oom",
     title="A gather of Python objects fills the GPU",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -5,8 +5,7 @@ memory of the host. WSL 2 allows little of it, containers and limits may as well
 answer is CUDA's "out of memory" though the GPU has room.
 
 It is recognised by memory that runs out inside a pinning call, without the allocator's numbers of a
-GPU. A message with those numbers rules it
-out: pinned memory is not on the device.
+GPU. A message with those numbers rules it out: pinned memory is not on the device.
 """
 
 from __future__ import annotations
@@ -55,11 +54,9 @@ def _summary(scene: Scene) -> str:
     found = shortage(scene)
     place = f" at {found.why}" if found is not None and found.why else ""
     limit = scene.given("limit.memlock_bytes")
-    has = (
-        f"; ulimit -l is {size(limit.number)}"
-        if limit is not None and limit.number is not None
-        else ""
-    )
+    has = ""
+    if limit is not None and limit.number is not None:
+        has = f"; ulimit -l is {size(limit.number)}"
     return (
         f"{subject(scene)} could not get page-locked memory of the host{place}, while the GPU is"
         f" not the one that is full{has}"
@@ -69,7 +66,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="pinned-memory-limit",
     title="Page-locked memory cannot be had",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=(

@@ -53,11 +53,9 @@ def _steps(scene: Scene) -> int:
 def _weigh(scene: Scene) -> Weighings:
     origin = scene.origin
     yield from weigh_measures(scene, MEASURED)
-    found, sizes, table = (
-        tuple(weigh_statement(scene, WORDING)),
-        too_long(origin),
-        passed_positions(origin),
-    )
+    found = tuple(weigh_statement(scene, WORDING))
+    sizes = too_long(origin)
+    table = passed_positions(origin)
     yield from found
     if sizes is not None:
         says = f"{sizes[0]} positions came where the model has {sizes[1]}"

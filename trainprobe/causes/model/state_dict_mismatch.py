@@ -127,7 +127,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="state-dict-mismatch",
     title="Saved weights and model do not match",
-    modes=("crash", "hang", "check"),
     weigh=measured_or_stated(MEASURED, WORDING),
     summary=stressed_summary_or(MEASURED, _summary),
     fixes=stressed_or(MEASURED, _fixes),

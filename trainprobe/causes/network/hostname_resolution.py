@@ -5,8 +5,7 @@ others' resolver does not know it; or torch asks for the name behind an address 
 then connects to a name that nobody knows.
 
 It is recognised by the resolver's own errors (gai error, "Name or service not known") in lines of
-torch, gloo, NCCL or ssh. Addresses of the web are
-another matter: those are `hub-unreachable`.
+torch, gloo, NCCL or ssh. Addresses of the web are another matter: those are `hub-unreachable`.
 """
 
 from __future__ import annotations
@@ -112,7 +111,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="hostname-resolution",
     title="A host name does not resolve",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -85,7 +85,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="invalid-device-ordinal",
     title="More ranks than visible GPUs",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -126,7 +126,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="launcher-args",
     title="Script and launcher do not fit",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

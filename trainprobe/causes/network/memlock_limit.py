@@ -63,7 +63,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="memlock-limit",
     title="The limit of locked memory is too low for RDMA",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=(

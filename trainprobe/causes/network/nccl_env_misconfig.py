@@ -46,9 +46,7 @@ FAILED = (
 
 
 def _settings(scene: Scene) -> dict[str, str]:
-    """NCCL_* names without the prefix, with their values: as NCCL printed them, or as the
-    environment was given.
-    """
+    """NCCL_* settings without the prefix, as NCCL printed them or as they were set."""
     found = {
         event.captured["name"].removeprefix("NCCL_"): event.captured.get("value", "")
         for event in lines(scene, "nccl-setting")

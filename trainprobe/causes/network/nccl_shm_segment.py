@@ -4,8 +4,7 @@ Ranks of one host exchange data through files in /dev/shm. Docker gives a contai
 segments of killed jobs fill it, or it is not writable: NCCL then fails as it sets up.
 
 It is recognised by NCCL's words about a segment, or by posix_fallocate and shm_open of a file
-called nccl. The data loader's segments are
-`shm-exhausted`.
+called nccl. The data loader's segments are `shm-exhausted`.
 """
 
 from __future__ import annotations
@@ -63,7 +62,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="nccl-shm-segment",
     title="NCCL cannot create its shared-memory segment",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -116,7 +116,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="nccl-version-mismatch",
     title="NCCL is too old or differs between the nodes",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -32,9 +32,7 @@ def _ports(scene: Scene) -> tuple[PortCounters, ...]:
 
 
 def _odd(scene: Scene) -> tuple[PortCounters, ...]:
-    """Ports that count errors between the looks, or InfiniBand ports that are down beside others
-    that are not.
-    """
+    """Ports whose errors rise, or InfiniBand ports that are down while others are up."""
     active = any(port.state == "ACTIVE" for port in _ports(scene))
     return tuple(
         port

@@ -1,9 +1,8 @@
 """NVLink SHARP cannot set up its multicast groups.
 
 On NVSwitch machines NCCL (from 2.17 on) and torch's symmetric memory reduce inside the switch. That
-needs a fabric manager that works, and free multicast
-slots: otherwise CUDA refuses with error 401, "invalid argument" or even "out of memory", though the
-GPUs have room.
+needs a fabric manager that works, and free multicast slots: otherwise CUDA refuses with error 401,
+"invalid argument" or even "out of memory", though the GPUs have room.
 
 It is recognised by lines of transport/nvls.cc, by a multicast bind that failed, and by CUDA error
 401 out of NCCL. "NVLS multicast support is available" is no sign.

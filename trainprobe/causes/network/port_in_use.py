@@ -78,7 +78,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="port-in-use",
     title="The rendezvous port is taken",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -29,9 +29,7 @@ JOINING = frozenset({"init_process_group", "rendezvous", "native", "store"})
 
 
 def at_the_store(scene: Scene) -> tuple[MainThread, ...]:
-    """Ranks that stand at the rendezvous; one that asks the store for a key of its own is past
-    it.
-    """
+    """Ranks at the rendezvous; one that asks the store for its own key is past it."""
     return tuple(
         thread
         for thread in scene.threads(scene.world)
@@ -54,9 +52,7 @@ def absent(scene: Scene) -> tuple[int, ...]:
 
 
 def all_together(scene: Scene) -> bool:
-    """Do all ranks of a world of several stand at one line of the rendezvous? Then none of them
-    is the odd one.
-    """
+    """Do all of several ranks stand at one line of the rendezvous? Then none is the odd one."""
     waiting = at_the_store(scene)
     return (
         len(waiting) == len(scene.world) > 1
@@ -65,9 +61,7 @@ def all_together(scene: Scene) -> bool:
 
 
 def past_rendezvous(scene: Scene) -> bool:
-    """Is a rank beyond the start of the job: in a collective, in its training loop, or at the
-    store with a call of its own?
-    """
+    """Is a rank past the start: in a collective, in its loop, or at the store by itself?"""
     threads = scene.threads(scene.world)
     joining = [thread for thread in threads if thread.leaf == "store-wait" and thread.op in JOINING]
     return bool(threads) and not joining
@@ -210,9 +204,7 @@ def _fixes(scene: Scene) -> Fixes:
 
 # The launchers of an elastic job, which meet the other nodes' before they start any rank.
 def waiting_agents(scene: Scene) -> tuple[MainThread, ...]:
-    """Launchers that stand at the rendezvous themselves while no rank lives here; empty where a
-    rank does.
-    """
+    """Launchers at the rendezvous while no rank lives here; empty if one does."""
     if scene.live is None or scene.threads(scene.world):
         return ()
     return tuple(

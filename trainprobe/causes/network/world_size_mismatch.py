@@ -96,9 +96,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """Those whose own world size is not the common one; nobody where the launch as a whole is
-    wrong.
-    """
+    """Ranks whose world size is not the common one; none if the launch as a whole is wrong."""
     job = scene.live
     stated = _stated(job) if job is not None else {}
     if len(stated) < 2:

@@ -147,7 +147,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="wrong-network-interface",
     title="Ranks use an interface that the others cannot reach",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

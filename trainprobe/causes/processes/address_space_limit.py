@@ -92,7 +92,6 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="address-space-limit",
     title="A limit of address space is in the way",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""

@@ -74,9 +74,7 @@ def _maps(scene: Scene) -> bool:
 
 
 def _map_forks(scene: Scene) -> bool | None:
-    """Does map(num_proc=1) fork in the datasets that is installed? As it was measured, else by
-    its version; None where neither is known.
-    """
+    """Does map(num_proc=1) fork with this version of datasets? None if unknown."""
     for check in scene.checks("fork.datasets_map", bad_only=False):
         measured = value_of(check).get("forks_at_one")
         if isinstance(measured, bool):
@@ -91,20 +89,16 @@ def _summary(scene: Scene) -> str:
     failure = tried(scene, "cuda")
     step = _first_touch(scene)
     by = f": {step} initialises it" if step else ""
-    where = (
-        f" at {failure.details.get('where')}"
-        if failure is not None and failure.details.get("where")
-        else f" at {frame.where}"
-        if frame
-        else ""
-    )
+    where = ""
+    if failure is not None and failure.details.get("where"):
+        where = f" at {failure.details.get('where')}"
+    elif frame:
+        where = f" at {frame.where}"
     return f"A forked worker uses CUDA{where} although its parent had already used it{by}"
 
 
 def _first_touch(scene: Scene) -> str:
-    """The import or the step that initialised CUDA where the probe imported and built what the
-    script does.
-    """
+    """The import or step of the script that initialised CUDA in the probe."""
     return next(
         (
             f"`{step}`"
@@ -158,7 +152,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="cuda-in-forked-worker",
     title="CUDA is used in a forked process",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

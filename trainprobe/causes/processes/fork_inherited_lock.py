@@ -52,9 +52,7 @@ def _line(scene: Scene, thread: MainThread) -> SourceSite | None:
 
 
 def _takes_a_lock(scene: Scene, thread: MainThread) -> bool:
-    """Does the stack or the line say that a lock of Python is wanted? A futex below a tensor
-    operation says no.
-    """
+    """Does the stack or the line take a Python lock? A futex below a tensor operation does not."""
     site = _line(scene, thread)
     return thread.op in IN_PROCESS - {"futex"} or (
         site is not None and TAKES_A_LOCK.search(site.text) is not None

@@ -50,11 +50,9 @@ def _weigh(scene: Scene) -> Weighings:
                 blocked = process is not None and process.state in ("S", "D")
                 # A thread that sleeps and yet owns the lock can only be inside a native call; one
                 # that computes may be plain Python.
-                points = (
-                    13
-                    if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread)
-                    else 6
-                )
+                points = 6
+                if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread):
+                    points = 13
                 says = (
                     f"Rank {rank} owns the interpreter lock at {thread.where} in all {len(looks)}"
                     " looks"
@@ -106,9 +104,7 @@ def _worker(scene: Scene, rank: int) -> MainThread | None:
 
 
 def _in_one_call(scene: Scene, thread: MainThread) -> bool:
-    """Does it stand at one line that calls something, with no loop around the call that could
-    hold it there? Native frames settle it.
-    """
+    """Is it at a line that calls something outside any loop? Native frames settle it."""
     threads = [fact for fact in scene.of(Thread, rank=thread.rank) if fact.pid == thread.pid]
     native = [fact for fact in threads if fact.native and fact.main and fact.frames]
     if native:

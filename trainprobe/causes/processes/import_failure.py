@@ -131,7 +131,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="import-failure",
     title="A module fails to import",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -27,9 +27,7 @@ def _tried(scene: Scene) -> tuple[ImportTried, ...]:
 
 
 def _slow(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports that missed their deadline; the one that hangs alone comes before those that only
-    import it too.
-    """
+    """Imports that timed out; one that hangs alone before those that merely import it."""
     late = [fact for fact in _tried(scene) if fact.outcome == "timed_out"]
     return tuple(sorted(late, key=lambda fact: fact.how != "alone"))
 
@@ -115,9 +113,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _held(scene: Scene) -> ImportLockWait | None:
-    """The import lock that a rank took and never released, while others waited for it, by the
-    lines of `trainprobe.import_lock`.
-    """
+    """The import lock that a rank took and never released, by `LOCK:` lines."""
     told = import_lock_wait(scene.facts, scene.cell)
     return told if told is not None and told.got is not None and told.waiters else None
 
@@ -136,9 +132,7 @@ def _place(scene: Scene) -> str:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """The ranks inside the import where others are beyond it; nobody where the import as such
-    hangs.
-    """
+    """Ranks inside the import while others are past it; none if the import always hangs."""
     held = _held(scene)
     if held is not None and held.holder_rank is not None:
         return (held.holder_rank,)

@@ -111,11 +111,9 @@ def _summary(scene: Scene) -> str:
             f"{ranks_at_once(scene)} ranks that import {what} at once will run out of memory:"
             f" {numbers}; {max(scene.group.world_size, scene.plan.nproc)} fit"
         )
-    numbers = (
-        f": they need {size(need)} and the limit is {size(limit[0])}"
-        if limit is not None and need
-        else ""
-    )
+    numbers = ""
+    if limit is not None and need:
+        numbers = f": they need {size(need)} and the limit is {size(limit[0])}"
     return (
         f"All {ranks_at_once(scene)} ranks import {what} at once and run out of memory{numbers};"
         " one alone succeeds"
@@ -218,9 +216,7 @@ def told_by_several(scene: Scene) -> Weighings:
 
 
 def one_by_one(scene: Scene) -> Weighings:
-    """`LOCK:` lines of trainprobe.import_lock say that the ranks came through their imports one
-    after the other.
-    """
+    """`LOCK:` lines show that the ranks imported one after the other."""
     released = scene.events("import-lock-released")
     ranks = {event.captured.get("by") or event.captured.get("pid", "") for event in released}
     if len(ranks) >= 2:
@@ -248,18 +244,14 @@ def starved(fact: ImportTried) -> bool:
 
 
 def ranks_at_once(scene: Scene) -> int:
-    """How many ranks import together: those of the real run where the probe foresaw for it, else
-    those of the cell.
-    """
+    """How many ranks import together: of the predicted run, else of the cell."""
     ahead = foreseen(scene)
     number = ahead.details.get("ranks") if ahead is not None else None
     return number if isinstance(number, int) else max(scene.group.world_size, scene.plan.nproc, 1)
 
 
 def heaviest(scene: Scene) -> ImportTried | None:
-    """Everything in one process, or else the heaviest import: imports share pages, so the
-    heaviest counts, not the sum.
-    """
+    """All imports in one process, else the heaviest: imports share pages and do not add up."""
     passed = [fact for fact in tried(scene, "alone", "whole") if fact.outcome == "passed"]
     return max(passed, key=lambda fact: (fact.how == "whole", each_bytes(fact)), default=None)
 
@@ -276,9 +268,7 @@ def need_bytes(scene: Scene) -> int:
 
 
 def limit_of(scene: Scene) -> tuple[int, Fact] | None:
-    """The least limit of memory in bytes, by the probe that imports or by the look at the
-    cgroup.
-    """
+    """The lowest memory limit in bytes, by the import probe or the cgroup."""
     found: list[tuple[int, Fact]] = [
         (fact.limit_bytes, fact) for fact in scene.facts.of(MemoryLimit) if fact.limit_bytes
     ]
@@ -304,9 +294,7 @@ def number(details: Mapping[str, Any], name: str) -> int:
 
 
 def modules(scene: Scene) -> tuple[str, ...]:
-    """The modules that make the storm, the heaviest first, those left out that weigh a tenth of
-    it or less.
-    """
+    """The heaviest modules first, without those that weigh a tenth of the storm or less."""
     alone = sorted(tried(scene, "alone"), key=each_bytes, reverse=True)
     kept = [
         fact.module
@@ -317,9 +305,7 @@ def modules(scene: Scene) -> tuple[str, ...]:
 
 
 def of_the_command(scene: Scene) -> Weighings:
-    """The user's own command lost a rank for want of memory before its first step, and imports
-    at once are known or seen to do that.
-    """
+    """The user's command lost a rank to memory before its first step, while all imported."""
     lost = scene.group.probe == "user_script" and (
         killed(scene) or statement(scene, REFUSED) is not None
     )
@@ -357,7 +343,6 @@ def of_the_command(scene: Scene) -> Weighings:
 CAUSE = Cause(
     id="import-storm",
     title="All ranks import at once and run out of memory",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

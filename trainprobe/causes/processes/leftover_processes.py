@@ -94,11 +94,9 @@ def _fixes(scene: Scene) -> Fixes:
         str(pid)
         for pid in dict.fromkeys([*(one.pid for one in restarters if one.pid), *_pids(scene)])
     ]
-    look = (
-        f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}"
-        if pids
-        else "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
-    )
+    look = "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
+    if pids:
+        look = f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}"
     doubtful = [row for row in rows if not row.sure]
     ends = (
         commands(rows, restarters)
@@ -134,9 +132,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def weigh_all(scene: Scene) -> Weighings:
-    """Everything that earlier runs hold above the levels that matter, where that itself is the
-    trouble.
-    """
+    """What earlier runs hold above the levels that matter."""
     for one in taken(scene.facts):
         yield weighing(
             26 if one.share is None or one.share >= SOME_OF_IT else 13,
@@ -157,9 +153,7 @@ def weigh_failure(scene: Scene) -> Weighings:
 
 
 def in_the_way(scene: Scene) -> tuple[Leftover, ...]:
-    """Those that hold what one process alone can have, and what this run needs or failed of: a
-    port, a lock.
-    """
+    """Earlier runs that hold an exclusive port or lock that this run needs."""
     found: list[Leftover] = []
     if scene.cell:
         found += [
@@ -268,7 +262,6 @@ def _lock(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
 CAUSE = Cause(
     id="leftover-processes",
     title="Processes of an earlier run still live",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

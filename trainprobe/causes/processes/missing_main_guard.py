@@ -52,7 +52,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="missing-main-guard",
     title="The script has no main guard",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -103,26 +103,20 @@ def _summary(scene: Scene) -> str:
     if end is None and (given := broken(scene, "died")) is not None:
         return given.says
     told = statement(scene, f"(?m){TOLD}") if end is None else None
-    what = (
-        end.signal_name
-        if end
-        else (
-            f"a fault in native code ({short(told.text, 80)})"
-            if told is not None
-            else "a fatal signal"
-        )
-    )
+    what = "a fatal signal"
+    if end:
+        what = end.signal_name
+    elif told is not None:
+        what = f"a fault in native code ({short(told.text, 80)})"
     return f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}"
 
 
 def _fixes(scene: Scene) -> Fixes:
     fatal = _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
-    calls = (
-        f"the last Python line was {place.where}: look at what native code it calls"
-        if place is not None
-        else ""
-    )
+    calls = ""
+    if place is not None:
+        calls = f"the last Python line was {place.where}: look at what native code it calls"
     command = job(scene) or "<COMMAND>"
     return (
         fix(
@@ -142,7 +136,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="native-crash",
     title="A rank crashed in native code",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

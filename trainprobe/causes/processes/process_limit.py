@@ -1,9 +1,8 @@
 """The limit of processes or threads is reached.
 
 Every rank starts threads (OpenMP, BLAS, pin memory, heartbeat) and loader workers. A low `ulimit
--u`, or the pids limit of a container,
-makes the next start fail: "can't start new thread", "pthread_create failed: Resource temporarily
-unavailable".
+-u`, or the pids limit of a container, makes the next start fail: "can't start new thread",
+"pthread_create failed: Resource temporarily unavailable".
 
 It is recognised by those words, and by the host check of the limit; processes that grow with ranks
 and workers foretell it. A limit of address space gives the same words (`address-space-limit`).
@@ -105,7 +104,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="process-limit",
     title="The limit of processes or threads is reached",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -213,9 +213,7 @@ def queue_call(thread: MainThread | Thread) -> str:
 
 
 def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
-    """All threads of the suspects and of processes below them that stand at a queue, as last
-    seen.
-    """
+    """Threads of the suspects and of processes below them that last stood at a queue."""
     last: dict[tuple[int, int | None], Thread] = {}
     for rank in scene.suspects:
         for thread in scene.of(Thread, rank=rank):
@@ -225,9 +223,7 @@ def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
 
 
 def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
-    """Processes at the end of the suspects' waiting that sleep in the write to a full pipe, or
-    in the read of an empty one.
-    """
+    """Processes that the suspects wait for and that sleep at a full or empty pipe."""
     pids = {thread.pid for thread in ends(scene)} - {
         thread.pid for thread in scene.workers(scene.suspects)
     }
@@ -242,9 +238,7 @@ def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
 
 
 def _awaited_programs(scene: Scene) -> tuple[ProcessState, ...]:
-    """Children without Python at a pipe whose other end nobody has but the very rank that waits
-    for them to end.
-    """
+    """Children without Python at a pipe whose other end only the waiting rank has."""
     waiting = {
         thread.pid
         for thread in scene.threads(scene.suspects)
@@ -273,9 +267,7 @@ def other_end(scene: Scene, pid: int, mode: str) -> str:
 
 
 def other_pid(scene: Scene, pid: int, mode: str) -> int:
-    """The process at the other end of the pipe in which `pid` sleeps, one with a Python stack
-    first; 0 where none is seen.
-    """
+    """The process at the other end of the pipe, one with a Python stack first; 0 if unknown."""
     return _other(scene, pid, mode)[0]
 
 
@@ -292,9 +284,7 @@ def _ends_of(scene: Scene, pid: int, mode: str) -> list[PipeEnd]:
 
 
 def look_at(scene: Scene, pid: int) -> str:
-    """The command that shows what a process does: its Python stack where it has one, else what
-    the kernel says of it.
-    """
+    """The command that shows what a process does: its Python stack, else the kernel's view."""
     if pid <= 0:
         return "trainprobe attach   (while it hangs the next time)"
     python = any(thread.pid == pid for thread in scene.of(MainThread))

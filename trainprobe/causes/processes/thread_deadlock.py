@@ -87,9 +87,7 @@ _NO_LOCKS = re.compile(
 
 @dataclass(frozen=True)
 class Waiting:
-    """One thread at a line that takes a lock: what it wants and what it holds, as the source
-    spells them (last part of the name).
-    """
+    """A thread at a line that takes a lock: the locks it wants and holds, as in the source."""
 
     thread: Thread
     where: str
@@ -138,9 +136,7 @@ def _waiting(scene: Scene, thread: Thread) -> Waiting | None:
 
 
 def circle(scene: Scene) -> tuple[Waiting, ...]:
-    """Threads of one process that wait for each other: two of them, or one that wants what it
-    holds.
-    """
+    """Threads of one process that wait for each other, or one that wants what it holds."""
     for pid in dict.fromkeys(
         thread.pid for thread in (*ends(scene), *scene.threads(scene.suspects))
     ):

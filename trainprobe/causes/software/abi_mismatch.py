@@ -67,7 +67,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="abi-mismatch",
     title="A native module was built for another version",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -40,9 +40,7 @@ FILE = re.compile(r"([\w./~+-]{0,300}\.(?:pth?|bin|ckpt|safetensors|tar|h5|hdf5|
 
 
 def _empty_file(scene: Scene) -> RankException | None:
-    """A reader of weights that met an empty file; of a spawned child that has no parent any more
-    it is an echo.
-    """
+    """A reader of weights that met an empty file; in a spawned child it is an echo."""
     origin = scene.origin
     if (
         origin is not None
@@ -123,7 +121,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="checkpoint-corrupt",
     title="A file of weights is cut short or of another kind",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

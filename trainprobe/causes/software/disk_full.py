@@ -4,8 +4,7 @@ The write fails with Errno 28 or 122, or torch's zip writer complains ("file wri
 "unexpected pos"). The file that was begun is cut short.
 
 It is recognised by those words of the rank that failed first, and by the host check of free space.
-Full shared memory (/dev/shm) is
-`shm-exhausted`.
+Full shared memory (/dev/shm) is `shm-exhausted`.
 """
 
 from __future__ import annotations
@@ -83,7 +82,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="disk-full",
     title="A disk or quota is full",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

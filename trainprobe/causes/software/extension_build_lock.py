@@ -5,9 +5,8 @@ Extensions that are built when first used (`torch.utils.cpp_extension.load`) are
 for it, silently, for ever.
 
 It is recognised by a stack in the wait for a build's lock while no compiler runs below any rank.
-Where a compiler runs, the build goes on and
-`rank-compiling` says it better. A folder that other hosts write to may hold a lock of theirs; the
-age of the lock file tells.
+Where a compiler runs, the build goes on and `rank-compiling` says it better. A folder that other
+hosts write to may hold a lock of theirs; the age of the lock file tells.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ BUILDS = message("extension-build-lock.builds")
 
 
 def _waiting(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads in the wait for a build's lock: FileBaton, or a lock file of the folder of
-    extensions (newer torch uses filelock).
-    """
+    """Threads that wait for a build's lock: a FileBaton, or a lock file of the build folder."""
     found = [
         thread
         for thread in (*ends(scene), *scene.threads(scene.suspects))
@@ -52,9 +49,7 @@ def builds(tried: ImportTried) -> bool:
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports of the import rung that were ended while they waited for the lock of a build, and
-    below which no compiler ran.
-    """
+    """Imports that timed out at a build's lock while no compiler ran."""
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
     return tuple(
         fact

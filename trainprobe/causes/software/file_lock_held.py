@@ -35,11 +35,9 @@ GAVE_UP = message("file-lock-held.gave-up")
 
 def _weigh(scene: Scene) -> Weighings:
     for wait in lock_waits(scene)[:1]:
-        holder = (
-            f"pid {wait.holder_pid} holds it"
-            if wait.holder_pid
-            else "the holder is on another host"
-        )
+        holder = "the holder is on another host"
+        if wait.holder_pid:
+            holder = f"pid {wait.holder_pid} holds it"
         says = (
             f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'};"
             f" {holder}"
@@ -103,9 +101,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports of the import rung that were ended while they waited for a lock file, other than
-    that of a build.
-    """
+    """Imports that timed out at a lock file other than a build's."""
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
     return tuple(
         fact
@@ -131,9 +127,7 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
-    """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this
-    job.
-    """
+    """The ranks that hold a lock which a suspect wants; none if the holder is no rank."""
     held_by = set(_pids(scene))
     told = import_lock_wait(scene.facts, scene.cell)
     if told is not None and told.holder_rank is not None:

@@ -53,9 +53,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _other_interpreter(scene: Scene) -> Weighings:
-    """A package that is known to be installed, by its version in the surroundings, and still is
-    not found.
-    """
+    """An installed package, by its known version, that is not found."""
     missing = statement(scene, r"No module named '?(?P<module>\w+)")
     version = (
         scene.given(f"version.{missing.match.group('module')}") if missing is not None else None
@@ -95,7 +93,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="import-path",
     title="The wrong module or interpreter is used",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -126,9 +126,7 @@ INSTALLED = re.compile(r"(?:site|dist)-packages")
 
 
 def moved(scene: Scene) -> Weighings:
-    """An interface that is not there: of an installed package it is another release, of one's
-    own it is the code.
-    """
+    """A missing interface: of an installed package another release, else the user's code."""
     name = statement(scene, MOVED)
     gone = statement(scene, GONE)
     argument = statement(scene, ARGUMENT)
@@ -156,7 +154,6 @@ def _by_library(origin: RankException | None) -> bool:
 CAUSE = Cause(
     id="library-version-conflict",
     title="Python packages do not fit each other",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

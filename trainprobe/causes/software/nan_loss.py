@@ -60,17 +60,13 @@ def _summary(scene: Scene) -> str:
     if told := stressed_summary(scene.group, "gradient."):
         return told
     heard, signs = statement(scene, WORDING), _signs(scene)
-    what = (
-        short(heard.text, 140)
-        if heard is not None
-        else (
-            short(signs[0].line, 140)
-            if signs
-            else short(text_of(scene.origin))
-            if scene.origin
-            else ""
-        )
-    )
+    what = ""
+    if heard is not None:
+        what = short(heard.text, 140)
+    elif signs:
+        what = short(signs[0].line, 140)
+    elif scene.origin:
+        what = short(text_of(scene.origin))
     return f"{subject(scene)} lost its numbers (nan, infinity or a loss scale without room)" + (
         f": {what}" if what else ""
     )
@@ -107,7 +103,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="nan-loss",
     title="The loss is no number any more",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

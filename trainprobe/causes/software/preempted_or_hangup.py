@@ -108,9 +108,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _behind(ending: RankEnding, told: Sequence[LogEvent]) -> bool:
-    """Does this end stand in the log behind the scheduler's word? However a program leaves when
-    it is told to, it was told to.
-    """
+    """Does this end come after the scheduler's line? Then the scheduler caused it."""
     return ending.place is not None and any(
         event.place is not None and event.place < ending.place for event in told
     )

@@ -6,9 +6,8 @@ slow or gone, the one rank that talks to it stands in a read or a connect, and t
 their next collective.
 
 It is recognised by a stack that ends in a client library or a socket in all looks, and by that
-process's connection to an address that is no rank
-of the job: open and silent, or still trying to connect. Bytes that arrive between the looks speak
-against it.
+process's connection to an address that is no rank of the job: open and silent, or still trying to
+connect. Bytes that arrive between the looks speak against it.
 """
 
 from __future__ import annotations
@@ -60,21 +59,17 @@ def _weigh(scene: Scene) -> Weighings:
         return
     first = threads[0]
     library = client(first)
-    points = (
-        13
-        if first.moved is False and (library or first.op not in ("poll", "select", "asyncio"))
-        else 6
-    )
+    points = 6
+    if first.moved is False and (library or first.op not in ("poll", "select", "asyncio")):
+        points = 13
     via = f" of {library}" if library else f" ({first.op})" if first.op else ""
     says = f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks"
     yield weighing(points, "suspects-stack", says, *threads)
     found = connections(scene)
     if found:
-        words = (
-            "has had no answer to its connect to"
-            if found[0].state == "SYN_SENT"
-            else "holds a silent connection to"
-        )
+        words = "holds a silent connection to"
+        if found[0].state == "SYN_SENT":
+            words = "has had no answer to its connect to"
         yield weighing(
             10, "network", f"It {words} {found[0].remote}, which is {_whose(found[0])}", found[0]
         )

@@ -55,7 +55,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="stale-bytecode",
     title="Old compiled code runs",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
