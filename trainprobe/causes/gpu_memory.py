@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.causes.scene import Scene
-from trainprobe.causes.statements import Statement, statement, text_of
+from trainprobe.causes.phrases import short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import Statement, first_to_fail, statement, text_of
 from trainprobe.facts import LogEvent, RankException
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.frames import Frame
@@ -219,6 +220,14 @@ def shortage(scene: Scene) -> Shortage | None:
     frames = exception.frames if exception is not None else ()
     kind, why = _kind(scene, numbers, frames, f"{text}\n{heard.text}")
     return Shortage(heard, numbers, frames, kind, why)
+
+
+def weigh_allocator(scene: Scene, found: Shortage, who: str = "The allocator") -> Weighings:
+    """The message itself, and that its rank failed first."""
+    says = f"{who} says: {short(found.heard.text, 120)}"
+    points = 26 if found.heard.origin else 13
+    yield weighing(points, "suspects-log", says, found.heard.fact)
+    yield from first_to_fail(scene)
 
 
 def _kind(scene: Scene, numbers: Numbers, frames: tuple[Frame, ...], text: str) -> tuple[Kind, str]:

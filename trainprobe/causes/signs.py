@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainprobe.causes.phrases import subject
+from trainprobe.causes.phrases import short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     StartupFailure,
@@ -26,11 +26,17 @@ from trainprobe.causes.statements import (
     Quotable,
     Statement,
     checked,
+    first_to_fail,
     quote,
     quote_after,
     statement,
     weigh_message,
 )
+from trainprobe.facts import ImportTried
+
+# NCCL's general words.
+UNHANDLED_CUDA = r"unhandled cuda error|ncclUnhandledCudaError"
+UNHANDLED_SYSTEM = r"unhandled system error|ncclSystemError"
 
 Sign = Callable[[Scene], Weighings]
 Finder = Callable[[Scene], Quotable | None]
@@ -122,6 +128,19 @@ def general_error(general: str, says: str) -> Sign:
     return weigh
 
 
+def import_fails(wording: str, where: str) -> Sign:
+    """The message of an import that a probe tried alone."""
+
+    def weigh(scene: Scene) -> Weighings:
+        found = statement(scene, wording)
+        if found is not None and isinstance(found.fact, ImportTried):
+            says = f"`import {found.fact.module}` alone fails {where}: {short(found.text)}"
+            yield weighing(26, "probe-outcome", says, found.fact)
+            yield from first_to_fail(scene)
+
+    return weigh
+
+
 def failed_check(*names: str, beside: str | None = None) -> Sign:
     """Failed checks; with `beside`, other cells count only if that message was found."""
 
@@ -178,11 +197,11 @@ def filled(text: str, *finders: str | Finder, limit: int = 140) -> Callable[[Sce
     return summary
 
 
-def check_or(name: str, otherwise: Callable[[Scene], str]) -> Callable[[Scene], str]:
-    """The summary is what the failed check says, else `otherwise`."""
+def check_or(*names: str, otherwise: Callable[[Scene], str]) -> Callable[[Scene], str]:
+    """The summary is what the first failed check says, else `otherwise`."""
 
     def summary(scene: Scene) -> str:
-        check = scene.failed_check(name)
+        check = scene.failed_check(*names)
         return check.says if check is not None else otherwise(scene)
 
     return summary

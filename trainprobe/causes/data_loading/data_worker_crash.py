@@ -22,28 +22,23 @@ KILLED = r"is killed by signal: Killed"
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
     yield from weigh_statement(scene, WORDING)
     dead = _dead_workers(scene)
     if dead:
         how = dead[0].signal_name or f"exit code {dead[0].code}"
         says = f"Loader worker {dead[0].pid} of rank {dead[0].rank} ended with {how}"
         yield weighing(10, "exit-status", says, *dead)
-    elif heard is not None:
+    elif statement(scene, WORDING) is not None:
         yield from first_to_fail(scene)
-    memory = scene.memory
-    if (
-        statement(scene, KILLED) is not None
-        and memory is not None
-        and (memory.oom_kill_rise or 0) > 0
-    ):
-        says = f"The cgroup counted {memory.oom_kill_rise} out-of-memory kills"
-        yield weighing(-26, "host-pressure", says, memory)
+    kills = scene.memory.oom_kill_rise if scene.memory is not None else 0
+    if kills and statement(scene, KILLED) is not None:
+        says = f"The cgroup counted {kills} out-of-memory kills"
+        yield weighing(-26, "host-pressure", says, scene.memory)
 
 
 def _dead_workers(scene: Scene) -> tuple[RankEnding, ...]:
+    """Workers that crashed; a parent that leaves ends its workers with SIGTERM."""
     found = [fact for rank in scene.suspects for fact in scene.of(RankEnding, rank=rank)]
-    # A worker that its parent ends with SIGTERM while leaving did not crash.
     return tuple(
         fact
         for fact in found
@@ -52,10 +47,10 @@ def _dead_workers(scene: Scene) -> tuple[RankEnding, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    heard, dead = statement(scene, WORDING), _dead_workers(scene)
+    found, dead = statement(scene, WORDING), _dead_workers(scene)
     what = "a worker died"
-    if heard is not None:
-        what = short(heard.text, 140)
+    if found is not None:
+        what = short(found.text, 140)
     elif dead:
         what = f"worker {dead[0].pid} died of {dead[0].signal_name}"
     return f"{subject(scene)} lost a loader worker: {what}"

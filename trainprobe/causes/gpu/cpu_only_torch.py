@@ -60,7 +60,7 @@ CAUSE = Cause(
         confirmed(first_of(stated(WORDING), quoted(6, "CUDA was not available", HINT)), _cpu_build),
         failed_check(CHECK, beside=WORDING),
     ),
-    summary=check_or(CHECK, _summary),
+    summary=check_or(CHECK, otherwise=_summary),
     fixes=_fixes,
     ranks=nobody,
     would_settle="python -c 'import torch; print(torch.version.cuda)'",

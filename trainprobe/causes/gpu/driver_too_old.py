@@ -63,7 +63,7 @@ CAUSE = Cause(
         ),
         failed_check(CHECK, beside=WORDING),
     ),
-    summary=check_or(CHECK, _summary),
+    summary=check_or(CHECK, otherwise=_summary),
     fixes=_fixes,
     ranks=nobody,
     would_settle="nvidia-smi beside torch.version.cuda",

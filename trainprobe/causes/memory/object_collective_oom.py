@@ -12,38 +12,10 @@ a gather.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.gpu_memory import shortage
-from trainprobe.causes.phrases import Fixes, fixes, short, size, subject
+from trainprobe.causes.gpu_memory import shortage, weigh_allocator
+from trainprobe.causes.phrases import Fixes, fixes, size, subject
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
-from trainprobe.causes.statements import first_to_fail
-
-
-def _weigh(scene: Scene) -> Weighings:
-    found = shortage(scene)
-    if found is None or found.kind != "objects":
-        return
-    where = found.why or "a gather of objects"
-    says = f"Memory ran out below {where}"
-    yield weighing(
-        13, "suspects-stack", says, found.heard.fact, *scene.events("object-collective-frame")[:1]
-    )
-    says = f"The allocator says: {short(found.heard.text, 120)}"
-    yield weighing(26 if found.heard.origin else 13, "suspects-log", says, found.heard.fact)
-    yield from first_to_fail(scene)
-
-
-def _summary(scene: Scene) -> str:
-    found = shortage(scene)
-    frame = user_frame(found.frames) if found is not None else None
-    place = f" at {frame.where}" if frame else ""
-    asked = ""
-    if found is not None and found.numbers.asked is not None:
-        asked = f"; it asked for {size(found.numbers.asked)}"
-    return (
-        f"{subject(scene)} ran out of GPU memory while it gathered Python objects of all"
-        f" ranks{place}{asked}"
-    )
-
+from trainprobe.stacks.frames import Frame
 
 FIXES = """
 Move tensors to the CPU first
@@ -59,11 +31,33 @@ One device per rank
 """
 
 
-def _fixes(scene: Scene) -> Fixes:
+def _weigh(scene: Scene) -> Weighings:
     found = shortage(scene)
-    frame = user_frame(found.frames) if found is not None else None
-    place = f"{frame.base}:{frame.line}" if frame is not None else "before the gather"
-    return fixes(FIXES, place=place)
+    if found is not None and found.kind == "objects":
+        says = f"Memory ran out below {found.why or 'a gather of objects'}"
+        frames = scene.events("object-collective-frame")[:1]
+        yield weighing(13, "suspects-stack", says, found.heard.fact, *frames)
+        yield from weigh_allocator(scene, found)
+
+
+def _own_frame(scene: Scene) -> Frame | None:
+    found = shortage(scene)
+    return user_frame(found.frames) if found is not None else None
+
+
+def _summary(scene: Scene) -> str:
+    found, frame, asked = shortage(scene), _own_frame(scene), ""
+    if found is not None and found.numbers.asked is not None:
+        asked = f"; it asked for {size(found.numbers.asked)}"
+    return (
+        f"{subject(scene)} ran out of GPU memory while it gathered Python objects of all"
+        f" ranks{f' at {frame.where}' if frame else ''}{asked}"
+    )
+
+
+def _fixes(scene: Scene) -> Fixes:
+    frame = _own_frame(scene)
+    return fixes(FIXES, place=f"{frame.base}:{frame.line}" if frame else "before the gather")
 
 
 CAUSE = Cause(

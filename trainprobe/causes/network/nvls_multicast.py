@@ -12,36 +12,30 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import fixes
-from trainprobe.causes.scene import Scene, Weighings
-from trainprobe.causes.startup_failures import startup_failure, weigh_general, weigh_startup_failure
-from trainprobe.causes.statements import quote_after
+from trainprobe.causes.signs import (
+    UNHANDLED_CUDA,
+    failed_at_start,
+    filled,
+    first_of,
+    found_at_start,
+    general_error,
+)
 from trainprobe.signatures.messages import message
 
 WORDING = message("nvls-multicast")
-
-
-def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, "nvls")
-    yield from weigh_startup_failure(scene, heard)
-    if heard is None:
-        yield from weigh_general(
-            scene,
-            r"unhandled cuda error|ncclUnhandledCudaError",
-            "a call of CUDA failed, as NVLink SHARP's do",
-        )
-
-
-def _summary(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, "nvls")
-    return f"NVLink SHARP (NVLS) cannot set up its multicast memory{quote_after(heard)}"
-
 
 CAUSE = Cause(
     id="nvls-multicast",
     title="NVLink SHARP cannot set up its multicast groups",
     modes=("crash", "hang"),
-    weigh=_weigh,
-    summary=_summary,
+    weigh=first_of(
+        failed_at_start(WORDING, "nvls"),
+        general_error(UNHANDLED_CUDA, "a call of CUDA failed, as NVLink SHARP's do"),
+    ),
+    summary=filled(
+        "NVLink SHARP (NVLS) cannot set up its multicast memory{quoted}",
+        found_at_start(WORDING, "nvls"),
+    ),
     fixes=fixes("""
         Go round it
             export NCCL_NVLS_ENABLE=0
