@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainprobe.causes.phrases import listed
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Progress
+from trainprobe.model.ranks import and_list
 
 SURE = 2  # batches: a rank may rightly be one behind when the run ends
 
@@ -42,7 +42,7 @@ def _lengths(scene: Scene) -> BatchCounts | None:
                 f"rank {fact.rank}'s loader has {fact.loader_batches[place]} batches"
                 for fact in (*mine[:2], *theirs[:2])
             ]
-            return BatchCounts(max(apart, SURE), listed(parts), (*mine, *theirs))
+            return BatchCounts(max(apart, SURE), and_list(parts), (*mine, *theirs))
     return None
 
 
@@ -53,4 +53,4 @@ def _given(scene: Scene) -> BatchCounts | None:
         return None
     parts = [f"rank {fact.rank} had {fact.batches} batches" for fact in (*mine[:2], *theirs[:2])]
     apart = min(fact.batches or 0 for fact in theirs) - max(fact.batches or 0 for fact in mine)
-    return BatchCounts(apart, listed(parts), (*mine, *theirs))
+    return BatchCounts(apart, and_list(parts), (*mine, *theirs))

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainprobe.causes.phrases import listed
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import text_of
 from trainprobe.facts import ColumnsRemoved, LogEvent, Measured, RankException
+from trainprobe.model.ranks import and_list
 
 MISSING = re.compile(r"^KeyError: ['\"]([\w.-]{1,60})['\"]", re.MULTILINE)
 TRAINER = (
@@ -40,7 +40,7 @@ class Dropped:
             )
         kept = ""
         if 0 < len(self.seen.kept) <= 8:
-            kept = f"; {listed(self.seen.kept)} {'stays' if len(self.seen.kept) == 1 else 'stay'}"
+            kept = f"; {and_list(self.seen.kept)} {'stays' if len(self.seen.kept) == 1 else 'stay'}"
         return (
             f"{self.column} is asked for, and the Trainer was seen to take this column{of}"
             f" away{kept}"

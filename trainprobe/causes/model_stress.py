@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
-from trainprobe.causes.phrases import Fixes, fix, listed, sentence, short
+from trainprobe.causes.phrases import Fixes, fix, sentence, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.model.ranks import and_list
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.suspects import Finding
 
@@ -69,7 +70,7 @@ def stressed_summary(group: SuspectGroup, prefix: str) -> str:
     )
     if told:
         rest = f" and {len(told) - _OTHERS} more" if len(told) > _OTHERS else ""
-        says += f" Beside it: {', '.join(told[:_OTHERS]) + rest if rest else listed(told)}."
+        says += f" Beside it: {', '.join(told[:_OTHERS]) + rest if rest else and_list(told)}."
     return says
 
 

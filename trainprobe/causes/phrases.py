@@ -3,51 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from inspect import cleandoc
 
 from trainprobe.causes.commands import job, live_pid
 from trainprobe.causes.scene import Scene
 from trainprobe.model.diagnosis import Fix, Risk, Who
+from trainprobe.model.ranks import and_list, name_ranks
 
 Fixes = tuple[Fix, ...]
 MIB, GIB = 2**20, 2**30
 
 
 def ranks_say(ranks: Sequence[int], *, capital: bool = True) -> str:
-    """`Rank 3`, `Ranks 0 and 2`, `Ranks 0-2 and 5`, `The job` where nobody in particular is
-    meant.
-    """
-    if not ranks:
-        return "The job" if capital else "the job"
-    word = "rank" if len(ranks) == 1 else "ranks"
-    return f"{word.capitalize() if capital else word} {listed(runs(ranks))}"
-
-
-def runs(numbers: Iterable[int]) -> list[str]:
-    """`[0, 1, 2, 5, 6]` becomes `["0-2", "5", "6"]`."""
-    found: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return [
-        text
-        for low, high in found
-        for text in (
-            [f"{low}-{high}"]
-            if high - low > 1
-            else [str(number) for number in dict.fromkeys((low, high))]
-        )
-    ]
-
-
-def listed(items: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return (
-        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
-    )
+    """`Rank 3`, `Ranks 0 and 2`, `Ranks 0-2 and 5`; `The job` for no rank."""
+    text = name_ranks(ranks, nobody="the job")
+    return f"{text[:1].upper()}{text[1:]}" if capital else text
 
 
 def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
@@ -57,7 +28,7 @@ def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
         dict.fromkeys(ending.host for ending in scene.endings(who) if ending.host)
     )
     host = hosts or ((scene.plan.host,) if scene.plan.host else ())
-    return f"{ranks_say(who)} on {listed(host)}" if host and who else ranks_say(who)
+    return f"{ranks_say(who)} on {and_list(host)}" if host and who else ranks_say(who)
 
 
 def verb(ranks: Sequence[int], singular: str, plural: str) -> str:

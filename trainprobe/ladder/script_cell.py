@@ -13,6 +13,7 @@ from trainprobe.ladder.settle import settle
 from trainprobe.ladder.standstill import Standstill, asymmetric
 from trainprobe.ladder.watch import Watch
 from trainprobe.model.evidence import Ended
+from trainprobe.model.ranks import name_ranks
 from trainprobe.system.interruption import Interruption
 
 USAGE_ERROR = 2  # argparse and click end with it
@@ -171,11 +172,13 @@ def _because(decision: Decision, now: Now) -> str:
 
 
 def _stall_says(decision: Decision, now: Now, endings: dict[int, Ended]) -> str:
-    who = _ranks_say(decision.ranks)
+    who = name_ranks(decision.ranks, nobody="a rank")
     if decision.why == "stopped":
         return f"{who} was stopped by a signal and did not go on"
     if decision.why == "left":
-        others = _ranks_say(tuple(rank for rank in endings if rank not in decision.ranks))
+        others = name_ranks(
+            (rank for rank in endings if rank not in decision.ranks), nobody="a rank"
+        )
         return f"{who} ended with exit code 0 while {others} still ran and made no progress"
     if decision.why == "outgrown":
         return (
@@ -220,7 +223,7 @@ def _ended_by_itself(record: CellRecord) -> Result:
         says = "ended by itself with exit code 0 before any step was seen: its loader gave no batch"
         return Result(
             "failed",
-            says if len(empty) == len(record.ranks) else f"{_ranks_say(tuple(empty))} {says}",
+            says if len(empty) == len(record.ranks) else f"{name_ranks(empty)} {says}",
             tuple(empty),
             more,
         )
@@ -263,9 +266,3 @@ def _ended_by_itself(record: CellRecord) -> Result:
         (),
         more,
     )
-
-
-def _ranks_say(ranks: tuple[int, ...]) -> str:
-    if not ranks:
-        return "a rank"
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, sorted(ranks)))}"

@@ -23,9 +23,10 @@ from trainprobe.causes.collective_calls import away, of_divergent_forward
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import all_asleep, own_blocks, places
 from trainprobe.causes.early_loop_exits import COUNTS
-from trainprobe.causes.phrases import Fixes, fixes, listed, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import LogEvent, MainThread
+from trainprobe.model.ranks import and_list
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import camps_say
 
@@ -66,7 +67,7 @@ def _weigh(scene: Scene) -> Weighings:
     if not sharded:
         return
     if parted is not None and parted.kind in ("shape", "operation", "call-site"):
-        calls = listed(
+        calls = and_list(
             [
                 f"{ranks_say(camp, capital=False)} called {call}"
                 for camp, call in zip(parted.camps, parted.calls, strict=False)
@@ -162,7 +163,7 @@ def _summary(scene: Scene) -> str:
         if scene.parted is not None:
             calls = f"their calls part: {camps_say(scene.parted)}"
         return f"The ranks ran different layers of a sharded model in this step; {calls}"
-    where = listed(
+    where = and_list(
         [f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]]
     )
     return f"{ranks_say(_ranks(scene))} ran other layers than the rest in this step: {where}"

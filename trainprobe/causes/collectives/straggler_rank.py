@@ -12,10 +12,11 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, goes_round
-from trainprobe.causes.phrases import Fixes, fix, listed, native_stack, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Gpu, LogJob, LogProgress, Thread
+from trainprobe.model.ranks import and_list
 
 ENOUGH_LOOKS = (
     3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
@@ -141,7 +142,7 @@ def _fixes(scene: Scene) -> Fixes:
         fix(
             "See what it does meanwhile",
             *native_stack(scene, ranks_say(late, capital=False), pid),
-            f"most looks are at {listed(_places(scene)[:2])}",
+            f"most looks are at {and_list(_places(scene)[:2])}",
         ),
         fix(
             "Compare it with a rank of another node",

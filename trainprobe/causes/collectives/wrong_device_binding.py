@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, listed, short, subject
+from trainprobe.causes.phrases import Fixes, fix, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -25,6 +25,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogEvent
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("wrong-device-binding")
@@ -62,7 +63,7 @@ def _summary(scene: Scene) -> str:
     crossed = lines(scene, "device-crossed")
     pair = captured(crossed[:1], "first") + captured(crossed[:1], "second")
     if len(pair) == 2:
-        return f"{subject(scene)} has tensors on {listed(pair)}{where}"
+        return f"{subject(scene)} has tensors on {and_list(pair)}{where}"
     if heard is not None:
         return f"{subject(scene)} uses another GPU than its own{where}: {short(heard.text, 140)}"
     gpu, crowd = _crowded(scene)

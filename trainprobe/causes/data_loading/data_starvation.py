@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import IDLE, goes_on
-from trainprobe.causes.phrases import Fixes, fix, listed, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Gpu, MainThread, Thread
+from trainprobe.model.ranks import and_list
 
 MOST = 0.6  # of all looks at main threads
 FETCHES = "torch/utils/data/_utils/fetch.py"
@@ -97,7 +98,7 @@ def _slowest(scene: Scene) -> list[str]:
 
 def _summary(scene: Scene) -> str:
     ranks, share = _starved(scene)
-    at = f"; its workers are at {listed(_slowest(scene)[:2])}" if _slowest(scene) else ""
+    at = f"; its workers are at {and_list(_slowest(scene)[:2])}" if _slowest(scene) else ""
     return (
         f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of all"
         f" looks{at}"

@@ -20,10 +20,11 @@ from trainprobe.causes.model.state_dict_mismatch import (
     keys,
     messages_about_keys,
 )
-from trainprobe.causes.phrases import fixes, listed
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import quoted
 from trainprobe.causes.statements import first_to_fail, weigh_statement
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("tied-weights-lost")
@@ -60,7 +61,7 @@ def _weigh(scene: Scene) -> Weighings:
     yield from found
     if heads:
         facts = (scene.origin, *scene.events("state-dict-mismatch"))
-        says = f"The only keys that are missing are tied ones: {listed(heads)}"
+        says = f"The only keys that are missing are tied ones: {and_list(heads)}"
         yield weighing(26, "suspects-log", says, *facts)
         yield weighing(
             10, "source", "A tied weight is saved once, under the name of the other", *facts
@@ -74,7 +75,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     heads = _missing_heads(scene)
-    otherwise = f"{listed(heads)} is missing" if heads else "they are two"
+    otherwise = f"{and_list(heads)} is missing" if heads else "they are two"
     fault = "Weights that should be one are not shared any more"
     finders = () if heads else (WORDING, SHARED)
     return measured_summary(MEASURED, fault, *finders, otherwise=otherwise)(scene)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns
-from trainprobe.causes.phrases import Fixes, fixes, listed, ranks_say, short, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     FOREIGN,
@@ -30,6 +30,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Connection, LogEvent
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 NO_WAY = message("firewall-or-route.no-way")
@@ -132,8 +133,8 @@ def _summary(scene: Scene) -> str:
             f" {captured(late, 'host')[0]}, where rank 0 listens"
         )
     to = (
-        listed(list(dict.fromkeys(one.remote for one in unanswered))[:3])
-        or listed(_peers(scene)[:3])
+        and_list(list(dict.fromkeys(one.remote for one in unanswered))[:3])
+        or and_list(_peers(scene)[:3])
         or "another rank"
     )
     return f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there"

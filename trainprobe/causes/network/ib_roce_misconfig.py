@@ -12,7 +12,7 @@ of the network instead.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed
+from trainprobe.causes.phrases import Fixes, admin_fix, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -23,6 +23,7 @@ from trainprobe.causes.startup_failures import (
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import quote_after
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("ib-roce-misconfig")
@@ -61,7 +62,7 @@ def _summary(scene: Scene) -> str:
         means = (
             f" (status {status[0]}, {STATUS[status[0]]})" if status and status[0] in STATUS else ""
         )
-        return f"The network cards cannot talk to {listed(peers[:3])}{means}"
+        return f"The network cards cannot talk to {and_list(peers[:3])}{means}"
     return f"The InfiniBand or RoCE cards cannot be used as configured{quote_after(heard)}"
 
 

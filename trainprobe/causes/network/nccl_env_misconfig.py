@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fix, listed, short
+from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     failed_of_something_else,
@@ -23,6 +23,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Given
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("nccl-env-misconfig")
@@ -81,7 +82,7 @@ def _weigh(scene: Scene) -> Weighings:
     if failed_of_something_else(scene):
         return
     if odd and (heard is not None or lines(scene, *FAILED)):
-        said = listed([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
+        said = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
         says = f"Unusual settings are in force: {said}"
         yield weighing(13, "environment-and-limits", says, *lines(scene, "nccl-setting")[:4])
     truncated = lines(scene, "nccl-truncated")
@@ -95,7 +96,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     heard, odd = startup_failure(scene, WORDING, *SHOWS), _unusual(scene)
-    which = listed([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
+    which = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
     if heard is not None:
         return (
             f"A setting of NCCL's does not work here{f' ({which})' if which else ''}:"

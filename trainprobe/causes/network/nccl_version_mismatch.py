@@ -12,7 +12,7 @@ errors as internal ones; a line that names a failed connection says it better.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fix, listed, short
+from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -23,6 +23,7 @@ from trainprobe.causes.startup_failures import (
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import quote
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 SURE = message("nccl-version-mismatch.sure")
@@ -56,7 +57,7 @@ def _weigh(scene: Scene) -> Weighings:
     if sure is not None:
         yield from weigh_startup_failure(scene, sure)
     elif len(versions) > 1 and not elsewhere:
-        says = f"One job runs with NCCL {listed(versions)}"
+        says = f"One job runs with NCCL {and_list(versions)}"
         points = 13 if lines(scene, *_FAILED) else 6
         yield weighing(points, "environment-and-limits", says, *lines(scene, "nccl-version")[:4])
     topology = startup_failure(scene, TOPOLOGY, "nccl-topology")
@@ -74,7 +75,7 @@ def _summary(scene: Scene) -> str:
     if sure is not None:
         return f"NCCL is not the version that is needed: {short(sure.text, 160)}"
     if len(versions) > 1:
-        return f"The ranks of one job use different versions of NCCL: {listed(versions)}"
+        return f"The ranks of one job use different versions of NCCL: {and_list(versions)}"
     heard = startup_failure(scene, f"{TOPOLOGY}|{INTERNAL}", "nccl-topology", "nccl-internal")
     which = f" {versions[0]}" if versions else ""
     return (

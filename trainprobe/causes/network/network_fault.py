@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.diverging_calls import camps, places
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import captured, failed_of_something_else, lines, made_steps
 from trainprobe.facts import Connection, PortCounters
+from trainprobe.model.ranks import and_list
 
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
 DOWN = ("ib-port-error", "link-down")
@@ -59,7 +60,7 @@ def _weigh(scene: Scene) -> Weighings:
     if odd:
         what = (
             "counts"
-            f" {listed([f'{name} +{rise}' for name, rise in sorted(odd[0].errors.items())][:3])}"
+            f" {and_list([f'{name} +{rise}' for name, rise in sorted(odd[0].errors.items())][:3])}"
             if odd[0].errors
             else f"is {odd[0].state}"
         )
@@ -119,7 +120,7 @@ def _where(scene: Scene) -> str:
     odd, unanswered = _odd(scene), _unanswered(scene)
     peers = captured(lines(scene, *LOST), "peer")
     if peers and not odd and not unanswered:
-        return f"the way to {listed(peers[:3])}"
+        return f"the way to {and_list(peers[:3])}"
     if odd:
         return f"port {odd[0].port} on {next(iter(scene.group.hosts), 'this host')}"
     if unanswered:

@@ -12,9 +12,10 @@ while ranks of the world have no process on any of those. A node that only refus
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Rung, SilentNode
+from trainprobe.model.ranks import and_list
 
 
 def _silent(scene: Scene) -> tuple[SilentNode, ...]:
@@ -62,7 +63,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _hosts(scene: Scene) -> str:
-    return listed([one.host for one in _silent(scene)])
+    return and_list([one.host for one in _silent(scene)])
 
 
 def _summary(scene: Scene) -> str:

@@ -17,10 +17,11 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.network.rendezvous_incomplete import absent, at_the_store
-from trainprobe.causes.phrases import fix, listed, ranks_say, verb
+from trainprobe.causes.phrases import fix, ranks_say, verb
 from trainprobe.causes.rendezvous_failures import WORLD, weigh_world, world_summary
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Job, JobRank
+from trainprobe.model.ranks import and_list
 
 _NPROC = re.compile(
     r"--nproc[-_]per[-_]node[= ](\d{1,5})|--num[-_]processes[="
@@ -57,7 +58,7 @@ def _weigh(scene: Scene) -> Weighings:
         return
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
-        sizes = listed(
+        sizes = and_list(
             [
                 f"{ranks_say([int(who) for who in whose if who.isdigit()])} has {size}"
                 for size, whose in stated.items()
@@ -113,7 +114,7 @@ def _summary(scene: Scene) -> str:
     job = scene.live or Job()
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
-        return f"The ranks were given different world sizes: {listed(sorted(stated))}"
+        return f"The ranks were given different world sizes: {and_list(sorted(stated))}"
     alive = started if started is not None else len(scene.of(JobRank))
     return (
         f"The job expects {job.world_size} ranks and {alive} were started, so all of them wait at"

@@ -11,7 +11,7 @@ by peers at 127.0.0.1, 172.17.0.1 or a link-local address that refuse.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fixes, listed, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -27,6 +27,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import quote, quote_after
 from trainprobe.facts import LogEvent
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("wrong-network-interface")
@@ -96,7 +97,7 @@ def _weigh(scene: Scene) -> Weighings:
     if len(networks) > 1 and cut:
         says = (
             "The ranks listen in different networks:"
-            f" {listed(sorted(f'{net}.x' for net in networks))}"
+            f" {and_list(sorted(f'{net}.x' for net in networks))}"
         )
         yield weighing(10, "network", says, *lines(scene, "nccl-interface")[:2])
 

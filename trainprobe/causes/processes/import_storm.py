@@ -18,7 +18,7 @@ from typing import Any
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.host_memory import REFUSED, killed
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short, size, verb
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, size, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import (
@@ -31,6 +31,7 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.model.facts import Fact
+from trainprobe.model.ranks import and_list
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -60,7 +61,7 @@ def _weigh(scene: Scene) -> Weighings:
     if bad and passed:
         # without a word of memory the ranks may be in each other's way in some other manner
         points = 26 if any(starved(fact) for fact in bad) else 10
-        names = listed(
+        names = and_list(
             sorted({f"rank {fact.rank}" if fact.rank is not None else fact.module for fact in bad})[
                 :4
             ]
@@ -72,7 +73,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(points, "probe-outcome", says, *passed, *bad)
     if bad and (guarded := sorted({name for fact in bad for name in fact.guarded})):
         yield weighing(
-            -10, "source", f"The script imports {listed(guarded)} under a lock already", *bad
+            -10, "source", f"The script imports {and_list(guarded)} under a lock already", *bad
         )
     limit, need = limit_of(scene), need_bytes(scene)
     if limit is not None and need and bad:
@@ -101,7 +102,7 @@ def _summary(scene: Scene) -> str:
     told = next(told_by_several(scene), None) if not tried(scene, "together") else None
     if told is not None:
         return f"The ranks import at once and run out of memory: {told.says}"
-    what = listed(modules(scene)) or "the job's modules"
+    what = and_list(modules(scene)) or "the job's modules"
     if ahead is not None and not any(fact.outcome in BAD for fact in tried(scene, "together")):
         numbers = (
             f"they need {size(number(ahead.details, 'need_bytes'))} and the limit is"

@@ -19,12 +19,13 @@ from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.gpu_memory import shortage
 from trainprobe.causes.host_memory import REFUSED, killed, proof
 from trainprobe.causes.locks_wanted import held_by_others, lock_waits, wanted_path
-from trainprobe.causes.phrases import Fixes, fix, listed
+from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import advice, checked, quote, statement
 from trainprobe.facts import Leftover, LeftoverLook, Restarter
 from trainprobe.facts.leftover_names import commands, look_command, name_of, restarted_by, sum_of
 from trainprobe.model.diagnosis import Family
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 from trainprobe.waits.leftovers import Taken, taken
 
@@ -190,7 +191,7 @@ def _port(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
         where = (
             f"port {port}"
             if port is not None
-            else f"port {listed([str(number) for number in listening[0].ports])}"
+            else f"port {and_list([str(number) for number in listening[0].ports])}"
         )
         points = 26 if port is not None else 13
         says = f"Pid {listening[0].pid} of an earlier run listens on {where}"
