@@ -139,7 +139,7 @@ def test_work_in_silence_is_told_as_work_and_laid_to_its_growth(
         True,
         (),
     )
-    who = "Rank 0 computes" if other == "comm-wait" else "Ranks 0-1 compute"
+    who = "Rank 0 computes" if other == "comm-wait" else "Ranks 0 and 1 compute"
     assert (
         done.says
         == f"{who} in silence for 30 s at train.py:12 in compare, where 2 k rows needed 2.9 s."

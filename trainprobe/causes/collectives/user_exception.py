@@ -16,6 +16,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.diverging_calls import DISAGREE
+from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short, subject
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
@@ -90,7 +91,7 @@ def _weigh(scene: Scene) -> Weighings:
         if len(echoes) > 1:
             others = f"{len(echoes)} other exceptions only repeat"
         yield weighing(3, "other-stacks", f"{others} that a peer is gone", *echoes)
-    name = _better_name(origin)
+    name = finer_cause(lambda wording: re.search(wording, text_of(origin)), CAUSE.id)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
     if OF_THE_DEVICE.search(text_of(origin)):
@@ -126,15 +127,6 @@ def _what(exception: RankException) -> str:
         else (exception.type, exception.message)
     )
     return f"{kind}: {short(message, 120)}" if message else kind
-
-
-def _better_name(exception: RankException) -> str:
-    """The more specific cause whose wording is in the exception; empty if there is none."""
-    from trainprobe.causes import built  # the catalogue holds this very file
-
-    text = text_of(exception)
-    finer = [cause for cause in built() if cause.wording and cause.id != CAUSE.id]
-    return next((cause.id for cause in finer if re.search(cause.wording, text)), "")
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:

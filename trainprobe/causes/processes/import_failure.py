@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, quote, text_of
@@ -67,23 +68,14 @@ def _weigh(scene: Scene) -> Weighings:
         told = scene.events("module-not-found", "name-not-importable")
         if told:
             yield quote(13, "The output says", told[0])
-    better = _better_name(scene)
+    texts = [f"{fact.error_type}: {fact.error}" for fact in failed]
+    texts += [text_of(origin)] if origin is not None else []
+    better = finer_cause(
+        lambda wording: any(re.search(wording, text) for text in texts), refines=CAUSE.id
+    )
     if better:
-        yield weighing(
-            -13, "source", f"What it says has a name of its own: {better}", *failed, origin
-        )
-
-
-def _better_name(scene: Scene) -> str:
-    from trainprobe.causes import built  # the catalogue holds this very file
-
-    texts = [f"{fact.error_type}: {fact.error}" for fact in _failed(scene)] + (
-        [text_of(scene.origin)] if scene.origin is not None else []
-    )
-    finer = [cause for cause in built() if cause.refines == CAUSE.id and cause.wording]
-    return next(
-        (cause.id for cause in finer if any(re.search(cause.wording, text) for text in texts)), ""
-    )
+        says = f"What it says has a name of its own: {better}"
+        yield weighing(-13, "source", says, *failed, origin)
 
 
 def _said(scene: Scene) -> tuple[str, str, str]:

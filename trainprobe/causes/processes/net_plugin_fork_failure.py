@@ -30,35 +30,24 @@ _EFA = re.compile(
 
 
 def _forked(scene: Scene) -> RankException | None:
-    """The exception that a fork ended with for want of memory."""
-    found = [
-        one
-        for one in final_exceptions(scene)
-        if "Errno 12" in text_of(one) or "Cannot allocate memory" in one.message
-    ]
-    return next(
-        (
-            one
-            for one in found
-            if not one.frames
-            or any(_FORKS.search(f.file) or _CALLS.search(f.text) for f in one.frames[-2:])
-        ),
-        None,
-    )
+    """The exception of a fork that had no memory."""
+    for exception in final_exceptions(scene):
+        refused = "Errno 12" in text_of(exception) or "Cannot allocate memory" in exception.message
+        last = exception.frames[-2:]
+        forks = any(_FORKS.search(frame.file) or _CALLS.search(frame.text) for frame in last)
+        if refused and (forks or not last):
+            return exception
+    return None
 
 
 def _efa(scene: Scene) -> Fact | None:
-    """Where EFA or its plugin is told of."""
-    event = next(iter(lines(scene, "efa-in-use", "ofi-error")), None)
-    given = next(
-        (
-            one
-            for one in scene.facts.of(Given)
-            if one.name.startswith("env.FI_") or _EFA.search(f"{one.name} {one.value}")
-        ),
-        None,
-    )
-    return event or given
+    """A line or a setting of EFA or its plugin."""
+    for event in lines(scene, "efa-in-use", "ofi-error"):
+        return event
+    for given in scene.facts.of(Given):
+        if given.name.startswith("env.FI_") or _EFA.search(f"{given.name} {given.value}"):
+            return given
+    return None
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -68,25 +57,20 @@ def _weigh(scene: Scene) -> Weighings:
         return
     shown = failed or printed
     if efa is None:
-        yield weighing(
-            3, "suspects-log", "A fork had no memory; nothing tells of EFA or RDMA", shown
-        )
+        says = "A fork had no memory; nothing shows EFA or RDMA"
+        yield weighing(3, "suspects-log", says, shown)
         return
-    says = (
-        "A fork had no memory:"
-        f" {short(failed.message if failed else printed.line if printed else '')}"
-    )
-    yield weighing(26, "suspects-log", says, shown)
+    text = failed.message if failed else printed.line if printed else ""
+    yield weighing(26, "suspects-log", f"A fork had no memory: {short(text)}", shown)
     yield weighing(10, "network", "EFA's plugin is in use, which pins huge pages", efa)
 
 
 def _summary(scene: Scene) -> str:
     failed = _forked(scene)
     frame = user_frame(failed.frames) if failed is not None else None
-    where = f" at {frame.where}" if frame is not None else ""
     return (
-        f"A child cannot be started{where}: the huge pages that the EFA layer pinned cannot be"
-        " reserved a second time"
+        f"A child cannot be started{f' at {frame.where}' if frame else ''}: the huge pages that the"
+        " EFA layer pinned cannot be reserved a second time"
     )
 
 
