@@ -107,12 +107,8 @@ def weigh_world(scene: Scene) -> Weighings:
             counted.fact,
         )
         if started and started != int(expected):
-            yield weighing(
-                13,
-                "environment-and-limits",
-                f"The launch is for {started:.0f} processes",
-                given or per_node,
-            )
+            text = f"The launch is for {started:.0f} processes"
+            yield weighing(13, "environment-and-limits", text, given or per_node)
     else:
         # Two versions of NCCL do not understand each other's numbers either.
         yield from weigh_startup_failure(

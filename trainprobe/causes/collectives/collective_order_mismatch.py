@@ -43,42 +43,32 @@ def _weigh(scene: Scene) -> Weighings:
             f"{ranks_say(camp, capital=False)} called {call}"
             for camp, call in zip(parted.camps, parted.calls, strict=False)
         )
-        yield weighing(
-            26,
-            "flight-recorder",
+        text = (
             f"From collective {parted.position} on the ranks make the same calls in another order:"
-            f" {calls}",
-            ids=parted.evidence,
+            f" {calls}"
         )
+        yield weighing(26, "flight-recorder", text, ids=parted.evidence)
     elif parted is not None and parted.kind == "operation" and not parted.followed:
         # one number against gradients: no other order of the same calls
         points = 10 if len(set(parted.ops)) > 1 else 3
-        yield weighing(
-            points,
-            "flight-recorder",
+        text = (
             f"At collective {parted.position} the ranks were in different calls:"
-            f" {camps_say(parted)}",
-            ids=parted.evidence,
+            f" {camps_say(parted)}"
         )
+        yield weighing(points, "flight-recorder", text, ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
-        yield weighing(
-            -26,
-            "flight-recorder",
-            f"The calls themselves differ between the ranks ({parted.kind}), not only their order",
-            ids=parted.evidence,
+        text = (
+            f"The calls themselves differ between the ranks ({parted.kind}), not only their order"
         )
+        yield weighing(-26, "flight-recorder", text, ids=parted.evidence)
     found = places(scene)
     sides = camps(found)
     halves = exchange(scene)
     if halves:
         says = "; ".join(f"{ranks_say(side)}: {halves[side[0]]}" for side in camps(halves)[:4])
         shown = [place.fact for place in halves.values()]
-        yield weighing(
-            13,
-            "other-stacks",
-            f"Each is in a send or receive whose other half nobody has come to ({says})",
-            *shown,
-        )
+        text = f"Each is in a send or receive whose other half nobody has come to ({says})"
+        yield weighing(13, "other-stacks", text, *shown)
         yield from all_asleep(scene, halves)
         return
     if len(sides) < 2:
@@ -87,32 +77,22 @@ def _weigh(scene: Scene) -> Weighings:
     yield from all_asleep(scene, found)
     if len(sides) == 2 and not any(rank_block(scene, found, side) for side in sides):
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides)
-        yield weighing(
-            6,
-            "other-stacks",
-            f"Two camps are in different collectives, and no `if` on a rank is seen ({says})",
-            *shown,
-        )
+        text = f"Two camps are in different collectives, and no `if` on a rank is seen ({says})"
+        yield weighing(6, "other-stacks", text, *shown)
     elif len(sides) == 2:
         yield weighing(-6, "source", "One camp's call stands under an `if` on the rank", *shown)
     crossed = crossed_groups(scene, found) if parted is None else None
     if crossed is not None:
         (mine, theirs), sites = crossed
-        yield weighing(
-            10,
-            "source",
+        text = (
             f"One line calls it on the group `{mine}`, the other on `{theirs}`: they can only wait"
-            " for each other",
-            *sites,
+            " for each other"
         )
+        yield weighing(10, "source", text, *sites)
     disagree = statement(scene, DISAGREE, scene.world)
     if disagree is not None:
-        yield weighing(
-            3,
-            "suspects-log",
-            f"The backend says that the ranks do not agree: {disagreement(disagree)}",
-            disagree.fact,
-        )
+        text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
+        yield weighing(3, "suspects-log", text, disagree.fact)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:

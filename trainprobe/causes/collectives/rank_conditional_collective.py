@@ -58,12 +58,8 @@ def _weigh(scene: Scene) -> Weighings:
         # Two call sites of one operation may be meant to meet, and calls of which the next are
         # unknown may be another order of the same.
         points = 26 if parted.kind == "operation" and parted.followed else 13
-        yield weighing(
-            points,
-            "flight-recorder",
-            f"The ranks part at their collective {parted.position}: {calls}",
-            ids=parted.evidence,
-        )
+        text = f"The ranks part at their collective {parted.position}: {calls}"
+        yield weighing(points, "flight-recorder", text, ids=parted.evidence)
         if not parted.followed and len(parted.camps[0]) < len(parted.camps[-1]):
             alone = (
                 f"{ranks_say(parted.camps[0])} alone {verb(parted.camps[0], 'was', 'were')} in"
@@ -71,12 +67,8 @@ def _weigh(scene: Scene) -> Weighings:
             )
             yield weighing(6, "other-stacks", alone, ids=parted.evidence)
     elif parted is not None and parted.kind in OTHER_KINDS:
-        yield weighing(
-            -26,
-            "flight-recorder",
-            f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}",
-            ids=parted.evidence,
-        )
+        text = f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}"
+        yield weighing(-26, "flight-recorder", text, ids=parted.evidence)
     if parted is not None and parted.kind == "left-out":
         says = (
             f"{ranks_say(parted.camps[0])} left {parted.calls[1]} out: all other groups of that"
@@ -94,29 +86,17 @@ def _weigh(scene: Scene) -> Weighings:
     if len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
         same_op = len({place.op for place in found.values()}) == 1
-        yield weighing(
-            10 if same_op else 13,
-            "other-stacks",
-            f"The ranks are in different collectives ({says})",
-            *shown,
-        )
+        text = f"The ranks are in different collectives ({says})"
+        yield weighing(10 if same_op else 13, "other-stacks", text, *shown)
         yield from all_asleep(scene, found)
     elif len(found) == len(scene.world):
-        yield weighing(
-            -13,
-            "other-stacks",
-            f"All ranks are in the same call, {next(iter(found.values()))}",
-            *shown,
-        )
+        text = f"All ranks are in the same call, {next(iter(found.values()))}"
+        yield weighing(-13, "other-stacks", text, *shown)
     disagree = statement(scene, DISAGREE, scene.world)
     # shared with the two mismatch causes, so it decides little between them
     if disagree is not None:
-        yield weighing(
-            6,
-            "suspects-log",
-            f"The backend says that the ranks do not agree: {disagreement(disagree)}",
-            disagree.fact,
-        )
+        text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
+        yield weighing(6, "suspects-log", text, disagree.fact)
     yield from _source(scene)
 
 

@@ -73,12 +73,8 @@ def _weigh(scene: Scene) -> Weighings:
                 for camp, call in zip(parted.camps, parted.calls, strict=False)
             ]
         )
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"Below sharded layers the ranks part at collective {parted.position}: {calls}",
-            ids=parted.evidence,
-        )
+        text = f"Below sharded layers the ranks part at collective {parted.position}: {calls}"
+        yield weighing(13, "flight-recorder", text, ids=parted.evidence)
     if (
         len(sides) > 1
         and scene.ranks
@@ -94,35 +90,19 @@ def _weigh(scene: Scene) -> Weighings:
         by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
         says = "; ".join(f"{ranks_say(side)}: {_word(by_rank[side[0]])}" for side in sides[:3])
         both = all(by_rank[side[0]] in sharded for side in sides)
-        yield weighing(
-            13 if both else 10,
-            "other-stacks",
-            f"The ranks stand in different collectives of sharded layers ({says})",
-            *sharded,
-        )
-        yield weighing(
-            10 if both else 3,
-            "suspects-stack",
-            f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO",
-            *sharded,
-        )
+        text = f"The ranks stand in different collectives of sharded layers ({says})"
+        yield weighing(13 if both else 10, "other-stacks", text, *sharded)
+        text = f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO"
+        yield weighing(10 if both else 3, "suspects-stack", text, *sharded)
         yield from all_asleep(scene, places(scene))
         yield from _branch(scene, sides)
     elif len(sharded) == len(scene.world):
-        yield weighing(
-            -13,
-            "other-stacks",
-            f"All ranks wait in the same call of the same layer ({_word(sharded[0])})",
-            *sharded,
-        )
+        text = f"All ranks wait in the same call of the same layer ({_word(sharded[0])})"
+        yield weighing(-13, "other-stacks", text, *sharded)
     traced = [event for event in scene.of(LogEvent) if event.event == "zero-trace-invalidated"]
     if traced:
-        yield weighing(
-            10,
-            "suspects-log",
-            f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}",
-            traced[-1],
-        )
+        text = f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}"
+        yield weighing(10, "suspects-log", text, traced[-1])
 
 
 def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:

@@ -51,12 +51,8 @@ def _weigh(scene: Scene) -> Weighings:
             13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts
         )
     elif counts is not None and counts.apart <= 0:
-        yield weighing(
-            -13,
-            "probe-outcome",
-            f"The rank had no fewer batches than the others: {counts.says}",
-            *counts.facts,
-        )
+        text = f"The rank had no fewer batches than the others: {counts.says}"
+        yield weighing(-13, "probe-outcome", text, *counts.facts)
     if loop is not None:
         behind = (
             not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
@@ -76,23 +72,17 @@ def _weigh(scene: Scene) -> Weighings:
         )
         if behind and scene.group.mode == "hang" and skip is None:
             shown = [place.fact for place in places(scene).values()]
-            yield weighing(
-                10,
-                "other-stacks",
+            text = (
                 f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop,"
-                " in the same function; the others in one inside it",
-                *shown,
+                " in the same function; the others in one inside it"
             )
+            yield weighing(10, "other-stacks", text, *shown)
     uneven = counts is not None and counts.apart >= SURE
     # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is
     # a sign of unequal loops.
     if left and (loop is not None or uneven):
-        yield weighing(
-            10 if uneven else 3,
-            "exit-status",
-            f"Rank {left[0].rank} came to its end with exit code 0",
-            *left,
-        )
+        text = f"Rank {left[0].rank} came to its end with exit code 0"
+        yield weighing(10 if uneven else 3, "exit-status", text, *left)
 
 
 def _summary(scene: Scene) -> str:

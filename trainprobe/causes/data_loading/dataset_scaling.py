@@ -90,12 +90,8 @@ def _weigh(scene: Scene) -> Weighings:
     if found and found[0].fast:
         yield weighing(26, "probe-outcome", _says(found[0]), *found[0].series.facts)
     elif found and all(one.fast is False for one in found):
-        yield weighing(
-            -26,
-            "probe-outcome",
-            f"Loading grows in step with the data (power {found[0].power:.1f})",
-            *found[0].series.facts,
-        )
+        text = f"Loading grows in step with the data (power {found[0].power:.1f})"
+        yield weighing(-26, "probe-outcome", text, *found[0].series.facts)
 
 
 def _summary(scene: Scene) -> str:

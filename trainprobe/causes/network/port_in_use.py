@@ -50,8 +50,7 @@ CAUSE = Cause(
     id="port-in-use",
     title="The rendezvous port is taken",
     weigh=all_of(
-        failed_at_start(WORDING, "port-in-use", sign=26),
-        failed_check(CHECK, beside=WORDING),
+        failed_at_start(WORDING, "port-in-use", sign=26), failed_check(CHECK, beside=WORDING)
     ),
     summary=_summary,
     fixes=lambda scene: fixes(FIXES, port=_port(scene) or "29500"),

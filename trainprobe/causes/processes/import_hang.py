@@ -41,19 +41,11 @@ def _weigh(scene: Scene) -> Weighings:
     for tried in _slow(scene)[:1]:
         took = f" in {tried.took_s:.0f} s" if tried.took_s is not None else ""
         if tried.how == "alone":
-            yield weighing(
-                26,
-                "probe-outcome",
-                f"`import {tried.module}` alone, in a fresh process, did not come back{took}",
-                tried,
-            )
+            text = f"`import {tried.module}` alone, in a fresh process, did not come back{took}"
+            yield weighing(26, "probe-outcome", text, tried)
         else:
-            yield weighing(
-                10,
-                "probe-outcome",
-                f"`import {tried.module}` on all ranks at once did not come back{took}",
-                tried,
-            )
+            text = f"`import {tried.module}` on all ranks at once did not come back{took}"
+            yield weighing(10, "probe-outcome", text, tried)
         if tried.compilers:
             says = (
                 f"It was building: {tried.compilers} compilers ran below it, with"
@@ -91,20 +83,14 @@ def _weigh(scene: Scene) -> Weighings:
     if still:
         who = [thread.rank or 0 for thread in still]
         name = imported(scene, still[0]) or "a module"
-        yield weighing(
-            13,
-            "suspects-stack",
+        text = (
             f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all"
-            " looks",
-            *still,
+            " looks"
         )
+        yield weighing(13, "suspects-stack", text, *still)
         if still[0].leaf in WAITING:
-            yield weighing(
-                6,
-                "process-state-and-locks",
-                f"It waits there ({still[0].leaf}), it does not compute",
-                still[0],
-            )
+            text = f"It waits there ({still[0].leaf}), it does not compute"
+            yield weighing(6, "process-state-and-locks", text, still[0])
         yield from others_wait(scene)
     elif any(thread.moved for thread in _importing(scene)):
         yield weighing(

@@ -28,11 +28,9 @@ def _weigh(scene: Scene) -> Weighings:
         return
     threads = [one.thread for one in found]
     yield weighing(13, "suspects-stack", f"In pid {threads[0].pid}, {says(found)}", *threads)
+    text = "The source around those lines closes the circle"
     yield weighing(
-        10,
-        "source",
-        "The source around those lines closes the circle",
-        *(site for one in found for site in scene.sites(one.thread.frames)),
+        10, "source", text, *(site for one in found for site in scene.sites(one.thread.frames))
     )
     main = next(
         (

@@ -47,8 +47,7 @@ CAUSE = Cause(
     id="abi-mismatch",
     title="A native module was built for another version",
     weigh=confirmed(
-        first_of(import_fails(WORDING, "in the loader"), stated(WORDING, log_points=26)),
-        _loader,
+        first_of(import_fails(WORDING, "in the loader"), stated(WORDING, log_points=26)), _loader
     ),
     summary=_summary,
     fixes=lambda scene: fixes(FIXES, python=scene.plan.interpreter_path or "python"),

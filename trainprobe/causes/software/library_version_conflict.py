@@ -100,8 +100,7 @@ CAUSE = Cause(
     title="Python packages do not fit each other",
     weigh=first_of(
         confirmed(
-            first_of(import_fails(WORDING, "over versions"), stated(WORDING)),
-            _named_versions,
+            first_of(import_fails(WORDING, "over versions"), stated(WORDING)), _named_versions
         ),
         _moved,
     ),
