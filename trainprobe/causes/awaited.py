@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.child_processes import SERVANTS, threads_of
 from trainprobe.causes.phrases import short
-from trainprobe.causes.scene import Scene, user_frame
+from trainprobe.causes.scene import Scene, first_found, user_frame
 from trainprobe.facts import MainThread, ProcessState, Thread
 from trainprobe.stacks.places import is_user
 
@@ -50,8 +50,8 @@ def last_in_own_code(scene: Scene, thread: MainThread) -> str:
 def endless(scene: Scene, thread: MainThread) -> bool:
     """Does it stand in a `while True`, whose way out no condition around it says?"""
     for site in scene.sites([frame for frame in reversed(thread.frames) if is_user(frame)][:1]):
-        loop = next(
-            (block for block in reversed(site.blocks) if block.kind in ("while", "for")), None
+        loop = first_found(
+            block for block in reversed(site.blocks) if block.kind in ("while", "for")
         )
         return loop is not None and _ALWAYS.fullmatch(loop.text.strip()) is not None
     return False
@@ -103,13 +103,8 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
     """The child that this wait is most likely about; never one of Python's own helpers."""
     states = [state for state in scene.of(ProcessState) if state.ppid == thread.pid]
-    return next(
-        (
-            state
-            for state in states
-            if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
-        ),
-        None,
+    return first_found(
+        state for state in states if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
     )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainprobe.causes.phrases import file_line, short
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import Statement
 from trainprobe.facts import Block
 from trainprobe.facts.collectives import POINT_TO_POINT, WATCHDOG
@@ -117,9 +117,8 @@ def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tu
 
 def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Block | None:
     """The `if` on a rank that only this camp's calls stand under."""
-    return next(
-        (block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)),
-        None,
+    return first_found(
+        block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)
     )
 
 

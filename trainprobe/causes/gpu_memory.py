@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainprobe.causes.phrases import short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import Statement, first_to_fail, statement, text_of
 from trainprobe.facts import LogEvent, RankException
 from trainprobe.signatures.messages import message
@@ -232,8 +232,8 @@ def weigh_allocator(scene: Scene, found: Shortage, who: str = "The allocator") -
 
 def _kind(scene: Scene, numbers: Numbers, frames: tuple[Frame, ...], text: str) -> tuple[Kind, str]:
     last = frames[-1] if frames else None
-    pinning = next(
-        (frame for frame in frames[-3:] if _PINNING.search(f"{frame.file} {frame.name}")), None
+    pinning = first_found(
+        frame for frame in frames[-3:] if _PINNING.search(f"{frame.file} {frame.name}")
     )
     if pinning is None and last is not None and _PINNING.search(last.text):
         pinning = last
@@ -244,19 +244,18 @@ def _kind(scene: Scene, numbers: Numbers, frames: tuple[Frame, ...], text: str) 
     ) and numbers.total is None:
         return "pinned", pinning.where if pinning is not None else ""
     words = [f"{frame.name} {frame.text}" for frame in frames]
-    gathering = next(
-        (frame for frame, word in zip(frames, words, strict=True) if _OBJECTS.search(word)), None
+    gathering = first_found(
+        frame for frame, word in zip(frames, words, strict=True) if _OBJECTS.search(word)
     )
     restored = any(_RESTORES.search(word) for word in words)
     if gathering is None and restored:
-        gathering = next(
-            (frame for frame, word in zip(frames, words, strict=True) if _GATHERS.search(word)),
-            None,
+        gathering = first_found(
+            frame for frame, word in zip(frames, words, strict=True) if _GATHERS.search(word)
         )
     if gathering is not None or (not frames and scene.events("object-collective-frame")):
         return "objects", gathering.where if gathering is not None else ""
-    loading = next(
-        (frame for frame, word in zip(frames, words, strict=True) if LOADING.search(word)), None
+    loading = first_found(
+        frame for frame, word in zip(frames, words, strict=True) if LOADING.search(word)
     )
     siblings = {end.pid for end in scene.endings(scene.world) if end.pid}
     if numbers.held_by_others and not (

@@ -10,7 +10,7 @@ from trainprobe.causes.collective_calls import SHORT_S, call_lines
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import ranks_say, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogEvent, LogProgress, Output, RankException
 from trainprobe.facts.collectives import NO_NUMBER
@@ -81,14 +81,11 @@ def _met_in_vain(scene: Scene, told: Timeouts) -> Weighings:
     rank wait, and a bar what that one does.
     """
     broken = [fact for fact in scene.of(RankException) if fact.echo and fact.echo_of in TIMEOUTS]
-    found = next(
-        (
-            (frame.name, fact)
-            for fact in broken
-            for frame in fact.frames
-            if _ONE_GOES_FIRST.search(frame.name)
-        ),
-        None,
+    found = first_found(
+        (frame.name, fact)
+        for fact in broken
+        for frame in fact.frames
+        if _ONE_GOES_FIRST.search(frame.name)
     )
     if found is None:
         return
@@ -208,13 +205,10 @@ def _last_lines(scene: Scene, told: Timeouts) -> tuple[int, str, Output] | None:
             lines = [line for line in output.tail[-4000:].splitlines() if line.strip()][
                 -LAST_LINES:
             ]
-            line = next(
-                (
-                    line
-                    for line in reversed(lines)
-                    if _LONG_TASK.search(line) and not _A_STEP.search(line)
-                ),
-                None,
+            line = first_found(
+                line
+                for line in reversed(lines)
+                if _LONG_TASK.search(line) and not _A_STEP.search(line)
             )
             if line is not None:
                 return rank, line, output
@@ -230,13 +224,10 @@ def _works_on(scene: Scene, told: Timeouts) -> LogEvent | LogProgress | None:
         told.events("task-began", "load-began", "task-ended")
     )
     told_of += scene.of(LogProgress)
-    return next(
-        (
-            one
-            for one in told_of
-            if one.rank is not None and one.rank not in told.first and (one.place or 0) > begins
-        ),
-        None,
+    return first_found(
+        one
+        for one in told_of
+        if one.rank is not None and one.rank not in told.first and (one.place or 0) > begins
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeVar
 
 from trainprobe.facts import (
     Facts,
@@ -38,12 +39,18 @@ from trainprobe.stacks.places import user_frame
 from trainprobe.waits import Divergence, SuspectGroup
 from trainprobe.waits.activity import Watch
 
-__all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "user_frame", "weighing"]
+__all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "first_found", "user_frame", "weighing"]
 
+T = TypeVar("T")
 Weighings = Iterator[Weighing]
 
 # Leaf classes (stacks.classify) of a thread that waits for other ranks.
 WAITS_FOR_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
+
+
+def first_found(items: Iterable[T]) -> T | None:
+    """The first of them, None if there is none."""
+    return next(iter(items), None)
 
 
 def weighing(

@@ -4,7 +4,7 @@ nonsense, stands still or dies in a child of the probe.
 
 from __future__ import annotations
 
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import ProbeFailure
 
 OBJECTS = {
@@ -18,13 +18,10 @@ OBJECTS = {
 def broken(scene: Scene, kind: str) -> ProbeFailure | None:
     """The first failure of this kind (raised, nonsense, stood, died) of a named object."""
     found = scene.of(ProbeFailure)
-    return next(
-        (
-            fact
-            for fact in found
-            if fact.details.get("given") in OBJECTS and fact.details.get("kind") == kind
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in found
+        if fact.details.get("given") in OBJECTS and fact.details.get("kind") == kind
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import fixes, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogJob, LogProgress, Progress
 
@@ -95,13 +95,10 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
             13 if not step or 2 * step <= (of or 0) else 10, "probe-outcome", says, *(bars or ended)
         )
     if (
-        resumed := next(
-            (
-                event
-                for event in scene.events("resumed-at")
-                if event.captured.get("step", "").isdigit()
-            ),
-            None,
+        resumed := first_found(
+            event
+            for event in scene.events("resumed-at")
+            if event.captured.get("step", "").isdigit()
         )
     ) is not None and not step:
         yield weighing(6, "source", f"It resumed at step {resumed.captured['step']}", resumed)

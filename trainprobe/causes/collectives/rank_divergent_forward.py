@@ -24,7 +24,7 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import all_asleep, own_blocks, places
 from trainprobe.causes.early_loop_exits import COUNTS
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.places import is_user
@@ -109,8 +109,8 @@ def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
     """An `if` around one camp's calls that may hold on some ranks only, unless it counts steps."""
     found = places(scene)
     for side in sides:
-        block = next(
-            (one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)), None
+        block = first_found(
+            one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)
         )
         if block is not None:
             says = (

@@ -24,7 +24,7 @@ from trainprobe.causes.collective_calls import of_left
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
 from trainprobe.facts import LogJob, Output, RankEnding
 
@@ -138,9 +138,8 @@ def gave_up(scene: Scene) -> Weighings:
         return
     outputs = [output for rank in (*scene.ranks, None) for output in scene.of(Output, rank=rank)]
     for output in outputs:
-        line = next(
-            (line for line in output.tail.splitlines()[-LAST_LINES:] if _GIVES_UP.search(line)),
-            None,
+        line = first_found(
+            line for line in output.tail.splitlines()[-LAST_LINES:] if _GIVES_UP.search(line)
         )
         if line is not None:
             yield weighing(

@@ -20,7 +20,7 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.facts import FlightDump, MainThread
 from trainprobe.waits import Divergence
@@ -59,13 +59,10 @@ def _weigh(scene: Scene) -> Weighings:
                 " state D), which is no wait of its own code"
             )
             yield weighing(-26, "process-state-and-locks", says, process)
-        ending = next(
-            (
-                end
-                for end in scene.endings([rank])
-                if not (end.by_us or end.by_launcher) and end.how != "timed_out"
-            ),
-            None,
+        ending = first_found(
+            end
+            for end in scene.endings([rank])
+            if not (end.by_us or end.by_launcher) and end.how != "timed_out"
         )
         if ending is not None:
             says = f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})"
@@ -203,8 +200,8 @@ def _summary(scene: Scene) -> str:
     )
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
     where = " at its end" if ending else where
-    wait = next(
-        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None), None
+    wait = first_found(
+        found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None
     )
     what = f", waiting for {wait.says}" if wait is not None else ""
     return f"{subject(scene)} {verb(scene.ranks, 'stands', 'stand')} still{where}{what}{rest}"

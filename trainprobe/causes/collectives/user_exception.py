@@ -18,7 +18,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
 from trainprobe.facts import ProbeFailure, Progress, RankException
@@ -110,13 +110,10 @@ def _left_with_a_code(scene: Scene) -> Progress | None:
     other libraries do so for reasons of their own.
     """
     seen = scene.progress(scene.suspects)
-    return next(
-        (
-            fact
-            for fact in seen
-            if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in seen
+        if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)
     )
 
 

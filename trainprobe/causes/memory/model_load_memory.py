@@ -19,7 +19,7 @@ from trainprobe.causes.fork_probe import value_of
 from trainprobe.causes.gpu_memory import LOADING, shortage
 from trainprobe.causes.host_memory import REFUSED, WORDING, kill_report, killed, loading_bar, proof
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, short, size, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import quote, statement
 from trainprobe.facts import HostCheck, Measured, ProbeFailure
 
@@ -129,27 +129,21 @@ def starved(failure: ProbeFailure) -> bool:
 def alone(scene: Scene) -> Measured | None:
     """The highest mark of one process that loads the model as it was given."""
     found = scene.facts.of(Measured)
-    return next(
-        (
-            fact
-            for fact in found
-            if fact.name == "load.host_peak"
-            and fact.labels.get("how") == "given"
-            and fact.labels.get("ranks") == 1
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in found
+        if fact.name == "load.host_peak"
+        and fact.labels.get("how") == "given"
+        and fact.labels.get("ranks") == 1
     )
 
 
 def foreseen(scene: Scene) -> HostCheck | None:
     """The check that the planned ranks fit in the memory, where they do not."""
-    return next(
-        (
-            check
-            for check in scene.checks("model.memory")
-            if check.status == "fail" and check.cell == scene.cell
-        ),
-        None,
+    return first_found(
+        check
+        for check in scene.checks("model.memory")
+        if check.status == "fail" and check.cell == scene.cell
     )
 
 

@@ -23,7 +23,7 @@ from trainprobe.causes.child_processes import busy_children, started_afresh, wai
 from trainprobe.causes.fork_probe import tried, weigh_elsewhere, weigh_tried
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, verb
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogEvent, MainThread, Thread
 
@@ -56,13 +56,10 @@ def _computing(scene: Scene) -> tuple[MainThread, ...]:
 def _pool(scene: Scene, pid: int) -> Thread | None:
     """The native stack of the child's main thread where it ends in a pool."""
     native = [fact for fact in scene.of(Thread) if fact.pid == pid and fact.native and fact.main]
-    return next(
-        (
-            fact
-            for fact in native
-            if any(POOLS.search(f"{frame.file} {frame.name}") for frame in fact.frames[-8:])
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in native
+        if any(POOLS.search(f"{frame.file} {frame.name}") for frame in fact.frames[-8:])
     )
 
 

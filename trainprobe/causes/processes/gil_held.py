@@ -14,7 +14,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, short, subject
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread, Thread
 from trainprobe.stacks.places import is_native
 
@@ -123,8 +123,8 @@ def _same_line(looks: tuple[Thread, ...]) -> bool:
 
 def _summary(scene: Scene) -> str:
     threads = scene.threads(scene.ranks)
-    if worker := next(
-        (found for rank in scene.ranks if (found := _worker(scene, rank)) is not None), None
+    if worker := first_found(
+        found for rank in scene.ranks if (found := _worker(scene, rank)) is not None
     ):
         return (
             f"{subject(scene)} waits in the data loader for worker {worker.pid}, which does not"

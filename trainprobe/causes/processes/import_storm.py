@@ -19,7 +19,7 @@ from typing import Any
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.host_memory import REFUSED, killed
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, size, verb
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import (
     FatalSignal,
@@ -200,13 +200,8 @@ def told_by_several(scene: Scene) -> Weighings:
     ]
     if len({(fact.rank, fact.place) for fact in starved}) < 2 or not importing:
         return
-    where = next(
-        (
-            frame
-            for frame in importing[0].frames
-            if not any(part in frame.file for part in _MACHINERY)
-        ),
-        None,
+    where = first_found(
+        frame for frame in importing[0].frames if not any(part in frame.file for part in _MACHINERY)
     )
     says = (
         f"{len(starved)} processes got no memory, and at least {len(importing)} of them stood in an"

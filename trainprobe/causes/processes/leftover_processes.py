@@ -20,7 +20,7 @@ from trainprobe.causes.gpu_memory import shortage
 from trainprobe.causes.host_memory import REFUSED, killed, proof
 from trainprobe.causes.locks_wanted import held_by_others, lock_waits, wanted_path
 from trainprobe.causes.phrases import Fixes, fix
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import advice, checked, quote, statement
 from trainprobe.facts import Leftover, LeftoverLook, Restarter
 from trainprobe.facts.leftover_names import commands, look_command, name_of, restarted_by, sum_of
@@ -177,8 +177,8 @@ def _listening(scene: Scene, rows: tuple[Leftover, ...]) -> list[Leftover]:
 
 
 def _port_in(text: str) -> int | None:
-    return next(
-        (int(group) for match in PORT.finditer(text) for group in match.groups() if group), None
+    return first_found(
+        int(group) for match in PORT.finditer(text) for group in match.groups() if group
     )
 
 

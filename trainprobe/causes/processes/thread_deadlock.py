@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
 from trainprobe.causes.phrases import Fixes, file_line, fixes, subject
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import Thread
 from trainprobe.stacks.places import is_user
 
@@ -32,13 +32,10 @@ def _weigh(scene: Scene) -> Weighings:
     yield weighing(
         10, "source", text, *(site for one in found for site in scene.sites(one.thread.frames))
     )
-    main = next(
-        (
-            thread
-            for thread in (*ends(scene), *scene.threads(scene.suspects))
-            if thread.pid == threads[0].pid
-        ),
-        None,
+    main = first_found(
+        thread
+        for thread in (*ends(scene), *scene.threads(scene.suspects))
+        if thread.pid == threads[0].pid
     )
     if main is not None and main.moved:
         yield weighing(-13, "suspects-stack", "Its main thread moves on between the looks", main)
