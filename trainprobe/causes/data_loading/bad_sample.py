@@ -24,7 +24,8 @@ from trainprobe.signatures.messages import message
 BATCHING = message("bad-sample.batching")
 UNREADABLE = message("bad-sample.unreadable")
 EXACT = f"{BATCHING}|{UNREADABLE}"
-WORDING = f"{EXACT}|{message('bad-sample.worker')}"
+WORKER = message("bad-sample.worker")
+WORDING = f"{EXACT}|{WORKER}"
 # A mistake in the code of the dataset breaks every sample, not one.
 OF_THE_CODE = re.compile(
     r"(?:Name|UnboundLocal|Import|ModuleNotFound|NotImplemented|Syntax|Recursion|Indentation)Error"
