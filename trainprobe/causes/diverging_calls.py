@@ -33,12 +33,12 @@ SLEPT_S = 5.0
 _BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
 
 
-def disagreement(heard: Statement) -> str:
+def disagreement(found: Statement) -> str:
     """What the backend said, in numbers where it gave them."""
-    sizes = _BYTES.search(heard.text)
+    sizes = _BYTES.search(found.text)
     if sizes:
         return f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected"
-    return short(heard.match.group(0), 100)
+    return short(found.match.group(0), 100)
 
 
 @dataclass(frozen=True)

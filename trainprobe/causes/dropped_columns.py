@@ -85,15 +85,15 @@ def seen_removed(scene: Scene) -> tuple[ColumnsRemoved, ...]:
 
 def dropped(scene: Scene) -> Dropped | None:
     """The column that was asked for and had been removed; None if nobody saw that."""
-    origin, seen = scene.origin, seen_removed(scene)
-    if origin is None or not seen:
+    origin, shown = scene.origin, seen_removed(scene)
+    if origin is None or not shown:
         return None
     key = column_of(origin)
-    for one in seen:
+    for one in shown:
         name = key if key in one.removed else "" if key else _quoted(origin, one.removed)
         if name:
             return Dropped(name, one, sure=True)
-    by_sample = next((one for one in seen if one.by_sample and key and key not in one.kept), None)
+    by_sample = next((one for one in shown if one.by_sample and key and key not in one.kept), None)
     if by_sample is not None and in_trainer(origin) and in_collator(origin):
         return Dropped(key, by_sample, sure=False)
     return None

@@ -205,21 +205,21 @@ class Shortage:
 
 def shortage(scene: Scene) -> Shortage | None:
     """The suspects' first word of GPU memory that could not be had; None where nobody says so."""
-    heard = statement(scene, WORDING)
+    found = statement(scene, WORDING)
     # the job survived what it said long before, and what came after explains nothing
-    if heard is None or heard.late:
+    if found is None or found.late:
         return None
-    fact = heard.fact
+    fact = found.fact
     exception = fact if isinstance(fact, RankException) else None
-    text = text_of(exception) if exception is not None else heard.text
+    text = text_of(exception) if exception is not None else found.text
     numbers = read_numbers(text, fact.captured if isinstance(fact, LogEvent) else None)
     # the sentence with the numbers may be another line, or cut in this one
     if numbers.total is None:
         more = [event for event in scene.events("cuda-oom") if event.captured.get("total")]
         numbers = read_numbers(more[0].line, more[0].captured) if more else numbers
     frames = exception.frames if exception is not None else ()
-    kind, why = _kind(scene, numbers, frames, f"{text}\n{heard.text}")
-    return Shortage(heard, numbers, frames, kind, why)
+    kind, why = _kind(scene, numbers, frames, f"{text}\n{found.text}")
+    return Shortage(found, numbers, frames, kind, why)
 
 
 def weigh_allocator(scene: Scene, found: Shortage, who: str = "The allocator") -> Weighings:

@@ -77,7 +77,7 @@ def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
     }
 
 
-def with_lint(measured: Sequence[Weighing], said: Sequence[Linted]) -> tuple[Weighing, ...]:
+def with_lint(measured: Sequence[Weighing], printed: Sequence[Linted]) -> tuple[Weighing, ...]:
     """Add what lint says. Where the source around a stack has told as much, the finding joins
     its row: in one family only one counts.
     """
@@ -87,10 +87,10 @@ def with_lint(measured: Sequence[Weighing], said: Sequence[Linted]) -> tuple[Wei
         key=lambda place: rows[place].points,
         default=None,
     )
-    for one in said:
+    for one in printed:
         if own is None or rows[own].points < one.weighing.points:
             rows.append(one.weighing)
-        elif one is said[0]:
+        elif one is printed[0]:
             row = rows[own]
             rows[own] = replace(
                 row,

@@ -70,11 +70,15 @@ def weigh_signs(scene: Scene, signs: ReadySigns) -> Weighings:
         )
     for one in unlike(scene, signs)[:MOST_SHOWN]:
         yield weighing(13, "environment-and-limits", difference_says(one), one)
-    for told in traffic(scene, signs.hows)[
+    for reported in traffic(scene, signs.hows)[
         :MOST_SHOWN
     ]:  # how it fails was measured, even where it is open which end is at fault
         yield weighing(
-            13, "network", short(told.says, 300).rstrip("."), told, ids=told.tries[:MOST_SHOWN]
+            13,
+            "network",
+            short(reported.says, 300).rstrip("."),
+            reported,
+            ids=reported.tries[:MOST_SHOWN],
         )
     if signs.silence and SILENT in scene.group.unready:
         silent = [
@@ -218,11 +222,11 @@ def _details(scene: Scene, signs: ReadySigns) -> str:
 
 def _fixes(scene: Scene, signs: ReadySigns) -> Fixes:
     """The checks' own advice, then a start without these nodes, then the administrator's steps."""
-    told: list[HostCheck | Difference] = [*failing(scene, signs.checks), *unlike(scene, signs)]
+    reported: list[HostCheck | Difference] = [*failing(scene, signs.checks), *unlike(scene, signs)]
     found: list[Fix] = []
     for who in ("user", "admin"):
         steps = tuple(
-            dict.fromkeys(one.fix for one in told if one.fix and (one.who or "user") == who)
+            dict.fromkeys(one.fix for one in reported if one.fix and (one.who or "user") == who)
         )
         if steps:
             where = (

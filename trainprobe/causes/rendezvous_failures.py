@@ -53,18 +53,18 @@ def weigh_gave_up(scene: Scene) -> Weighings:
     """What logs say: the store did not open, or not everybody came. Elsewhere than at the start
     it repeats that the first host is gone.
     """
-    heard = startup_failure(scene, GAVE_UP, *SHOWS)
-    if heard is not None:
-        raised = scene.origin is not None and not heard.last_words
+    found = startup_failure(scene, GAVE_UP, *SHOWS)
+    if found is not None:
+        raised = scene.origin is not None and not found.last_words
         yield from weigh_startup_failure(
-            scene, heard, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
+            scene, found, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
         )
     elif not failed_of_something_else(scene):
         there = [
-            one
-            for one in final_exceptions(scene)
-            if any(frame.name in _SETTING_UP for frame in one.frames)
-            and not _OF_A_GPU.search(text_of(one))
+            exception
+            for exception in final_exceptions(scene)
+            if any(frame.name in _SETTING_UP for frame in exception.frames)
+            and not _OF_A_GPU.search(text_of(exception))
         ]
         if there:
             says = f"It ended while the ranks met: {short(there[0].message or there[0].type)}"
@@ -120,19 +120,19 @@ def weigh_world(scene: Scene) -> Weighings:
 
 def giving_up_summary(scene: Scene) -> str:
     """The sentence of a rendezvous that a log tells of; empty where none does."""
-    heard = startup_failure(scene, GAVE_UP, *SHOWS)
+    found = startup_failure(scene, GAVE_UP, *SHOWS)
     end = "".join(captured(lines(scene, *_END), "host")[:1])
-    if heard is not None:
-        return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
+    if found is not None:
+        return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(found.text, 140)}")
     return ""
 
 
 def world_summary(scene: Scene) -> str:
     """The sentence of a wrong number of processes that a log tells of; empty where none does."""
-    heard = startup_failure(scene, WORLD, *_WORLD_SHOWS)
+    found = startup_failure(scene, WORLD, *_WORLD_SHOWS)
     return (
-        sentence(f"The world size is not the number of processes started: {short(heard.text, 160)}")
-        if heard is not None
+        sentence(f"The world size is not the number of processes started: {short(found.text, 160)}")
+        if found is not None
         else ""
     )
 

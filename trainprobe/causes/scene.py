@@ -96,16 +96,16 @@ class Scene:
     @cached_property
     def world(self) -> tuple[int, ...]:
         """All ranks of the cell, seen or not."""
-        seen = {
+        shown = {
             fact.rank
             for kind in (RankEnding, MainThread)
             for fact in self.of(kind)
             if fact.rank is not None
         }
         # each of them is one of those that the range would add
-        unknown = any(pid_of(rank) is not None for rank in seen)
+        unknown = any(pid_of(rank) is not None for rank in shown)
         return tuple(
-            sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *seen})
+            sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *shown})
         )
 
     @cached_property

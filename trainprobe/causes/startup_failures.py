@@ -104,7 +104,7 @@ def final_exceptions(scene: Scene) -> tuple[RankException, ...]:
     if origin is None:
         return scene.exceptions(scene.world, echo=True)
     others = (
-        tuple(one for one in scene.exceptions(scene.world) if one is not origin)
+        tuple(exception for exception in scene.exceptions(scene.world) if exception is not origin)
         if of_communication(origin)
         else ()
     )
@@ -145,15 +145,15 @@ def startup_failure(
             captured=event.captured,
             afterwards=_afterwards(scene, event),
         )
-    heard = statement(scene, wording)
-    if heard is None or (unlike is not None and unlike.search(heard.text) is not None):
+    stated = statement(scene, wording)
+    if stated is None or (unlike is not None and unlike.search(stated.text) is not None):
         return None
     return StartupFailure(
-        heard.text,
-        heard.fact,
-        decides=heard.origin,
-        last_words=heard.origin,
-        captured=_named(heard.match),
+        stated.text,
+        stated.fact,
+        decides=stated.origin,
+        last_words=stated.origin,
+        captured=_named(stated.match),
     )
 
 

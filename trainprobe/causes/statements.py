@@ -90,18 +90,18 @@ def weigh_message(
     scene: Scene, pattern: str, *, log_points: int = 13
 ) -> Generator[Weighing, None, Statement | None]:
     """Weigh a message that alone shows the cause, and that its rank failed first. Returns it."""
-    heard = statement(scene, pattern)
-    if heard is not None:
+    found = statement(scene, pattern)
+    if found is not None:
         yield from weigh_statement(scene, pattern, log_points=log_points)
         yield from first_to_fail(scene)
-    return heard
+    return found
 
 
-def quote(points: int, says: str, heard: Quotable | LogEvent | LogProgress) -> Weighing:
+def quote(points: int, says: str, found: Quotable | LogEvent | LogProgress) -> Weighing:
     """Weigh one line of a log or one message, and quote it behind `says`."""
-    if isinstance(heard, (LogEvent, LogProgress)):
-        return weighing(points, "suspects-log", f"{says}: {short(heard.line, 120)}", heard)
-    return weighing(points, "suspects-log", f"{says}: {short(heard.text, 120)}", heard.fact)
+    if isinstance(found, (LogEvent, LogProgress)):
+        return weighing(points, "suspects-log", f"{says}: {short(found.line, 120)}", found)
+    return weighing(points, "suspects-log", f"{says}: {short(found.text, 120)}", found.fact)
 
 
 def quote_after(found: Quotable | None, limit: int = 140) -> str:
@@ -136,8 +136,8 @@ def late(scene: Scene, fact: LogEvent) -> bool:
 def _steps_between(scene: Scene, place: int, failed: int) -> bool:
     """Were several steps taken between this line and the failure?"""
     return any(
-        len({step for at, step in one.marks if place < at < failed}) >= 2
-        for one in scene.of(LogProgress)
+        len({step for at, step in fact.marks if place < at < failed}) >= 2
+        for fact in scene.of(LogProgress)
     )
 
 

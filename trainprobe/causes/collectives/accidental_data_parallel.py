@@ -74,23 +74,24 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _from_log(scene: Scene) -> Weighings:
     inside = [
-        one
-        for one in final_exceptions(scene)[:1]
-        if any(frame.file.replace("\\", "/").endswith(PARALLEL) for frame in one.frames)
+        exception
+        for exception in final_exceptions(scene)[:1]
+        if any(frame.file.replace("\\", "/").endswith(PARALLEL) for frame in exception.frames)
     ]
-    heard = startup_failure(scene, WORDING, "data-parallel")
+    found = startup_failure(scene, WORDING, "data-parallel")
     ranks = {rank for job in scene.of(LogJob) for rank in job.ranks}
-    if heard is None and not inside:
+    if found is None and not inside:
         return
-    shown = heard.fact if heard is not None else inside[0]
+    shown = found.fact if found is not None else inside[0]
     if len(ranks) > 1:
         yield weighing(-26, "process-state-and-locks", f"The job has {len(ranks)} ranks", shown)
         return
     other = any(
-        re.search(OTHER, f"{one.type}: {one.message}") for one in final_exceptions(scene)[:1]
+        re.search(OTHER, f"{exception.type}: {exception.message}")
+        for exception in final_exceptions(scene)[:1]
     )
-    strong = bool(inside) or (heard is not None and heard.last_words)
-    says = short(heard.text) if heard is not None else f"{inside[0].type} inside nn.DataParallel"
+    strong = bool(inside) or (found is not None and found.last_words)
+    says = short(found.text) if found is not None else f"{inside[0].type} inside nn.DataParallel"
     says = f"One process runs on several GPUs by threads: {says}"
     yield weighing((6 if other else 26) if strong else 6, "suspects-log", says, shown)
 
@@ -103,10 +104,10 @@ def _summary(scene: Scene) -> str:
             f" was made{made_at(made)}, and no launcher started it"
         )
     if not _threads(scene):
-        heard = startup_failure(scene, WORDING, "data-parallel")
+        found = startup_failure(scene, WORDING, "data-parallel")
         return (
             "One process spreads over all GPUs by nn.DataParallel, without a"
-            f" launcher{quote_after(heard)}"
+            f" launcher{quote_after(found)}"
         )
     held = len(_gpus(scene))
     return (

@@ -35,14 +35,11 @@ from trainprobe.waits.divergence import camps_say
 
 
 def _weigh(scene: Scene) -> Weighings:
-    told = Timeouts(scene)
+    timeouts = Timeouts(scene)
     parted = scene.group.divergence
-    yield from of_order(scene, told)
+    yield from of_order(scene, timeouts)
     if parted is not None and parted.kind == "order":
-        calls = ", ".join(
-            f"{ranks_say(camp, capital=False)} called {call}"
-            for camp, call in zip(parted.camps, parted.calls, strict=False)
-        )
+        calls = camps_say(parted)
         text = (
             f"From collective {parted.position} on the ranks make the same calls in another order:"
             f" {calls}"

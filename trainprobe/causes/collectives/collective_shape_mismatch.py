@@ -25,24 +25,22 @@ from trainprobe.causes.statements import statement, weigh_message
 from trainprobe.facts import LogJob
 from trainprobe.signatures.messages import message
 from trainprobe.waits import Divergence
+from trainprobe.waits.divergence import camps_say
 
 WORDING = message("collective-shape-mismatch")
 
 
 def _weigh(scene: Scene) -> Weighings:
-    told = Timeouts(scene)
+    timeouts = Timeouts(scene)
     parted = scene.group.divergence
     if parted is not None and parted.kind in ("shape", "dtype"):
-        calls = ", ".join(
-            f"{ranks_say(camp, capital=False)} called {call}"
-            for camp, call in zip(parted.camps, parted.calls, strict=False)
-        )
+        calls = camps_say(parted)
         says = f"Same call, other tensors, at collective {parted.position}: {calls}"
         yield weighing(26, "flight-recorder", says, ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
         says = "The ranks called different operations, not one with other sizes"
         yield weighing(-26, "flight-recorder", says, ids=parted.evidence)
-    yield from of_shape(scene, told)
+    yield from of_shape(scene, timeouts)
     yield from weigh_message(scene, WORDING)
     disagree = statement(scene, DISAGREE, scene.world)
     if disagree is not None:

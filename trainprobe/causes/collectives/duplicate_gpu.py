@@ -40,16 +40,16 @@ def _heard(scene: Scene) -> StartupFailure | None:
     return startup_failure(scene, WORDING, "duplicate-gpu")
 
 
-def _pair(heard: StartupFailure | None) -> tuple[int, ...]:
-    if heard is None or not {"rank", "other"} <= set(heard.captured):
+def _pair(found: StartupFailure | None) -> tuple[int, ...]:
+    if found is None or not {"rank", "other"} <= set(found.captured):
         return ()
-    return tuple(sorted((int(heard.captured["rank"]), int(heard.captured["other"]))))
+    return tuple(sorted((int(found.captured["rank"]), int(found.captured["other"]))))
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = _heard(scene)
-    if heard is not None:
-        yield from weigh_startup_failure(scene, heard, sign=26)
+    found = _heard(scene)
+    if found is not None:
+        yield from weigh_startup_failure(scene, found, sign=26)
     elif not lines(scene, "interface-missing", "world-mismatch", "nccl-setting-faulty"):
         usage = startup_failure(scene, USAGE, "nccl-usage")
         if usage is not None:  # NCCL says so of a few mistakes, and this is the usual one
@@ -63,7 +63,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         # each rank may have a small context on GPU 0 by mistake
         yield weighing(10 if free else 3, "gpu", says, shared[0], *free[:1])
-    elif heard is None and gpus and any(gpu.processes for gpu in gpus):
+    elif found is None and gpus and any(gpu.processes for gpu in gpus):
         yield weighing(-26, "gpu", "No GPU holds memory of two ranks", *gpus)
 
 
@@ -78,10 +78,10 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    heard, shared = _heard(scene), _shared(scene)
+    found, shared = _heard(scene), _shared(scene)
     device = "one"
-    if heard is not None:
-        device = heard.captured.get("device", "one")
+    if found is not None:
+        device = found.captured.get("device", "one")
     elif shared is not None:
         device = str(shared[0].index)
     return f"{ranks_say(_ranks(scene))} use the same GPU ({device})"

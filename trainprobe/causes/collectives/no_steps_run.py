@@ -23,9 +23,9 @@ SHORT = 0.98  # of its plan: the last line that is printed need not be that of t
 
 
 def _weigh(scene: Scene) -> Weighings:
-    seen = scene.progress(scene.world)
+    shown = scene.progress(scene.world)
     stepped = [
-        fact for fact in seen if (fact.optimizer_steps or 0) > 0 or (fact.backward_calls or 0) > 0
+        fact for fact in shown if (fact.optimizer_steps or 0) > 0 or (fact.backward_calls or 0) > 0
     ]
     if stepped:
         steps = max(fact.optimizer_steps or 0 for fact in stepped)
@@ -42,11 +42,11 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if not ends or not all(end.how == "exited" and end.code == 0 for end in ends):
         return
-    counted = [fact for fact in seen if fact.optimizer_steps == 0]
+    counted = [fact for fact in shown if fact.optimizer_steps == 0]
     if counted and len(counted) == len(scene.world):
         says = f"All {len(counted)} ranks ended with exit code 0 and made no optimizer step"
         yield weighing(13, "probe-outcome", says, *counted, *ends)
-    empty = [fact for fact in seen if fact.loader_empty]
+    empty = [fact for fact in shown if fact.loader_empty]
     if empty:
         length = next(
             (
@@ -57,7 +57,7 @@ def _weigh(scene: Scene) -> Weighings:
             "",
         )
         yield weighing(13, "suspects-log", f"A data loader gave no batch{length}", *empty)
-    printed = [fact for fact in seen if (fact.output_steps or 0) > 0]
+    printed = [fact for fact in shown if (fact.output_steps or 0) > 0]
     if printed:  # some frameworks step without torch.optim
         says = f"The output counts up to step {max(fact.output_steps or 0 for fact in printed)}"
         yield weighing(-13, "suspects-log", says, *printed)
@@ -123,8 +123,8 @@ def _summary(scene: Scene) -> str:
         length = f" (its dataset has {empty.dataset_len} samples)"
     if scene.one(LogJob) is not None:
         step, of, _ = _count(scene)
-        told = scene.events(*NOTHING)
-        reason = f": {short(told[0].line, 120)}" if told else ""
+        reported = scene.events(*NOTHING)
+        reason = f": {short(reported[0].line, 120)}" if reported else ""
         total = f" of {of}" if of else ""
         return f"The run ended as if it were done at step {step or 0}{total}{reason}"
     why = f" because a data loader gave no batch{length}" if empty is not None else ""

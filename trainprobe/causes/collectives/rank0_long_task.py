@@ -139,14 +139,14 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    told = Timeouts(scene)
-    if told.calls:
-        who, task, limit = away(told, task=True), told.task, told.timeout_s
+    timeouts = Timeouts(scene)
+    if timeouts.calls:
+        who, task, limit = away(timeouts, task=True), timeouts.task, timeouts.timeout_s
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return (
             f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in"
-            f" {call_says(told.calls[0])}{after}"
+            f" {call_says(timeouts.calls[0])}{after}"
         )
     late = came_late(scene)
     if late is not None:
@@ -155,7 +155,7 @@ def _summary(scene: Scene) -> str:
             f" {late.says[:1].lower()}{late.says[1:]}"
         )
     if not (at_work := working(scene)):  # a log whose timeout names no call
-        task = next(iter(told.events("task-began")[-1:]), None)
+        task = next(iter(timeouts.events("task-began")[-1:]), None)
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return f"Rank 0 worked alone{at} until the others, which let it go first, gave up"
     thread, doing = at_work[0]
@@ -168,12 +168,12 @@ def _summary(scene: Scene) -> str:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    told, late = Timeouts(scene), came_late(scene)
+    timeouts, late = Timeouts(scene), came_late(scene)
     if late is not None:
         return late.ranks
-    if not told.calls and scene.group.mode == "crash" and not working(scene):
+    if not timeouts.calls and scene.group.mode == "crash" and not working(scene):
         return (0,)  # whoever goes first where the others wait for the main process
-    return away(told, task=True) or scene.ranks
+    return away(timeouts, task=True) or scene.ranks
 
 
 FIXES = """
@@ -190,9 +190,9 @@ Or share it among the ranks
 
 
 def _fixes(scene: Scene) -> Fixes:
-    told = Timeouts(scene)
-    if told.calls or not working(scene):
-        hours = f"timedelta(hours={max(2, round((told.timeout_s or 0) / 1200))})"
+    timeouts = Timeouts(scene)
+    if timeouts.calls or not working(scene):
+        hours = f"timedelta(hours={max(2, round((timeouts.timeout_s or 0) / 1200))})"
         return fixes(FIXES, hours=hours)
     slept, limit, _limits = waited(scene)
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"

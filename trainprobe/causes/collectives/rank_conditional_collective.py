@@ -47,14 +47,11 @@ OTHER_KINDS = {
 
 
 def _weigh(scene: Scene) -> Weighings:
-    told = Timeouts(scene)
+    timeouts = Timeouts(scene)
     parted = scene.group.divergence
-    yield from of_conditional(scene, told)
+    yield from of_conditional(scene, timeouts)
     if parted is not None and parted.kind in ("operation", "call-site"):
-        calls = ", ".join(
-            f"{ranks_say(camp, capital=False)} called {call}"
-            for camp, call in zip(parted.camps, parted.calls, strict=False)
-        )
+        calls = camps_say(parted)
         # Two call sites of one operation may be meant to meet, and calls of which the next are
         # unknown may be another order of the same.
         points = 26 if parted.kind == "operation" and parted.followed else 13

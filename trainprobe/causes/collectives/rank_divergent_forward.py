@@ -67,12 +67,7 @@ def _weigh(scene: Scene) -> Weighings:
     if not sharded:
         return
     if parted is not None and parted.kind in ("shape", "operation", "call-site"):
-        calls = and_list(
-            [
-                f"{ranks_say(camp, capital=False)} called {call}"
-                for camp, call in zip(parted.camps, parted.calls, strict=False)
-            ]
-        )
+        calls = camps_say(parted)
         text = f"Below sharded layers the ranks part at collective {parted.position}: {calls}"
         yield weighing(13, "flight-recorder", text, ids=parted.evidence)
     if (

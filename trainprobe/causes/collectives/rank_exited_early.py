@@ -74,8 +74,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     left = _left(scene)
-    if not left and (said := next(of_left(scene, Timeouts(scene)), None)) is not None:
-        return said.says
+    if not left and (printed := next(of_left(scene, Timeouts(scene)), None)) is not None:
+        return printed.says
     if not left and (words := next(gave_up(scene), None)) is not None:
         return (
             f"{subject(scene)} left while the others still needed it:"

@@ -171,8 +171,10 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
 def _summary(scene: Scene) -> str:
     if (given := broken(scene, "stood")) is not None:
         return given.says
-    if (told := Timeouts(scene).missing) is not None:
-        return f"{ranks_say(told.ranks)} never came to the collective in which the others gave up"
+    if (missing := Timeouts(scene).missing) is not None:
+        return (
+            f"{ranks_say(missing.ranks)} never came to the collective in which the others gave up"
+        )
     if (calls := _never_made(scene)) is not None:
         last = last_recorded(scene.facts, scene.cell, scene.ranks[0])
         after = (

@@ -72,9 +72,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _from_log(scene: Scene) -> Weighings:
     """A detector's report, or one rank whose steps lag behind those of all others."""
-    said = scene.one(LogJob) and next(iter(scene.events("straggler-told")), None)
-    if said:
-        yield quote(26, "A detector says so", said)
+    printed = scene.one(LogJob) and next(iter(scene.events("straggler-told")), None)
+    if printed:
+        yield quote(26, "A detector says so", printed)
     rates = _rates(scene)
     slow = max(rates, default=None, key=lambda rank: rates[rank])
     if (
@@ -120,10 +120,10 @@ def _places(scene: Scene) -> list[str]:
 
 def _summary(scene: Scene) -> str:
     late = _ranks(scene)
-    if (told := next(_from_log(scene), None)) is not None:
+    if (reported := next(_from_log(scene), None)) is not None:
         return (
             f"{subject(scene, late)} {verb(late, 'is', 'are')} steadily slower than the others."
-            f" {told.says}"
+            f" {reported.says}"
         )
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""

@@ -30,9 +30,12 @@ from trainprobe.waits.measured_series import STARTUP
 
 
 def _weigh(scene: Scene) -> Weighings:
-    one = foreseen(scene.group, STARTUP)
+    prediction = foreseen(scene.group, STARTUP)
     yield from weigh_foreseen(
-        one, 6 if one is not None and (grows_too_fast(one) or too_long(one)) else 26
+        prediction,
+        6
+        if prediction is not None and (grows_too_fast(prediction) or too_long(prediction))
+        else 26,
     )
     if scene.group.mode == "check":
         return
@@ -58,12 +61,13 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, STARTUP)) is not None:
-        return f"Start-up will take longer than the ranks wait for each other: {one.says}"
-    told = Timeouts(scene)
-    if told.timeout_s:
+    if (prediction := foreseen(scene.group, STARTUP)) is not None:
+        return f"Start-up will take longer than the ranks wait for each other: {prediction.says}"
+    timeouts = Timeouts(scene)
+    if timeouts.timeout_s:
         return (
-            f"The ranks gave up in {call_says(told.calls[0])} after only {told.timeout_s:.0f} s:"
+            f"The ranks gave up in {call_says(timeouts.calls[0])} after only"
+            f" {timeouts.timeout_s:.0f} s:"
             " the limit of the process group is shorter than that step"
         )
     slept, limit, _limits = waited(scene)
@@ -75,16 +79,16 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, STARTUP)
-    minutes = max(30, 10 * math.ceil(needed(one) / 600)) if one is not None else 30
-    hf = f"transformers: --ddp_timeout {60 * minutes}" if one is not None else ""
+    prediction = foreseen(scene.group, STARTUP)
+    minutes = max(30, 10 * math.ceil(needed(prediction) / 600)) if prediction is not None else 30
+    hf = f"transformers: --ddp_timeout {60 * minutes}" if prediction is not None else ""
     return (
         *(
             fixes("""
                 Prepare the data once, before the ranks start
                     one process builds and saves it; the ranks then only open it
             """)
-            if one is not None
+            if prediction is not None
             else ()
         ),
         *(
@@ -95,9 +99,9 @@ def _fixes(scene: Scene) -> Fixes:
                     hf,
                 ),
             )
-            if one is None
+            if prediction is None
             or not (
-                grows_too_fast(one) or too_long(one)
+                grows_too_fast(prediction) or too_long(prediction)
             )  # no timeout is long enough for such growth
             else ()
         ),

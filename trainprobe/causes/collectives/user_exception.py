@@ -109,10 +109,10 @@ def _left_with_a_code(scene: Scene) -> Progress | None:
     """The suspect that ended its own program by sys.exit with another code than 0; argparse and
     other libraries do so for reasons of their own.
     """
-    seen = scene.progress(scene.suspects)
+    shown = scene.progress(scene.suspects)
     return first_found(
         fact
-        for fact in seen
+        for fact in shown
         if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)
     )
 

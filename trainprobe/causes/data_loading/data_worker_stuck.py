@@ -30,12 +30,12 @@ def _busy(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = tuple(weigh_statement(scene, WORDING))
-    yield from heard
+    found = tuple(weigh_statement(scene, WORDING))
+    yield from found
     stood = broken(scene, "stood")
     if stood is not None and stood.details.get("in_worker"):
         yield from weigh_broken(stood, 26)
-    if heard and scene.group.mode == "crash":
+    if found and scene.group.mode == "crash":
         yield from first_to_fail(scene)
     parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
     if not parents:
@@ -72,12 +72,12 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    busy, heard, stood = _busy(scene), statement(scene, WORDING), broken(scene, "stood")
-    if stood is not None and not busy and heard is None:
+    busy, found, stood = _busy(scene), statement(scene, WORDING), broken(scene, "stood")
+    if stood is not None and not busy and found is None:
         return f"A loader worker does not answer: {stood.says}"
-    if heard is not None and not busy:
+    if found is not None and not busy:
         return (
-            f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}"
+            f"{subject(scene)} had no batch from its loader workers in time: {found.match.group(0)}"
         )
     worker = " a worker that does not answer"
     if busy:

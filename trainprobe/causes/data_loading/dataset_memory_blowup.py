@@ -54,10 +54,11 @@ def _measured(scene: Scene) -> tuple[Measured | None, Measured | None]:
 def _weigh(scene: Scene) -> Weighings:
     if elsewhere(scene.group, "pss"):
         return
-    one = foreseen(scene.group, "pss")
-    if one is not None and one.copies is not None:
+    prediction = foreseen(scene.group, "pss")
+    if prediction is not None and prediction.copies is not None:
         yield from weigh_foreseen(
-            one, 26 if one.copies >= COPIED else -26 if one.copies <= SHARED else -6
+            prediction,
+            26 if prediction.copies >= COPIED else -26 if prediction.copies <= SHARED else -6,
         )
         return
     worker, parent = _measured(scene)
@@ -84,10 +85,11 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "pss")) is not None and one.copies is not None:
+    if (prediction := foreseen(scene.group, "pss")) is not None and prediction.copies is not None:
         return (
-            f"Each loader worker holds {one.copies:.0%} of the data again, and memory will not do:"
-            f" {one.says}"
+            f"Each loader worker holds {prediction.copies:.0%} of the data again, and memory"
+            " will not do:"
+            f" {prediction.says}"
         )
     worker, _ = _measured(scene)
     grown = _grown(scene)
@@ -103,9 +105,9 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, "pss")
+    prediction = foreseen(scene.group, "pss")
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
+        *(fewer_workers(scene, prediction) if prediction is not None else ()),
         fix(
             "Keep samples where forks share them",
             "one numpy or torch array (paths as bytes, offsets as int64) in place of a list of"

@@ -76,11 +76,12 @@ def _says(growth: Growth) -> str:
 
 def _weigh(scene: Scene) -> Weighings:
     if scene.group.foreseen is not None:
-        one = foreseen(scene.group, *FORESEEN)
-        if one is not None and (
-            one.steep or (one.name == STARTUP and (grows_too_fast(one) or too_long(one)))
+        prediction = foreseen(scene.group, *FORESEEN)
+        if prediction is not None and (
+            prediction.steep
+            or (prediction.name == STARTUP and (grows_too_fast(prediction) or too_long(prediction)))
         ):
-            yield from weigh_foreseen(one)
+            yield from weigh_foreseen(prediction)
         return
     if scene.group.mode == "hang":
         return (yield from weigh_silent(scene))
@@ -89,17 +90,17 @@ def _weigh(scene: Scene) -> Weighings:
     found = _growths(scene)
     if found and found[0].fast:
         yield weighing(26, "probe-outcome", _says(found[0]), *found[0].series.facts)
-    elif found and all(one.fast is False for one in found):
+    elif found and all(prediction.fast is False for prediction in found):
         text = f"Loading grows in step with the data (power {found[0].power:.1f})"
         yield weighing(-26, "probe-outcome", text, *found[0].series.facts)
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, *FORESEEN)) is not None:
+    if (prediction := foreseen(scene.group, *FORESEEN)) is not None:
         law = "with the rows"
-        if grows_too_fast(one):
-            law = f"with the rows to the power {one.exponent or 0:.1f}"
-        return f"Loading grows {law}, and the full size cannot work: {one.says}"
+        if grows_too_fast(prediction):
+            law = f"with the rows to the power {prediction.exponent or 0:.1f}"
+        return f"Loading grows {law}, and the full size cannot work: {prediction.says}"
     if (work := silently_grown(scene)) is not None:
         return (
             "The work before the next sign of life grows too fast with the rows:"
@@ -114,8 +115,8 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, *FORESEEN)
-    verify = again_planned(scene, one) if one is not None else ""
+    prediction = foreseen(scene.group, *FORESEEN)
+    verify = again_planned(scene, prediction) if prediction is not None else ""
     return (
         fix(
             "Find what is done for each row over all rows",
@@ -130,14 +131,14 @@ def _fixes(scene: Scene) -> Fixes:
         fix(
             "Stream or shard",
             "load_dataset(..., streaming=True); dataset.shard(world_size, rank)",
-            _until(one),
+            _until(prediction),
             verify=verify,
         ),
     )
 
 
-def _until(one: Prediction | None) -> str:
-    rows = one.hits_at.get("rows") if one is not None else None
+def _until(prediction: Prediction | None) -> str:
+    rows = prediction.hits_at.get("rows") if prediction is not None else None
     return f"until then no more than {number(rows)} rows go below the limit" if rows else ""
 
 

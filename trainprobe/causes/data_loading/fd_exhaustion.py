@@ -40,10 +40,10 @@ HIGHEST = 1 << 20  # the kernel's own fs.nr_open
 
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_foreseen(foreseen(scene.group, "fds"))
-    heard = yield from weigh_message(scene, WORDING)
-    yield from checked(scene, CHECK, corroborates=heard is not None)
+    found = yield from weigh_message(scene, WORDING)
+    yield from checked(scene, CHECK, corroborates=found is not None)
     limit = scene.given("limit.nofile")
-    if heard is not None and limit is not None and limit.number is not None and limit.number <= LOW:
+    if found is not None and limit is not None and limit.number is not None and limit.number <= LOW:
         yield weighing(
             10, "environment-and-limits", f"The limit of open files is {limit.number:.0f}", limit
         )
@@ -53,7 +53,7 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"Pid {full.pid} holds {full.fds} of {full.nofile_soft} descriptors"
         if share >= NEARLY:
             yield weighing(13, "process-state-and-locks", says, full)
-        elif share < 0.5 and heard is None:
+        elif share < 0.5 and found is None:
             yield weighing(-13, "process-state-and-locks", says, full)
 
 
@@ -64,9 +64,9 @@ def _fullest(scene: Scene) -> ProcessState | None:
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "fds")) is not None:
-        return f"The limit of open files will be reached: {one.says}"
-    heard, full = statement(scene, WORDING), _fullest(scene)
+    if (prediction := foreseen(scene.group, "fds")) is not None:
+        return f"The limit of open files will be reached: {prediction.says}"
+    found, full = statement(scene, WORDING), _fullest(scene)
     check, limit = scene.failed_check(CHECK), scene.given("limit.nofile")
     numbers = ""
     if full is not None:
@@ -79,11 +79,11 @@ def _summary(scene: Scene) -> str:
         else ""
     )
     who = "A process has"
-    if heard is not None and heard.fact.rank is not None:
-        who = f"{ranks_say([heard.fact.rank])} has"
-    if heard is None:
+    if found is not None and found.fact.rank is not None:
+        who = f"{ranks_say([found.fact.rank])} has"
+    if found is None:
         return f"The limit of open files is too low for this run{numbers}"
-    return f"{who} no file descriptor left{numbers}: {short(heard.text, 120)}"
+    return f"{who} no file descriptor left{numbers}: {short(found.text, 120)}"
 
 
 FIXES = """
@@ -100,34 +100,35 @@ Do not keep what workers send
 def _fixes(scene: Scene) -> Fixes:
     limit = scene.given("limit.nofile")
     now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
-    one = foreseen(scene.group, "fds")
-    if one is not None:
-        return _fixes_foreseen(scene, one)
+    prediction = foreseen(scene.group, "fds")
+    if prediction is not None:
+        return _fixes_foreseen(scene, prediction)
     return fixes(FIXES, now=now)
 
 
-def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
+def _fixes_foreseen(scene: Scene, prediction: Prediction) -> Fixes:
     """More rows need more descriptors only where something is opened for each and never closed;
     a higher limit helps where it is within reach.
     """
-    verify = again_planned(scene, one)
+    verify = again_planned(scene, prediction)
     close = (
         "with open(path) as file: ...   (in __getitem__), or one open file for each worker;"
         " batch.clone() for what is kept of a batch"
     )
     found = (
         [fix("Close what is opened for each row or batch", close, verify=verify)]
-        if one.value and one.value > GROWN * one.points[0][1]
+        if prediction.value and prediction.value > GROWN * prediction.points[0][1]
         else []
     )
-    enough = max(65536, power_of_two(needed(one)))
+    enough = max(65536, power_of_two(needed(prediction)))
     if enough <= HIGHEST:
         raised = (
-            f"ulimit -n {enough}   (now {one.limit or 0:.0f}; in the shell or batch script that"
+            f"ulimit -n {enough}   (now {prediction.limit or 0:.0f}; in the shell or batch"
+            " script that"
             " starts the job)"
         )
         found.append(fix("Raise the limit", raised, verify="ulimit -n"))
-    return (*found, *fewer_workers(scene, one))
+    return (*found, *fewer_workers(scene, prediction))
 
 
 CAUSE = Cause(

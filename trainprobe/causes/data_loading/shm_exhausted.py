@@ -57,8 +57,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "shm")) is not None:
-        return f"Shared memory (/dev/shm) will be full: {one.says}"
+    if (prediction := foreseen(scene.group, "shm")) is not None:
+        return f"Shared memory (/dev/shm) will be full: {prediction.says}"
     check = next(iter(scene.checks(CHECK, bad_only=False)), None)
     room = check.says.rstrip(".") if check is not None else ""
     if check is None and (limit := scene.limit("shm.size_bytes")):
@@ -71,16 +71,16 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, "shm")
+    prediction = foreseen(scene.group, "shm")
     more = advice(scene, CHECK) or ("docker run --shm-size=8g …   or --ipc=host",)
-    if one is not None:
-        gib = max(1, math.ceil(needed(one) / GIB))
+    if prediction is not None:
+        gib = max(1, math.ceil(needed(prediction) / GIB))
         more = (
             f"docker run --shm-size={gib}g …   or --ipc=host",
             f"mount -o remount,size={gib}G /dev/shm   (on a host of your own)",
         )
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
+        *(fewer_workers(scene, prediction) if prediction is not None else ()),
         fix("Give the container more shared memory", *more, verify="df -h /dev/shm"),
         fix(
             "Or need less of it",

@@ -33,15 +33,15 @@ BLOCKED = r"task [\w./:-]{1,60} blocked for more than \d+ seconds"
 
 def _from_log(scene: Scene) -> Weighings:
     """What logs say of a file system: a lost one settles a crash, and explains a wait."""
-    heard = tuple(weigh_statement(scene, WORDING))
-    yield from heard
-    if heard and scene.group.mode == "crash":
+    found = tuple(weigh_statement(scene, WORDING))
+    yield from found
+    if found and scene.group.mode == "crash":
         yield from first_to_fail(scene)
     if (
         blocked := statement(scene, BLOCKED)
     ) is not None:  # memory pressure and sick disks do so as well
         says = f"The kernel says: {short(blocked.text, 120)}"
-        yield weighing(10 if heard else 6, "kernel-log", says, blocked.fact)
+        yield weighing(10 if found else 6, "kernel-log", says, blocked.fact)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -102,11 +102,11 @@ def _fifo(scene: Scene) -> bool:
 def _summary(scene: Scene) -> str:
     standing = stalled(scene)
     path = path_of(scene)
-    heard = statement(scene, WORDING) or statement(scene, BLOCKED)
-    if heard is not None and not (standing or asleep(scene)):
+    found = statement(scene, WORDING) or statement(scene, BLOCKED)
+    if found is not None and not (standing or asleep(scene)):
         return (
             f"{ranks_say(scene.ranks)} {'meets' if len(scene.ranks) < 2 else 'meet'} a file system"
-            f" that does not answer: {short(heard.text, 140)}"
+            f" that does not answer: {short(found.text, 140)}"
         )
     subject = who(standing[0]) if standing else ranks_say(scene.ranks)
     where = f" at {standing[0].where}" if standing and standing[0].where else ""

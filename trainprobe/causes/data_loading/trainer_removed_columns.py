@@ -42,12 +42,12 @@ SYMPTOMS = re.compile(
 def _weigh(scene: Scene) -> Weighings:
     origin, line, taken = scene.origin, notice(scene), dropped(scene)
     removed = next((one for one in seen_removed(scene) if one.removed), None)
-    heard, column = statement(scene, WORDING), column_of(origin)
-    empty = heard is None and origin is not None and SYMPTOMS.search(text_of(origin)) is not None
+    found, column = statement(scene, WORDING), column_of(origin)
+    empty = found is None and origin is not None and SYMPTOMS.search(text_of(origin)) is not None
     yield from weigh_statement(scene, WORDING, log_points=26)
     if taken is not None:
         yield weighing(26 if taken.sure else 13, "suspects-log", taken.says, origin, taken.seen)
-    elif heard is None and column and column in ignored(line):
+    elif found is None and column and column in ignored(line):
         says = f"The collator asks for {column}, which the Trainer says it ignored"
         yield weighing(26, "suspects-log", says, origin, line)
     elif (
@@ -58,11 +58,11 @@ def _weigh(scene: Scene) -> Weighings:
         known = bool(origin.frames) or line is not None or removed is not None
         says = f"Samples arrive without what they need: {short(origin.message, 120)}"
         yield weighing(13 if known else 10, "suspects-log", says, origin, removed)
-    elif heard is None and column and in_trainer(origin) and in_collator(origin):
+    elif found is None and column and in_trainer(origin) and in_collator(origin):
         says = f"A collator below the Trainer asks for {column}, which its samples do not have"
         yield weighing(10, "suspects-log", says, origin)
     else:
-        if heard is not None:
+        if found is not None:
             yield from first_to_fail(scene)
         return
     if in_collator(origin):

@@ -111,11 +111,11 @@ def _printed(scene: Scene) -> Weighings:
 def _summary(scene: Scene) -> str:
     thread = next(iter(_waiting(scene)), None)
     if thread is None:
-        heard = statement(scene, WORDING)
+        found = statement(scene, WORDING)
         frames = scene.events("gpu-synchronize-frame")
         says = ""
-        if heard is not None:
-            says = f" ({short(heard.match.group(0), 80)})"
+        if found is not None:
+            says = f" ({short(found.match.group(0), 80)})"
         elif frames:
             says = " while it waits in torch.cuda's synchronize"
         return f"A kernel of {ranks_say(scene.ranks, capital=False)} did not end on its GPU{says}"

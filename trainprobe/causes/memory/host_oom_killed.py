@@ -42,9 +42,13 @@ MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in
 
 
 def _weigh(scene: Scene) -> Weighings:
-    one = foreseen(scene.group, "pss")
-    if one is not None:  # copies of the data, or growth faster than it, are the nearer reason
-        yield from weigh_foreseen(one, 13 if one.steep or (one.copies or 0.0) >= COPIED else 26)
+    prediction = foreseen(scene.group, "pss")
+    if (
+        prediction is not None
+    ):  # copies of the data, or growth faster than it, are the nearer reason
+        yield from weigh_foreseen(
+            prediction, 13 if prediction.steep or (prediction.copies or 0.0) >= COPIED else 26
+        )
         return
     refused = statement(scene, REFUSED)
     yield from of_the_kernel(scene)
@@ -80,11 +84,11 @@ def _kills(scene: Scene) -> Weighings:
         else:
             says = f"{who} got SIGKILL, and nobody of the job sent it"
             yield weighing(3 if cancelled else 6, "exit-status", says, end)
-    heard = kill_report(scene)
-    if heard is not None and not ends:
-        gone = "is gone without a word" if heard.event in GONE else "got SIGKILL"
-        says = f"A process {gone}: {short(heard.line, 100)}"
-        yield weighing(3 if cancelled else 13, "exit-status", says, heard)
+    found = kill_report(scene)
+    if found is not None and not ends:
+        gone = "is gone without a word" if found.event in GONE else "got SIGKILL"
+        says = f"A process {gone}: {short(found.line, 100)}"
+        yield weighing(3 if cancelled else 13, "exit-status", says, found)
 
 
 def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
@@ -109,9 +113,9 @@ def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "pss")) is not None:
-        return f"The kernel will kill a process for lack of memory: {one.says}"
-    end, line, heard = next(iter(killed(scene)), None), proof(scene), kill_report(scene)
+    if (prediction := foreseen(scene.group, "pss")) is not None:
+        return f"The kernel will kill a process for lack of memory: {prediction.says}"
+    end, line, found = next(iter(killed(scene)), None), proof(scene), kill_report(scene)
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
@@ -127,9 +131,9 @@ def _summary(scene: Scene) -> str:
             f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''}"
             " ran out"
         )
-    elif end is not None or heard is not None:
+    elif end is not None or found is not None:
         ended = "got SIGKILL"
-        if end is None and heard is not None and heard.event in GONE:
+        if end is None and found is not None and found.event in GONE:
             ended = "was gone"
         words = (
             f" {ended} without a word, most likely because the memory"
@@ -141,8 +145,8 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if (one := foreseen(scene.group, "pss")) is not None:
-        return _fixes_foreseen(scene, one)
+    if (prediction := foreseen(scene.group, "pss")) is not None:
+        return _fixes_foreseen(scene, prediction)
     now = f" (now {size(limit_of(scene))})" if limit_of(scene) else ""
     return (
         fix(
@@ -161,15 +165,15 @@ def _fixes(scene: Scene) -> Fixes:
     )
 
 
-def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
-    now = f" (now {size(one.limit)})" if one.limit else ""
+def _fixes_foreseen(scene: Scene, prediction: Prediction) -> Fixes:
+    now = f" (now {size(prediction.limit)})" if prediction.limit else ""
     return (
-        *fewer_workers(scene, one),
+        *fewer_workers(scene, prediction),
         fix(
             "Hold less of the data in each process",
             "memory-mapped data (Arrow, np.load(..., mmap_mode='r')), or a shard for each rank",
         ),
-        admin_fix(f"Give the job at least {size(needed(one))}{now}", MORE),
+        admin_fix(f"Give the job at least {size(needed(prediction))}{now}", MORE),
     )
 
 

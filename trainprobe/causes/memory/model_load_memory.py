@@ -45,8 +45,8 @@ def _weigh(scene: Scene) -> Weighings:
     frames = scene.origin.frames if scene.origin is not None and refused is not None else ()
     below = next((frame for frame in frames if LOADING.search(f"{frame.name} {frame.text}")), None)
     bar = loading_bar(scene)
-    line, heard = proof(scene), kill_report(scene)
-    gone = [*killed(scene), *(fact for fact in (line, heard) if fact is not None), *scene.oom_kills]
+    line, found = proof(scene), kill_report(scene)
+    gone = [*killed(scene), *(fact for fact in (line, found) if fact is not None), *scene.oom_kills]
     points = 13 if several else 3
     if refused is not None and below is not None:
         yield weighing(
@@ -63,8 +63,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    if told := loads_say(scene):
-        return told
+    if reported := loads_say(scene):
+        return reported
     on_gpu, bar = shortage(scene), loading_bar(scene)
     if on_gpu is not None:
         where = f" at {frame.where}" if (frame := user_frame(on_gpu.frames)) else ""

@@ -65,8 +65,8 @@ def _summary(scene: Scene) -> str:
 
 def _fixes(scene: Scene) -> Fixes:
     found, frame = statement(scene, WORDING), scene.own_frame
-    said = found.text if found is not None else ""
-    text = next(text for part, text in FIXES.items() if part in said)
+    printed = found.text if found is not None else ""
+    text = next(text for part, text in FIXES.items() if part in printed)
     line = frame.where if frame is not None else "the forward pass"
     return fixes(text, at=scene.at_own_line, line=line)
 

@@ -89,10 +89,10 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene) -> Weighings:
-    heard = startup_failure(
+    found = startup_failure(
         scene, NO_WAY, "no-route", "peer-unanswered", unlike=NOT_OURS
     ) or startup_failure(scene, REFUSED, *SHOWS, unlike=NOT_OURS)
-    if heard is None:
+    if found is None:
         proxy = [
             event
             for event in lines(scene, "nccl-proxy-failed")
@@ -101,13 +101,13 @@ def _from_log(scene: Scene) -> Weighings:
         if proxy and not failed_of_something_else(scene):
             yield quote(13, "A rank could not be connected to", proxy[0])
         return
-    refused = "refused" in heard.text
+    refused = "refused" in found.text
     if lines(scene, *ELSEWHERE):
-        yield quote(6, "A connection is not answered", heard)
+        yield quote(6, "A connection is not answered", found)
     elif refused and failed_of_something_else(scene):
-        yield quote(3, "A connection is refused, as by a rank that is gone", heard)
+        yield quote(3, "A connection is refused, as by a rank that is gone", found)
     else:
-        yield from weigh_startup_failure(scene, heard, sure=26, at_start=True)
+        yield from weigh_startup_failure(scene, found, sure=26, at_start=True)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:

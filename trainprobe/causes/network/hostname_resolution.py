@@ -49,8 +49,8 @@ def _heard(scene: Scene) -> StartupFailure | None:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = _heard(scene)
-    if heard is not None:
+    found = _heard(scene)
+    if found is not None:
         for check in scene.checks(CHECK)[:1]:
             yield weighing(
                 10,
@@ -58,9 +58,9 @@ def _weigh(scene: Scene) -> Weighings:
                 f"{f'{check.host}: ' if check.host else ''}{short(check.says)}".rstrip("."),
                 check,
             )
-        by_line = not heard.last_words and not failed_of_something_else(scene)
+        by_line = not found.last_words and not failed_of_something_else(scene)
         yield from weigh_startup_failure(
-            scene, heard, sign=26 if by_line and heard.captured else 13, at_start=True
+            scene, found, sign=26 if by_line and found.captured else 13, at_start=True
         )
         return
     own = lines(scene, "own-name-not-resolved", "reverse-name-missing")
@@ -78,18 +78,18 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _name(scene: Scene) -> str:
-    heard = _heard(scene)
-    match = _HOST.search(heard.text) if heard is not None else None
+    found = _heard(scene)
+    match = _HOST.search(found.text) if found is not None else None
     return next((name for name in match.groups() if name), "") if match is not None else ""
 
 
 def _summary(scene: Scene) -> str:
-    heard, name = _heard(scene), _name(scene)
-    if heard is None:
+    found, name = _heard(scene), _name(scene)
+    if found is None:
         return "The name of a host of the job could not be looked up."
     if name:
         return f"The host name {name} does not resolve"
-    return f"A host name of the job does not resolve: {short(heard.text, 140)}"
+    return f"A host name of the job does not resolve: {short(found.text, 140)}"
 
 
 FIXES = """

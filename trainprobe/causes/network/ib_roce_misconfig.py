@@ -39,23 +39,23 @@ STATUS = {
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, *SHOWS)
-    if heard is None:
+    found = startup_failure(scene, WORDING, *SHOWS)
+    if found is None:
         return
     steps = made_steps(scene)
     setting_up = bool(lines(scene, "ib-setup-failed")) and not lines(scene, "ib-error")
-    yield from weigh_startup_failure(scene, heard)
+    yield from weigh_startup_failure(scene, found)
     if steps > 1 and not setting_up:
-        yield weighing(-13, "network", f"The cards carried {steps} steps before", heard.fact)
+        yield weighing(-13, "network", f"The cards carried {steps} steps before", found.fact)
     elif lines(scene, "ib-port-error", "link-down"):
         says = "A port went down, which no setting does"
         yield weighing(-13, "network", says, *lines(scene, "ib-port-error", "link-down")[:1])
     else:
-        yield weighing(3, "network", "Nothing shows that a step was ever done", heard.fact)
+        yield weighing(3, "network", "Nothing shows that a step was ever done", found.fact)
 
 
 def _summary(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, *SHOWS)
+    found = startup_failure(scene, WORDING, *SHOWS)
     peers = captured(lines(scene, "ib-error"), "peer")
     status = captured(lines(scene, "ib-error"), "status")
     if peers:
@@ -63,7 +63,7 @@ def _summary(scene: Scene) -> str:
             f" (status {status[0]}, {STATUS[status[0]]})" if status and status[0] in STATUS else ""
         )
         return f"The network cards cannot talk to {and_list(peers[:3])}{means}"
-    return f"The InfiniBand or RoCE cards cannot be used as configured{quote_after(heard)}"
+    return f"The InfiniBand or RoCE cards cannot be used as configured{quote_after(found)}"
 
 
 def _fixes(scene: Scene) -> Fixes:

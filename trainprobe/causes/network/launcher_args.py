@@ -68,12 +68,12 @@ def _weigh(scene: Scene) -> Weighings:
         yield from first_to_fail(scene)
         return
     unset = [
-        one
-        for one in final_exceptions(scene)[:1]
-        if one.type in ("TypeError", "AttributeError")
-        and "None" in one.message
-        and one.frames
-        and _READS_RANK.search(one.frames[-1].text)
+        exception
+        for exception in final_exceptions(scene)[:1]
+        if exception.type in ("TypeError", "AttributeError")
+        and "None" in exception.message
+        and exception.frames
+        and _READS_RANK.search(exception.frames[-1].text)
     ]
     if unset:
         says = f"A rank variable is not set: {unset[0].frames[-1].text.strip()[:100]}"
@@ -106,12 +106,13 @@ def _weigh(scene: Scene) -> Weighings:
 def _asks(scene: Scene) -> bool:
     """Are the last words themselves about arguments or variables?"""
     return any(
-        re.search(WORDING, f"{one.type}: {one.message}") for one in final_exceptions(scene)[:1]
+        re.search(WORDING, f"{exception.type}: {exception.message}")
+        for exception in final_exceptions(scene)[:1]
     )
 
 
 def _summary(scene: Scene) -> str:
-    heard = (
+    found = (
         statement(scene, WORDING)
         or statement(scene, USAGE)
         or startup_failure(scene, WORDING, *SHOWS)
@@ -119,7 +120,7 @@ def _summary(scene: Scene) -> str:
     script = scene.plan.script.rsplit("/", 1)[-1] or "The script"
     return (
         f"{script} and its launcher do not fit:"
-        f" {short(heard.text, 140) if heard else 'an argument or a rank variable is missing'}"
+        f" {short(found.text, 140) if found else 'an argument or a rank variable is missing'}"
     )
 
 

@@ -75,18 +75,18 @@ def _unusual(scene: Scene) -> dict[str, str]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, *SHOWS)
+    found = startup_failure(scene, WORDING, *SHOWS)
     odd, settings = _unusual(scene), _settings(scene)
-    if heard is not None:
-        yield from weigh_startup_failure(scene, heard)
+    if found is not None:
+        yield from weigh_startup_failure(scene, found)
     if failed_of_something_else(scene):
         return
-    if odd and (heard is not None or lines(scene, *FAILED)):
-        said = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
-        says = f"Unusual settings are in force: {said}"
+    if odd and (found is not None or lines(scene, *FAILED)):
+        printed = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
+        says = f"Unusual settings are in force: {printed}"
         yield weighing(13, "environment-and-limits", says, *lines(scene, "nccl-setting")[:4])
     truncated = lines(scene, "nccl-truncated")
-    if truncated and heard is None:
+    if truncated and found is None:
         says = "The ranks do not agree on what they send, as under different settings"
         yield quote(13 if odd else 10, says, truncated[0])
     if "SOCKET_IFNAME" in settings and lines(scene, "interface-missing"):
@@ -95,12 +95,12 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    heard, odd = startup_failure(scene, WORDING, *SHOWS), _unusual(scene)
+    found, odd = startup_failure(scene, WORDING, *SHOWS), _unusual(scene)
     which = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
-    if heard is not None:
+    if found is not None:
         return (
             f"A setting of NCCL's does not work here{f' ({which})' if which else ''}:"
-            f" {short(heard.text, 120)}"
+            f" {short(found.text, 120)}"
         )
     return f"NCCL fails under unusual settings of its own: {which or 'see NCCL_DEBUG=INFO'}"
 

@@ -76,11 +76,11 @@ def _summary(scene: Scene) -> str:
         return f"NCCL is not the version that is needed: {short(sure.text, 160)}"
     if len(versions) > 1:
         return f"The ranks of one job use different versions of NCCL: {and_list(versions)}"
-    heard = startup_failure(scene, f"{TOPOLOGY}|{INTERNAL}", "nccl-topology", "nccl-internal")
+    found = startup_failure(scene, f"{TOPOLOGY}|{INTERNAL}", "nccl-topology", "nccl-internal")
     which = f" {versions[0]}" if versions else ""
     return (
         f"NCCL{which} fails in its own checks as it sets up, as a version that is too old for this"
-        f" machine does: {short(heard.text, 120) if heard else ''}"
+        f" machine does: {short(found.text, 120) if found else ''}"
     )
 
 

@@ -19,7 +19,7 @@ from trainprobe.model.ranks import and_list
 
 
 def _silent(scene: Scene) -> tuple[SilentNode, ...]:
-    return tuple(one for one in scene.facts.of(SilentNode) if one.late)
+    return tuple(fact for fact in scene.facts.of(SilentNode) if fact.late)
 
 
 def _missing(scene: Scene) -> tuple[int, ...]:

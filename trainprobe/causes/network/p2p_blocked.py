@@ -31,9 +31,9 @@ LITTLE = 0.5  # of the power limit: a spinning kernel burns little
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, "p2p-refused")
-    yield from weigh_startup_failure(scene, heard)
-    if heard is None:
+    found = startup_failure(scene, WORDING, "p2p-refused")
+    yield from weigh_startup_failure(scene, found)
+    if found is None:
         yield from weigh_general(
             scene,
             r"unhandled cuda error|ncclUnhandledCudaError",
@@ -102,9 +102,9 @@ def _spins(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, "p2p-refused")
-    if heard is not None:
-        return f"The GPUs cannot reach each other directly: {short(heard.text, 160)}"
+    found = startup_failure(scene, WORDING, "p2p-refused")
+    if found is not None:
+        return f"The GPUs cannot reach each other directly: {short(found.text, 160)}"
     return (
         f"The first operation of {len(scene.world)} ranks spins on all GPUs: direct traffic between"
         " them does not arrive"

@@ -40,7 +40,7 @@ def at_the_store(scene: Scene) -> tuple[MainThread, ...]:
 def absent(scene: Scene) -> tuple[int, ...]:
     """Ranks of the world that no process was found for."""
     job = scene.live
-    seen = {thread.rank for thread in scene.threads(scene.world)} | {
+    shown = {thread.rank for thread in scene.threads(scene.world)} | {
         rank for rank in scene.world if scene.process(rank) is not None
     }
     named = (
@@ -48,7 +48,7 @@ def absent(scene: Scene) -> tuple[int, ...]:
         if job is not None
         else {rank for rank in scene.ranks if scene.group.how == "not-visible"}
     )
-    return tuple(sorted(named - seen))
+    return tuple(sorted(named - shown))
 
 
 def all_together(scene: Scene) -> bool:
@@ -125,9 +125,9 @@ def _summary(scene: Scene) -> str:
             f"All {len(there)} ranks wait at the rendezvous{where}: they ask for another world than"
             " this one, or for a store that nobody serves"
         )
-    told = giving_up_summary(scene) if scene.live is None and not there else ""
-    if told:
-        return told
+    reported = giving_up_summary(scene) if scene.live is None and not there else ""
+    if reported:
+        return reported
     if not missing or waiting_agents(scene):
         wait = f"{ranks_say(there)} {verb(there, 'waits', 'wait')} at the rendezvous"
         return agents_summary(scene) or f"{wait}, and not everybody comes"
@@ -152,7 +152,8 @@ def _fixes(scene: Scene) -> Fixes:
     port = environment.get("MASTER_PORT", "$MASTER_PORT")
     if job is None:
         address, port = (
-            said or default for said, default in zip(end_point(scene), (address, port), strict=True)
+            printed or default
+            for printed, default in zip(end_point(scene), (address, port), strict=True)
         )
     if fixes_of_start(scene):
         return fixes_of_start(scene)

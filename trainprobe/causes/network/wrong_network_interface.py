@@ -48,8 +48,8 @@ def _odd(scene: Scene) -> tuple[LogEvent, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, *SURE)
-    if heard is None:
+    found = startup_failure(scene, WORDING, *SURE)
+    if found is None:
         yield from weigh_general(
             scene,
             r"unhandled system error|ncclSystemError",
@@ -58,16 +58,16 @@ def _weigh(scene: Scene) -> Weighings:
     cut, odd = lines(scene, *CUT), _odd(scene)
     peers = captured(lines(scene, "loopback-peer"), "address")
     if (
-        heard is not None
+        found is not None
         and peers
         and set(peers) == {"127.0.0.1"}
         and of_one_host(scene)
         and not lines(scene, *SURE[:1], *SURE[2:])
     ):
-        yield quote(3, "A peer was sought at 127.0.0.1, which is right on one host", heard)
-    elif heard is not None:
+        yield quote(3, "A peer was sought at 127.0.0.1, which is right on one host", found)
+    elif found is not None:
         yield from weigh_startup_failure(
-            scene, heard, sign=26 if cut or scene.origin is not None else 13, at_start=True
+            scene, found, sign=26 if cut or scene.origin is not None else 13, at_start=True
         )
     elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
@@ -78,11 +78,11 @@ def _weigh(scene: Scene) -> Weighings:
         ) and not of_several_hosts(scene)
         points = 26 if fatal else 3 if alone else 26 if cut else 6 if loopback else 13
         yield quote(points, "An interface that leads nowhere is used", odd[0])
-    if odd and cut and heard is not None:
+    if odd and cut and found is not None:
         yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
     mesh = lines(scene, "gloo-mesh-failed")
     if (
-        heard is None
+        found is None
         and not odd
         and mesh
         and (final_exceptions(scene) or not failed_of_something_else(scene))
@@ -103,21 +103,21 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _which(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, *SURE)
+    found = startup_failure(scene, WORDING, *SURE)
     named = captured((*lines(scene, *SURE), *_odd(scene)), "interface") or captured(
         (*lines(scene, *SURE), *_odd(scene)), "address"
     )
-    return named[0] if named else (heard.captured.get("interface", "") if heard is not None else "")
+    return named[0] if named else (found.captured.get("interface", "") if found is not None else "")
 
 
 def _summary(scene: Scene) -> str:
-    which, heard = _which(scene), startup_failure(scene, WORDING, *SURE)
+    which, found = _which(scene), startup_failure(scene, WORDING, *SURE)
     if lines(scene, "interface-missing") and which:
         return f"The interface {which}, which the job names, is not there or has no address"
     if which:
         return f"The ranks give each other {which}, over which other hosts cannot reach them"
     return (
-        f"The ranks use a network interface that the others cannot reach{quote_after(heard, 120)}"
+        f"The ranks use a network interface that the others cannot reach{quote_after(found, 120)}"
     )
 
 

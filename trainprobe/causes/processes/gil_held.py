@@ -25,8 +25,10 @@ _OF_A_COMPREHENSION = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 def _weigh(scene: Scene) -> Weighings:
-    if told := _from_log(scene):
-        yield weighing(13, "suspects-log", f"The watchdog says: {short(told[0].line, 120)}", *told)
+    if reported := _from_log(scene):
+        yield weighing(
+            13, "suspects-log", f"The watchdog says: {short(reported[0].line, 120)}", *reported
+        )
     for rank in scene.ranks:
         thread, process = scene.thread(rank), scene.process(rank)
         if worker := _worker(scene, rank):
@@ -74,8 +76,8 @@ def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    told = tuple(sorted({event.rank for event in _from_log(scene) if event.rank is not None}))
-    return told if told and not scene.threads(scene.ranks) else scene.ranks
+    reported = tuple(sorted({event.rank for event in _from_log(scene) if event.rank is not None}))
+    return reported if reported and not scene.threads(scene.ranks) else scene.ranks
 
 
 def _worker(scene: Scene, rank: int) -> MainThread | None:

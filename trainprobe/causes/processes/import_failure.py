@@ -65,9 +65,9 @@ def _weigh(scene: Scene) -> Weighings:
             )
         yield from first_to_fail(scene)
     elif origin is None and not failed:
-        told = scene.events("module-not-found", "name-not-importable")
-        if told:
-            yield quote(13, "The output says", told[0])
+        reported = scene.events("module-not-found", "name-not-importable")
+        if reported:
+            yield quote(13, "The output says", reported[0])
     texts = [f"{fact.error_type}: {fact.error}" for fact in failed]
     texts += [text_of(origin)] if origin is not None else []
     better = finer_cause(
@@ -92,9 +92,9 @@ def _said(scene: Scene) -> tuple[str, str, str]:
             frame.where if frame else "",
         )
     origin = scene.origin
-    told = scene.events("module-not-found", "name-not-importable")
-    if origin is None and told:
-        return told[0].captured.get("module", "a module"), short(told[0].line, 120), ""
+    reported = scene.events("module-not-found", "name-not-importable")
+    if origin is None and reported:
+        return reported[0].captured.get("module", "a module"), short(reported[0].line, 120), ""
     if origin is None:
         return "a module", "an error", ""
     frame = user_frame(origin.frames)

@@ -100,8 +100,10 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _held(scene: Scene) -> ImportLockWait | None:
     """The import lock that a rank took and never released, by `LOCK:` lines."""
-    told = import_lock_wait(scene.facts, scene.cell)
-    return told if told is not None and told.got is not None and told.waiters else None
+    reported = import_lock_wait(scene.facts, scene.cell)
+    return (
+        reported if reported is not None and reported.got is not None and reported.waiters else None
+    )
 
 
 def _name(scene: Scene) -> str:

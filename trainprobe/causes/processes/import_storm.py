@@ -99,9 +99,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     limit, need, ahead = limit_of(scene), need_bytes(scene), foreseen(scene)
-    told = next(told_by_several(scene), None) if not tried(scene, "together") else None
-    if told is not None:
-        return f"The ranks import at once and run out of memory: {told.says}"
+    reported = next(told_by_several(scene), None) if not tried(scene, "together") else None
+    if reported is not None:
+        return f"The ranks import at once and run out of memory: {reported.says}"
     what = and_list(modules(scene)) or "the job's modules"
     if ahead is not None and not any(fact.outcome in BAD for fact in tried(scene, "together")):
         numbers = (
@@ -278,10 +278,10 @@ def limit_of(scene: Scene) -> tuple[int, Fact] | None:
 
 def foreseen(scene: Scene) -> ProbeFailure | None:
     """The probe's word that the planned ranks would need more than there is."""
-    told = [
+    reported = [
         fact for fact in scene.of(ProbeFailure) if fact.details.get("name") == "import.foreseen"
     ]
-    return told[0] if told else None
+    return reported[0] if reported else None
 
 
 def number(details: Mapping[str, Any], name: str) -> int:

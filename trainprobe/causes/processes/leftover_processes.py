@@ -169,10 +169,10 @@ def in_the_way(scene: Scene) -> tuple[Leftover, ...]:
 
 
 def _listening(scene: Scene, rows: tuple[Leftover, ...]) -> list[Leftover]:
-    heard = statement(scene, PORT_TAKEN)
-    if heard is None:
+    found = statement(scene, PORT_TAKEN)
+    if found is None:
         return []
-    port = _port_in(heard.text)
+    port = _port_in(found.text)
     return [row for row in rows if (port in row.ports if port is not None else row.ports)]
 
 
@@ -183,10 +183,10 @@ def _port_in(text: str) -> int | None:
 
 
 def _port(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
-    heard = statement(scene, PORT_TAKEN)
-    if heard is None:
+    found = statement(scene, PORT_TAKEN)
+    if found is None:
         return
-    port, listening = _port_in(heard.text), _listening(scene, rows)
+    port, listening = _port_in(found.text), _listening(scene, rows)
     if listening:
         where = (
             f"port {port}"
@@ -196,7 +196,7 @@ def _port(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
         points = 26 if port is not None else 13
         says = f"Pid {listening[0].pid} of an earlier run listens on {where}"
         yield weighing(points, "environment-and-limits", says, *listening)
-        yield quote(13, "This run could not have a port", heard)
+        yield quote(13, "This run could not have a port", found)
 
 
 def _memory(scene: Scene, held: Taken | None) -> Weighings:

@@ -59,9 +59,11 @@ def _weigh(scene: Scene) -> Weighings:
     if killed_by(given) in FAULTS:
         yield from weigh_broken(given, 26)
     yield from first_to_fail(scene, 3) if _faults(scene) else ()
-    told = statement(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
-    if told is not None:
-        yield quote(13, "The output says", told)
+    reported = (
+        statement(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
+    )
+    if reported is not None:
+        yield quote(13, "The output says", reported)
 
 
 def _against(scene: Scene, end: RankEnding) -> Weighings:
@@ -102,12 +104,12 @@ def _summary(scene: Scene) -> str:
     )
     if end is None and (given := broken(scene, "died")) is not None:
         return given.says
-    told = statement(scene, f"(?m){TOLD}") if end is None else None
+    reported = statement(scene, f"(?m){TOLD}") if end is None else None
     what = "a fatal signal"
     if end:
         what = end.signal_name
-    elif told is not None:
-        what = f"a fault in native code ({short(told.text, 80)})"
+    elif reported is not None:
+        what = f"a fault in native code ({short(reported.text, 80)})"
     return f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}"
 
 

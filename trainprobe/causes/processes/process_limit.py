@@ -44,38 +44,38 @@ def reported_limit(scene: Scene) -> tuple[LogEvent, int] | None:
 
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_foreseen(foreseen(scene.group, "pids"))
-    heard = yield from weigh_message(scene, WORDING)
-    yield from checked(scene, CHECK, corroborates=heard is not None)
-    told, given = reported_limit(scene), scene.given("limit.nproc")
-    if told is not None and heard is not None:
+    found = yield from weigh_message(scene, WORDING)
+    yield from checked(scene, CHECK, corroborates=found is not None)
+    reported, given = reported_limit(scene), scene.given("limit.nproc")
+    if reported is not None and found is not None:
         # the container's or the unit's limit, where it is not the user's
         forks = statement(scene, FORKS)
-        low = 0 <= told[1] < HUGE or forks is not None
+        low = 0 <= reported[1] < HUGE or forks is not None
         says = (
             "The limit of processes is"
-            f" {told[1] if told[1] >= 0 else 'unlimited'}{', yet a fork is refused' if forks is not None else ''}"  # noqa: E501
+            f" {reported[1] if reported[1] >= 0 else 'unlimited'}{', yet a fork is refused' if forks is not None else ''}"  # noqa: E501
         )
         yield weighing(
             10 if low else -13,
             "environment-and-limits",
             says if low else f"{says}, so something else refuses threads",
-            told[0],
+            reported[0],
         )
-    elif given is not None and given.number is not None and heard is not None:
+    elif given is not None and given.number is not None and found is not None:
         low = 0 <= given.number < HUGE
         says = f"The limit of processes is {given.value}"
         yield weighing(10 if low else -10, "environment-and-limits", says, given)
     space = [check for check in scene.checks("lim.as", "lim.stack") if check.status == "fail"]
-    if heard is not None and space and not scene.checks(CHECK):
+    if found is not None and space and not scene.checks(CHECK):
         says = f"Another limit explains it: {space[0].says.rstrip('.')}"
         yield weighing(-13, "environment-and-limits", says, *space)
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "pids")) is not None:
-        return f"No more processes or threads will be had: {one.says}"
-    heard, check = statement(scene, WORDING), scene.failed_check(CHECK)
-    detail = quote_after(heard, 120)
+    if (prediction := foreseen(scene.group, "pids")) is not None:
+        return f"No more processes or threads will be had: {prediction.says}"
+    found, check = statement(scene, WORDING), scene.failed_check(CHECK)
+    detail = quote_after(found, 120)
     return (
         "No more processes or threads may be"
         f" started{f' ({check.says.rstrip(chr(46))})' if check else ''}{detail}"
@@ -83,10 +83,10 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, "pids")
-    enough = max(65536, power_of_two(needed(one))) if one is not None else 65536
+    prediction = foreseen(scene.group, "pids")
+    enough = max(65536, power_of_two(needed(prediction))) if prediction is not None else 65536
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
+        *(fewer_workers(scene, prediction) if prediction is not None else ()),
         fix(
             "Need fewer threads",
             "export OMP_NUM_THREADS=1",
@@ -95,7 +95,8 @@ def _fixes(scene: Scene) -> Fixes:
         admin_fix(
             "Raise the limit",
             f"ulimit -u {enough}",
-            f"docker run --pids-limit={enough if one is not None else -1} …   (in a container)",
+            f"docker run --pids-limit={enough if prediction is not None else -1} …   (in a"
+            " container)",
             verify="ulimit -u; cat /sys/fs/cgroup/pids.max",
         ),
     )

@@ -51,14 +51,14 @@ def _weigh(scene: Scene) -> Weighings:
             yield weighing(
                 6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process
             )
-    seen = [own for rank in scene.ranks if (own := scene.process(rank)) is not None and own.state]
-    if not stopped and seen:
-        states = ", ".join(sorted({process.state for process in seen}))
+    shown = [own for rank in scene.ranks if (own := scene.process(rank)) is not None and own.state]
+    if not stopped and shown:
+        states = ", ".join(sorted({process.state for process in shown}))
         says = (
             f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'is', 'are')} not stopped (state"
             f" {states})"
         )
-        yield weighing(-26, "process-state-and-locks", says, *seen)
+        yield weighing(-26, "process-state-and-locks", says, *shown)
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:

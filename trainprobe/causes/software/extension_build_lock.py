@@ -102,10 +102,13 @@ def _weigh(scene: Scene) -> Weighings:
     elif scene.of(ProcessState):
         says = "No compiler runs below any rank, and no rank builds: the lock is stale"
         yield weighing(13, "process-state-and-locks", says, *waiting)
-    said = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
-    if said:
+    printed = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
+    if printed:
         yield weighing(
-            3, "suspects-log", f"The output ends at an extension: {said[-1].line[:100]}", said[-1]
+            3,
+            "suspects-log",
+            f"The output ends at an extension: {printed[-1].line[:100]}",
+            printed[-1],
         )
 
 

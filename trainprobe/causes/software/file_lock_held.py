@@ -87,14 +87,15 @@ def _weigh(scene: Scene) -> Weighings:
             f" file {tried.lock_paths[0]}"
         )
         yield weighing(26, "probe-outcome", says, tried)
-    told = import_lock_wait(scene.facts, scene.cell)
-    if told is not None and told.waiting:
+    reported = import_lock_wait(scene.facts, scene.cell)
+    if reported is not None and reported.waiting:
         says = (
-            f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the"
-            f" import lock, which {told.holder} holds"
+            f"{ranks_say(reported.waiters)} {verb(reported.waiters, 'was', 'were')} still"
+            " waiting for the"
+            f" import lock, which {reported.holder} holds"
         )
-        points = 3 if told.got is not None or told.held_s < LONG_S else 13
-        yield weighing(points, "suspects-log", says, *told.waiting)
+        points = 3 if reported.got is not None or reported.held_s < LONG_S else 13
+        yield weighing(points, "suspects-log", says, *reported.waiting)
     gave_up = statement(scene, GAVE_UP)
     if gave_up is not None:
         yield quote(26 if gave_up.origin else 10, "It gave up on a lock", gave_up)
@@ -115,12 +116,16 @@ def _pids(scene: Scene) -> tuple[int, ...]:
         *(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid),
         *(fact.pid for fact in held_by_others(scene)),
     ]
-    told = import_lock_wait(scene.facts, scene.cell)
+    reported = import_lock_wait(scene.facts, scene.cell)
     return tuple(
         dict.fromkeys(
             [
                 *found,
-                *([told.holder_pid] if told is not None and told.holder_pid is not None else []),
+                *(
+                    [reported.holder_pid]
+                    if reported is not None and reported.holder_pid is not None
+                    else []
+                ),
             ]
         )
     )
@@ -129,9 +134,9 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
     """The ranks that hold a lock which a suspect wants; none if the holder is no rank."""
     held_by = set(_pids(scene))
-    told = import_lock_wait(scene.facts, scene.cell)
-    if told is not None and told.holder_rank is not None:
-        return (told.holder_rank,)
+    reported = import_lock_wait(scene.facts, scene.cell)
+    if reported is not None and reported.holder_rank is not None:
+        return (reported.holder_rank,)
     return tuple(
         rank
         for rank in scene.world
@@ -176,8 +181,8 @@ Give a slow import the time that it needs
 def _fixes(scene: Scene) -> Fixes:
     holder, path = next(iter(_pids(scene)), 0), wanted_path(scene)
     holding = _holding_ranks(scene)
-    told = import_lock_wait(scene.facts, scene.cell)
-    if holding and told is not None:
+    reported = import_lock_wait(scene.facts, scene.cell)
+    if holding and reported is not None:
         return fixes(FIXES, holder=holder)
     if holding:
         who = ranks_say(holding, capital=False)

@@ -71,13 +71,13 @@ def _weigh(scene: Scene) -> Weighings:
                 10, "suspects-log", f"The output says: {tried[-1].line[:120]}", tried[-1]
             )
     else:
-        heard = tuple(weigh_statement(scene, WORDING))
-        below = _client_failed(scene) if not heard else None
-        yield from heard
+        found = tuple(weigh_statement(scene, WORDING))
+        below = _client_failed(scene) if not found else None
+        yield from found
         if below is not None:
             says = f"A connection failed in the hub's client: {short(below.message, 120)}"
             yield weighing(13, "suspects-log", says, below)
-        if heard or below is not None:
+        if found or below is not None:
             yield from first_to_fail(scene)
             refused = statement(scene, REFUSED)
             if refused is not None:  # it answered
@@ -104,9 +104,9 @@ def _client_failed(scene: Scene) -> RankException | None:
 def _summary(scene: Scene) -> str:
     asking, found = _asking(scene), connections(scene)
     at = f" at {asking[0].where}" if asking and asking[0].where else ""
-    heard = statement(scene, WORDING)
+    stated = statement(scene, WORDING)
     if scene.group.mode != "hang" and not asking:
-        what = quote_after(heard)
+        what = quote_after(stated)
         return (
             f"{subject(scene)} could not reach the model hub, or the hub was too busy to"
             f" answer{what}"

@@ -59,12 +59,12 @@ def _weigh(scene: Scene) -> Weighings:
         )
         return
     first = scene.first_ending
-    told = [event for event in events if event.event in OUTSIDE and not event.echo]
+    reported = [event for event in events if event.event in OUTSIDE and not event.echo]
     if (
         first is not None
         and first.abnormal
         and first.signal_name not in ENDINGS
-        and not _behind(first, told)
+        and not _behind(first, reported)
     ):
         if events:
             yield weighing(
@@ -107,10 +107,10 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(10, "environment-and-limits", says, *over)
 
 
-def _behind(ending: RankEnding, told: Sequence[LogEvent]) -> bool:
+def _behind(ending: RankEnding, reported: Sequence[LogEvent]) -> bool:
     """Does this end come after the scheduler's line? Then the scheduler caused it."""
     return ending.place is not None and any(
-        event.place is not None and event.place < ending.place for event in told
+        event.place is not None and event.place < ending.place for event in reported
     )
 
 

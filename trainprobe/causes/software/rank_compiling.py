@@ -52,10 +52,12 @@ def compilers(scene: Scene) -> tuple[ProcessState, ...]:
 def _weigh(scene: Scene) -> Weighings:
     compiling = _compiling(scene)
     if not compiling:
-        told = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
-        if told is not None:
-            says = f"The last that it printed is of a build or of compiling: {short(told[1], 100)}"
-            yield weighing(13, "suspects-log", says, told[0])
+        reported = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
+        if reported is not None:
+            says = (
+                f"The last that it printed is of a build or of compiling: {short(reported[1], 100)}"
+            )
+            yield weighing(13, "suspects-log", says, reported[0])
         return
     first = compiling[0]
     says = (
@@ -100,11 +102,11 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    told = last_line(scene, TOLD, within=3)
+    reported = last_line(scene, TOLD, within=3)
     if not _compiling(scene):
         return (
             f"{subject(scene)} {verb(scene.ranks, 'was', 'were')} compiling when the others gave"
-            f" up: {short(told[1], 100) if told else 'it said so'}"
+            f" up: {short(reported[1], 100) if reported else 'it said so'}"
         )
     first = _compiling(scene)[0]
     below = (

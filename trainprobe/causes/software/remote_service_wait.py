@@ -39,20 +39,20 @@ WAITS = message("remote-service-wait.waits")
 
 def _weigh(scene: Scene) -> Weighings:
     threads = talking(scene)
-    heard, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
-    yield from heard
+    stated, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
+    yield from stated
     origin = scene.origin
     if (
-        not heard
+        not stated
         and origin is not None
         and origin.type.rsplit(".", 1)[-1] in RAISED
         and any("wandb" in frame.file for frame in origin.frames)
     ):
         yield weighing(26, "suspects-log", f"The tracker's client raised {origin.type}", origin)
         yield from first_to_fail(scene)
-    if heard and scene.group.mode == "crash":
+    if stated and scene.group.mode == "crash":
         yield from first_to_fail(scene)
-    elif not heard and waited is not None and scene.group.mode == "hang" and not threads:
+    elif not stated and waited is not None and scene.group.mode == "hang" and not threads:
         # Every run with wandb prints it; only as the last line does it tell anything.
         yield quote(13 if last_line(scene, WAITS) is not None else 3, "The output says", waited)
     if not threads:
@@ -97,11 +97,11 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    heard = statement(scene, WORDING) or statement(scene, WAITS)
+    stated = statement(scene, WORDING) or statement(scene, WAITS)
     if not talking(scene):
         return (
             "A tracking or storage service outside the job does not answer:"
-            f" {short(heard.text, 140) if heard is not None else 'its client gave up'}"
+            f" {short(stated.text, 140) if stated is not None else 'its client gave up'}"
         )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
