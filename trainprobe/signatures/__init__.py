@@ -5,7 +5,7 @@ gigabytes costs little. Each row:
 
     - id: watchdog-timeout            # unique
       has: 'Watchdog caught'          # a literal text of the line, or a list of them, of which one must be there;
-                                      # without it the longest that the regex asks for
+                                      # without it the longest of each alternative of the regex
       regex: '…(?P<seq>\d{1,12})…'    # what the line must then match, by search; every repetition is bounded; named groups are kept
       shows: collective-timeout       # the typed event; several wordings share one
       means: echo                     # fatal | echo | sign (the default)
@@ -23,10 +23,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
 
-from trainprobe.signatures.required_literals import required_literal
+from trainprobe.signatures.required_literals import required_literals
 
 LINE_CAP = 2000  # characters of a line that a pattern gets to see, around its literal text
-LEAST_LITERAL = 4  # characters: shorter ones are in too many lines
 COUNT_CAP = 10_000
 EACH_CAP = 64
 Meaning = Literal["fatal", "echo", "sign"]
@@ -96,9 +95,9 @@ def literals() -> tuple[str, ...]:
 
 
 def _signature(row: Mapping[str, Any]) -> Signature:
-    has = row.get("has") or required_literal(row["regex"])
-    if len(has) < LEAST_LITERAL and isinstance(has, str):
-        raise ValueError(f"The signature {row['id']} needs a literal text: has.")
+    has = row.get("has") or required_literals(row["regex"])
+    if min((len(text) for text in ((has,) if isinstance(has, str) else has)), default=0) < 4:
+        raise ValueError(f"The signature {row['id']} needs longer literal texts: has.")
     rest = {name: value for name, value in row.items() if name not in ("has", "regex", "not")}
     return Signature(
         has=(has,) if isinstance(has, str) else tuple(has),

@@ -1,4 +1,4 @@
-"""The literal text that every match of a regular expression contains."""
+"""The literal texts of which every match of a regular expression contains one."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ _TOKEN = re.compile(
 _EDGES = " '\"()[]<>{}:;,=`#."
 
 
-def required_literal(pattern: str) -> str:
-    """Return the longest such text, without spaces and punctuation at its ends.
+def required_literals(pattern: str) -> tuple[str, ...]:
+    """Return the longest text of each alternative, without spaces and punctuation at its ends.
 
-    It is empty where `pattern` has alternatives outside of parentheses, or ignores case. What
-    stands in parentheses may be optional and is left out.
+    It is empty where an alternative has no such text, or where `pattern` ignores case. What stands
+    in parentheses may be optional and is left out.
     """
-    if "(?i" in pattern:
-        return ""
-    runs, depth = [""], 0
+    alternatives, depth = [[""]], 0
     for token in _TOKEN.finditer(pattern):
-        kind, text = token.lastgroup, token[0]
+        kind, text, runs = token.lastgroup, token[0], alternatives[-1]
         depth += (kind == "open") - (kind == "close")
         if text == "|" and depth == 0:
-            return ""
-        if depth:
+            alternatives.append([""])
+        elif depth:
             runs.append("")
         elif kind == "text" or (kind == "escape" and not text[1].isalnum()):
             runs[-1] += text[-1]
@@ -34,4 +32,5 @@ def required_literal(pattern: str) -> str:
             if kind == "repeat":
                 runs[-1] = runs[-1][:-1]  # the repetition may be none
             runs.append("")
-    return max((run.strip(_EDGES) for run in runs), key=len)
+    found = tuple(max((run.strip(_EDGES) for run in runs), key=len) for runs in alternatives)
+    return tuple(dict.fromkeys(found)) if all(found) and "(?i" not in pattern else ()

@@ -13,7 +13,7 @@ against it. Descriptors that grow with the rows foretell it.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
 from trainprobe.causes.predicted import (
     again_planned,
     fewer_workers,
@@ -25,17 +25,35 @@ from trainprobe.causes.predicted import (
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import checked, statement, weigh_message
 from trainprobe.facts import ProcessState
-from trainprobe.model.predictions import Prediction
 from trainprobe.signatures.messages import message
 
 WORDING = message("fd-exhaustion")
 LOW = 4096  # what a loader with many workers fills; distributions give 1024
 CHECK = "lim.nofile"
 NEARLY = 0.9
-# times as many at the planned size as at the smallest: they are opened for the data and not for the
-# run
+# Times as many at the planned size as at the smallest: they are opened for the data.
 GROWN = 3.0
 HIGHEST = 1 << 20  # the kernel's own fs.nr_open
+FIXES = """
+Raise the limit
+    ulimit -n 65536{now}   (in the shell or batch script that starts the job)
+    verify: ulimit -n
+Let workers share tensors through files
+    torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)
+Do not keep what workers send
+    copy what is kept: batch.clone(), or keep plain numbers instead of tensors
+"""
+CLOSE = """
+Close what is opened for each row or batch
+    with open(path) as file: ...   (in __getitem__), or one open file for each worker; batch.clone()
+        for what is kept of a batch
+    verify: {again}
+"""
+RAISE = """
+Raise the limit
+    ulimit -n {enough}   (now {now}; in the shell or batch script that starts the job)
+    verify: ulimit -n
+"""
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -43,10 +61,9 @@ def _weigh(scene: Scene) -> Weighings:
     found = yield from weigh_message(scene, WORDING)
     yield from checked(scene, CHECK, corroborates=found is not None)
     limit = scene.given("limit.nofile")
-    if found is not None and limit is not None and limit.number is not None and limit.number <= LOW:
-        yield weighing(
-            10, "environment-and-limits", f"The limit of open files is {limit.number:.0f}", limit
-        )
+    if found is not None and limit is not None and limit.number and limit.number <= LOW:
+        says = f"The limit of open files is {limit.number:.0f}"
+        yield weighing(10, "environment-and-limits", says, limit)
     full = _fullest(scene)
     if full is not None and full.fds is not None and full.nofile_soft:
         share = full.fds / full.nofile_soft
@@ -58,77 +75,47 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _fullest(scene: Scene) -> ProcessState | None:
-    found = [fact for rank in scene.suspects for fact in scene.of(ProcessState, rank=rank)]
-    measured = [fact for fact in found if fact.fds is not None and fact.nofile_soft]
+    states = [fact for rank in scene.suspects for fact in scene.of(ProcessState, rank=rank)]
+    measured = [fact for fact in states if fact.fds is not None and fact.nofile_soft]
     return max(measured, key=lambda fact: (fact.fds or 0) / (fact.nofile_soft or 1), default=None)
 
 
 def _summary(scene: Scene) -> str:
     if (prediction := foreseen(scene.group, "fds")) is not None:
         return f"The limit of open files will be reached: {prediction.says}"
-    found, full = statement(scene, WORDING), _fullest(scene)
-    check, limit = scene.failed_check(CHECK), scene.given("limit.nofile")
-    numbers = ""
+    found, full, check = statement(scene, WORDING), _fullest(scene), scene.failed_check(CHECK)
+    limit, numbers = scene.limit("limit.nofile"), ""
     if full is not None:
         numbers = f" ({full.fds} of {full.nofile_soft} in use)"
     elif check is not None:
         numbers = f" ({check.says.rstrip('.')})"
-    numbers = numbers or (
-        f" (ulimit -n is {limit.number:.0f})"
-        if limit is not None and limit.number is not None
-        else ""
-    )
-    who = "A process has"
-    if found is not None and found.fact.rank is not None:
-        who = f"{ranks_say([found.fact.rank])} has"
+    elif limit is not None:
+        numbers = f" (ulimit -n is {limit:.0f})"
     if found is None:
         return f"The limit of open files is too low for this run{numbers}"
-    return f"{who} no file descriptor left{numbers}: {short(found.text, 120)}"
-
-
-FIXES = """
-Raise the limit
-    ulimit -n 65536{now}   (in the shell or batch script that starts the job)
-    verify: ulimit -n
-Let workers share tensors through files
-    torch.multiprocessing.set_sharing_strategy('file_system')   (before the first DataLoader)
-Do not keep what workers send
-    copy what is kept: batch.clone(), or keep plain numbers instead of tensors
-"""
+    who = "A process" if found.fact.rank is None else ranks_say([found.fact.rank])
+    return f"{who} has no file descriptor left{numbers}: {short(found.text, 120)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    limit = scene.given("limit.nofile")
-    now = f"   (now {limit.number:.0f})" if limit is not None and limit.number is not None else ""
-    prediction = foreseen(scene.group, "fds")
-    if prediction is not None:
-        return _fixes_foreseen(scene, prediction)
-    return fixes(FIXES, now=now)
-
-
-def _fixes_foreseen(scene: Scene, prediction: Prediction) -> Fixes:
-    """More rows need more descriptors only where something is opened for each and never closed;
-    a higher limit helps where it is within reach.
+    """A higher limit helps where it is within reach; more rows need more descriptors only where
+    something is opened for each and never closed.
     """
-    verify = again_planned(scene, prediction)
-    close = (
-        "with open(path) as file: ...   (in __getitem__), or one open file for each worker;"
-        " batch.clone() for what is kept of a batch"
-    )
-    found = (
-        [fix("Close what is opened for each row or batch", close, verify=verify)]
-        if prediction.value and prediction.value > GROWN * prediction.points[0][1]
-        else []
-    )
+    prediction, limit = foreseen(scene.group, "fds"), scene.limit("limit.nofile")
+    if prediction is None:
+        return fixes(FIXES, now=f"   (now {limit:.0f})" if limit is not None else "")
+    grown = prediction.value and prediction.value > GROWN * prediction.points[0][1]
     enough = max(65536, power_of_two(needed(prediction)))
-    if enough <= HIGHEST:
-        raised = (
-            f"ulimit -n {enough}   (now {prediction.limit or 0:.0f}; in the shell or batch"
-            " script that"
-            " starts the job)"
-        )
-        found.append(fix("Raise the limit", raised, verify="ulimit -n"))
-    return (*found, *fewer_workers(scene, prediction))
+    again = again_planned(scene, prediction)
+    return (
+        *(fixes(CLOSE, again=again) if grown else ()),
+        *(
+            fixes(RAISE, enough=enough, now=f"{prediction.limit or 0:.0f}")
+            if enough <= HIGHEST
+            else ()
+        ),
+        *fewer_workers(scene, prediction),
+    )
 
 
 CAUSE = Cause(

@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import first_of
 from trainprobe.causes.startup_failures import (
     FOREIGN,
     StartupFailure,
@@ -25,7 +26,7 @@ from trainprobe.causes.startup_failures import (
     startup_failure,
     weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote
+from trainprobe.causes.statements import quote, quote_after
 from trainprobe.facts import Rung
 from trainprobe.signatures.messages import message
 
@@ -35,63 +36,6 @@ _HOST = re.compile(
     r" find address for:? (?P<c>[\w.-]{1,128})|connect to \[?(?P<d>[A-Za-z][\w.-]{1,127})\]?:\d"
 )
 _WEB = re.compile(r"requests/|urllib3/|urllib/request|huggingface_hub/|aiohttp/|httpx/|boto")
-CHECK = "host.dns"
-
-
-def _heard(scene: Scene) -> StartupFailure | None:
-    if any(
-        _WEB.search(frame.file)
-        for exception in final_exceptions(scene)[:1]
-        for frame in exception.frames
-    ):
-        return None
-    return startup_failure(scene, WORDING, "name-not-resolved", unlike=FOREIGN)
-
-
-def _weigh(scene: Scene) -> Weighings:
-    found = _heard(scene)
-    if found is not None:
-        for check in scene.checks(CHECK)[:1]:
-            yield weighing(
-                10,
-                "environment-and-limits",
-                f"{f'{check.host}: ' if check.host else ''}{short(check.says)}".rstrip("."),
-                check,
-            )
-        by_line = not found.last_words and not failed_of_something_else(scene)
-        yield from weigh_startup_failure(
-            scene, found, sign=26 if by_line and found.captured else 13, at_start=True
-        )
-        return
-    own = lines(scene, "own-name-not-resolved", "reverse-name-missing")
-    if own:
-        passing = not lines(scene, "own-name-not-resolved") and any(
-            len(rung.hosts) > 1 for rung in scene.of(Rung)
-        )
-        alone = (
-            not passing
-            and not failed_of_something_else(scene)
-            and scene.origin is None
-            and made_steps(scene) < 2
-        )
-        yield quote(13 if alone else 3, "A name was looked up in vain", own[0])
-
-
-def _name(scene: Scene) -> str:
-    found = _heard(scene)
-    match = _HOST.search(found.text) if found is not None else None
-    return next((name for name in match.groups() if name), "") if match is not None else ""
-
-
-def _summary(scene: Scene) -> str:
-    found, name = _heard(scene), _name(scene)
-    if found is None:
-        return "The name of a host of the job could not be looked up."
-    if name:
-        return f"The host name {name} does not resolve"
-    return f"A host name of the job does not resolve: {short(found.text, 140)}"
-
-
 FIXES = """
 See what every node makes of the name
     getent hosts {name}; getent hosts $(hostname)   (on each node)
@@ -103,19 +47,59 @@ Use an address instead
 """
 
 
-def _fixes(scene: Scene) -> Fixes:
-    name = _name(scene) or "$MASTER_ADDR"
-    return fixes(FIXES, name=name)
+def _failure(scene: Scene) -> StartupFailure | None:
+    last = final_exceptions(scene)[:1]
+    if any(_WEB.search(frame.file) for exception in last for frame in exception.frames):
+        return None
+    return startup_failure(scene, WORDING, "name-not-resolved", unlike=FOREIGN)
+
+
+def _not_resolved(scene: Scene) -> Weighings:
+    found = _failure(scene)
+    if found is None:
+        return
+    for check in scene.checks("host.dns")[:1]:
+        host = f"{check.host}: " if check.host else ""
+        says = f"{host}{short(check.says)}".rstrip(".")
+        yield weighing(10, "environment-and-limits", says, check)
+    by_line = not found.last_words and not failed_of_something_else(scene)
+    sign = 26 if by_line and found.captured else 13
+    yield from weigh_startup_failure(scene, found, sign=sign, at_start=True)
+
+
+def _looked_up(scene: Scene) -> Weighings:
+    """A name that was looked up in vain, perhaps without harm."""
+    own, reverse = lines(scene, "own-name-not-resolved"), lines(scene, "reverse-name-missing")
+    passing = not own and any(len(rung.hosts) > 1 for rung in scene.of(Rung))
+    harmless = passing or failed_of_something_else(scene) or made_steps(scene) > 1
+    for event in sorted((*own, *reverse), key=lambda event: event.place or 0)[:1]:
+        points = 3 if harmless or scene.origin is not None else 13
+        yield quote(points, "A name was looked up in vain", event)
+
+
+def _name(scene: Scene) -> str:
+    found = _failure(scene)
+    match = _HOST.search(found.text) if found is not None else None
+    return next((name for name in match.groups() if name), "") if match is not None else ""
+
+
+def _summary(scene: Scene) -> str:
+    found, name = _failure(scene), _name(scene)
+    if found is None:
+        return "The name of a host of the job could not be looked up."
+    if name:
+        return f"The host name {name} does not resolve"
+    return f"A host name of the job does not resolve{quote_after(found)}"
 
 
 CAUSE = Cause(
     id="hostname-resolution",
     title="A host name does not resolve",
-    weigh=_weigh,
+    weigh=first_of(_not_resolved, _looked_up),
     summary=_summary,
-    fixes=_fixes,
+    fixes=lambda scene: fixes(FIXES, name=_name(scene) or "$MASTER_ADDR"),
     ranks=nobody,
-    would_settle=("getent hosts NAME on every node, for MASTER_ADDR and for each node's own name"),
+    would_settle="getent hosts NAME on every node, for MASTER_ADDR and for each node's own name",
     refines="rendezvous-incomplete",
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
