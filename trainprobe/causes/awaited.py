@@ -58,45 +58,34 @@ def endless(scene: Scene, thread: MainThread) -> bool:
 
 
 def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
-    where = thread.where or "that line"
+    where, pid = thread.where or "that line", thread.pid
     if thread.op == "debugger":
-        yield Awaited(
-            "a person at the prompt of a debugger",
-            ("answer it at the terminal of that rank: c", ""),
-            (f"take the breakpoint() or set_trace() before {where} out",),
-        )
+        mend = f"take the breakpoint() or set_trace() before {where} out"
+        look = ("answer it at the terminal of that rank: c", "")
+        yield Awaited("a person at the prompt of a debugger", look, (mend,))
     if thread.leaf == "file-io" and thread.op == "terminal":
-        yield Awaited(
-            "input from a terminal",
-            (),
-            (
-                (
-                    f"take the question at {where} out, or start the job with < /dev/null so that"
-                    " it fails at once"
-                ),
-            ),
+        mend = (
+            f"take the question at {where} out, or start the job with < /dev/null so that it fails"
+            " at once"
         )
+        yield Awaited("input from a terminal", (), (mend,))
     if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
         look = (
-            f"ps -o pid,stat,etime,wchan:32,args --ppid {thread.pid}",
+            f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}",
             f"ls -l /proc/{child.pid}/fd",
         )
-        yield Awaited(
-            f"its child `{short(child.cmdline, 60)}` (pid {child.pid})",
-            look,
-            ("subprocess.run(..., timeout=600), which raises when the command does not end",),
-        )
+        mend = "subprocess.run(..., timeout=600), which raises when the command does not end"
+        whom = f"its child `{short(child.cmdline, 60)}` (pid {child.pid})"
+        yield Awaited(whom, look, (mend,))
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
     if thread.leaf == "lock":
         yield from _lock(scene, thread)
     line = next(iter(scene.sites(thread.frames[-1:])), None)
     if line is not None and _WAITS_FOR_A_SIGNAL.search(line.text):
-        yield Awaited(
-            "a signal that does not come",
-            (f"grep -E 'Sig(Blk|Cgt|Pnd)' /proc/{thread.pid}/status",),
-            ("signal.sigtimedwait(..., seconds) in its place",),
-        )
+        status = f"grep -E 'Sig(Blk|Cgt|Pnd)' /proc/{pid}/status"
+        mend = "signal.sigtimedwait(..., seconds) in its place"
+        yield Awaited("a signal that does not come", (status,), (mend,))
     yield from _condition(scene, thread)
 
 
@@ -129,42 +118,32 @@ def _place(thread: Thread) -> str:
 def _kept_alive(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     others = _others(scene, thread)
     whom = f"its thread {_place(others[0])}" if others else "a thread that is no daemon"
-    yield Awaited(
-        f"{whom}, which keeps it from ending",
-        (f"py-spy dump --pid {thread.pid}",),
-        ("Thread(..., daemon=True), or end and join the thread before main() returns",),
-    )
+    mend = "Thread(..., daemon=True), or end and join the thread before main() returns"
+    dump = f"py-spy dump --pid {thread.pid}"
+    yield Awaited(f"{whom}, which keeps it from ending", (dump,), (mend,))
 
 
 def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     others = _others(scene, thread)
+    dump = f"py-spy dump --pid {thread.pid}   (all its threads)"
     if thread.op == "mp-lock":
-        yield Awaited(
-            "a lock shared between processes, which nobody here is seen to hold",
-            (f"py-spy dump --locals --pid {thread.pid}   (which lock is it?)",),
-            (
-                (
-                    "take it with a timeout: lock.acquire(timeout=60); a process that dies while it"
-                    " holds such a lock never gives it back"
-                ),
-            ),
+        which = f"py-spy dump --locals --pid {thread.pid}   (which lock is it?)"
+        mend = (
+            "take it with a timeout: lock.acquire(timeout=60); a process that dies while it holds"
+            " such a lock never gives it back"
         )
+        whom = "a lock shared between processes, which nobody here is seen to hold"
+        yield Awaited(whom, (which,), (mend,))
     elif thread.op == "future":
         whom = f", which stands in {_place(others[0])}" if others else ""
-        yield Awaited(
-            f"a task of a thread or process pool{whom}",
-            (f"py-spy dump --pid {thread.pid}   (all its threads)",),
-            ("future.result(timeout=600)",),
-        )
+        mend = "future.result(timeout=600)"
+        yield Awaited(f"a task of a thread or process pool{whom}", (dump,), (mend,))
     elif thread.op in ("threading", "futex", ""):
         whom = ", which no other thread of it is seen to hold"
         if others:
             whom = f"; another thread stands in {_place(others[0])}"
-        yield Awaited(
-            f"a lock within its own process{whom}",
-            (f"py-spy dump --pid {thread.pid}   (all its threads)",),
-            ("a lock that one thread takes twice must be an RLock; no locks in signal handlers",),
-        )
+        mend = "a lock that one thread takes twice must be an RLock; no locks in signal handlers"
+        yield Awaited(f"a lock within its own process{whom}", (dump,), (mend,))
 
 
 def _condition(scene: Scene, thread: MainThread) -> Iterator[Awaited]:

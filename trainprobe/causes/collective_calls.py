@@ -85,6 +85,18 @@ def culprits(scene: Scene, *whats: str) -> tuple[LogEvent, ...]:
     )
 
 
+def weigh_culprits(scene: Scene, points: int, *whats: str) -> Weighings:
+    """The recorder's analysis names a culprit with one of these errors."""
+    if found := culprits(scene, *whats):
+        says = f"The recorder's analysis says so: {short(found[0].line, 120)}"
+        yield weighing(points, "flight-recorder", says, *found)
+
+
+def _compared(timeouts: Timeouts) -> list[LogEvent]:
+    """Lines in which the backend compared the ranks' calls."""
+    return timeouts.events("collective-mismatch", "fingerprint-diff")
+
+
 def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
     """Only some ranks reach a collective."""
     parted, what = scene.parted, differs(scene)
@@ -98,7 +110,7 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
             points,
             "suspects-log",
             says,
-            *timeouts.events("collective-mismatch", "fingerprint-diff"),
+            *_compared(timeouts),
         )
         if what == "number":
             says = "The ranks have made a different number of calls"
@@ -106,23 +118,19 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
                 10,
                 "other-stacks",
                 says,
-                *timeouts.events("collective-mismatch", "fingerprint-diff"),
+                *_compared(timeouts),
             )
     elif what == "shape" and len(camps(places(scene))) > 1:
         says = "The backend compared the calls: one operation, from different lines"
         yield weighing(13, "suspects-log", says, *timeouts.events("collective-mismatch"))
     elif what == "shape":
         says = "The ranks made the same call; only its tensors differ"
-        yield weighing(
-            -13, "suspects-log", says, *timeouts.events("collective-mismatch", "fingerprint-diff")
-        )
+        yield weighing(-13, "suspects-log", says, *_compared(timeouts))
     stood = places(scene)
     if timeouts.calls and len(camps(stood)) > 1 and set(stood) & set(timeouts.first):
         says = "They waited their whole limit in these calls: nobody was only late"
         yield weighing(6, "process-state-and-locks", says, *call_lines(timeouts))
-    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
-        says = f"The recorder's analysis says so: {short(shown[0].line, 120)}"
-        yield weighing(13, "flight-recorder", says, *shown)
+    yield from weigh_culprits(scene, 13, "COLLECTIVE_TYPE_MISMATCH")
     missing, frames = timeouts.missing, _camps_of_frames(timeouts)
     if len(frames) > 1:
         says = "; ".join(
@@ -153,9 +161,7 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     what = differs(scene)
     if what == "operation":
         says = "The backend compared the calls: same number, other operation"
-        yield weighing(
-            13, "suspects-log", says, *timeouts.events("collective-mismatch", "fingerprint-diff")
-        )
+        yield weighing(13, "suspects-log", says, *_compared(timeouts))
         if (
             (prints := said_sizes(scene)) is not None
             and prints[1][0]
@@ -173,12 +179,8 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield quote(13, "The backend compared the calls, and they differ", checked[0])
     elif what == "shape":
         says = "The ranks made the same call; only its tensors differ"
-        yield weighing(
-            -6, "suspects-log", says, *timeouts.events("collective-mismatch", "fingerprint-diff")
-        )
-    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
-        says = f"The recorder's analysis says so: {short(shown[0].line, 120)}"
-        yield weighing(6, "flight-recorder", says, *shown)
+        yield weighing(-6, "suspects-log", says, *_compared(timeouts))
+    yield from weigh_culprits(scene, 6, "COLLECTIVE_TYPE_MISMATCH")
 
 
 def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -193,13 +195,11 @@ def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
             6 if apart else 26,
             "suspects-log",
             f"The backend compared the tensors{op}, and they differ{sizes}",
-            *timeouts.events("collective-mismatch", "fingerprint-diff"),
+            *_compared(timeouts),
         )
     elif what:
         says = "The backend says that the calls themselves differ"
-        yield weighing(
-            -13, "suspects-log", says, *timeouts.events("collective-mismatch", "fingerprint-diff")
-        )
+        yield weighing(-13, "suspects-log", says, *_compared(timeouts))
     truncated = [
         event
         for event in timeouts.events("collective-mismatch")
@@ -207,9 +207,7 @@ def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
     ]
     if truncated:
         yield quote(13, "NCCL got another size than it expected", truncated[0])
-    if shown := culprits(scene, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH"):
-        says = f"The recorder's analysis says so: {short(shown[0].line, 120)}"
-        yield weighing(13, "flight-recorder", says, *shown)
+    yield from weigh_culprits(scene, 13, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH")
 
 
 def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:

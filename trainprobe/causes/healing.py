@@ -110,28 +110,14 @@ def _knobs(facts: Facts, cells: Mapping[str, Rung]) -> Iterator[tuple[str, Weigh
             by_chance = steady(facts, failed.cell) is False
             doubt = ", but it also passed when nothing was changed" if by_chance else ""
             for cause_id, (points, because) in meaning.heals.items():
-                yield (
-                    cause_id,
-                    weighing(
-                        3 if by_chance else points,
-                        "probe-outcome",
-                        f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}",
-                        tried,
-                    ),
-                )
+                says = f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}"
+                yield cause_id, weighing(3 if by_chance else points, "probe-outcome", says, tried)
         elif tried.outcome == failed.outcome:
             # where it fails in another way, the first failure may be gone
+            same = f"{failed.cell} fails in the same way {meaning.says} ({tried.knob})"
             for cause_id, (points, because) in meaning.heals_not.items():
-                yield (
-                    cause_id,
-                    weighing(
-                        -_sure(points, tried),
-                        "probe-outcome",
-                        f"{failed.cell} fails in the same way {meaning.says} ({tried.knob}):"
-                        f" {because}",
-                        tried,
-                    ),
-                )
+                against = -_sure(points, tried)
+                yield cause_id, weighing(against, "probe-outcome", f"{same}: {because}", tried)
 
 
 def _sure(points: int, tried: KnobTried) -> int:
@@ -146,28 +132,10 @@ def _sizes(facts: Facts, failed: Rung) -> Iterator[tuple[str, Weighing]]:
         if passed is None:
             continue
         meaning = meanings()[name]
-        for cause_id, (points, because) in meaning.heals.items():
-            yield (
-                cause_id,
-                weighing(
-                    points,
-                    "probe-outcome",
-                    f"{failed.cell} fails and {passed.cell} passes: {because}",
-                    failed,
-                    passed,
-                ),
-            )
-        for cause_id, (points, because) in meaning.heals_not.items():
-            yield (
-                cause_id,
-                weighing(
-                    -points,
-                    "probe-outcome",
-                    f"{failed.cell} fails and {passed.cell} passes: {because}",
-                    failed,
-                    passed,
-                ),
-            )
+        for sign, causes in ((1, meaning.heals), (-1, meaning.heals_not)):
+            for cause_id, (points, because) in causes.items():
+                says = f"{failed.cell} fails and {passed.cell} passes: {because}"
+                yield cause_id, weighing(sign * points, "probe-outcome", says, failed, passed)
 
 
 def _points(knob: str, rows: Mapping[str, Any] | None) -> Mapping[str, tuple[int, str]]:

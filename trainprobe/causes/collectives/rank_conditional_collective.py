@@ -34,7 +34,7 @@ from trainprobe.causes.diverging_calls import (
     singled_out,
 )
 from trainprobe.causes.early_loop_exits import steps_ahead
-from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.waits.divergence import camps_say
@@ -192,51 +192,41 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene, who)} called {mine}{under}{rest}"
 
 
+SKIPPED = """
+Skip a step on all ranks or on none
+    `{skip}` (line {line}) leaves out the collectives below it
+    let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad,
+        op=dist.ReduceOp.MAX); skip on all ranks or on none
+Or take part with nothing to say
+    in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()
+"""
+FIXES = """
+Let all ranks make the same calls
+    move the collective at {place} out of {under}
+    {rest}
+Or leave the others out on purpose
+    make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    who, found = _ranks(scene), places(scene)
-    place = (
-        next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "")
-        or "the call above"
-    )
-    if scene.group.divergence is not None and scene.group.divergence.kind == "left-out":
-        place = file_line(*scene.group.divergence.sites[0]) or place
+    who, found, parted = _ranks(scene), places(scene), scene.group.divergence
+    lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
+    place = next(lines, "") or "the call above"
+    if parted is not None and parted.kind == "left-out":
+        place = file_line(*parted.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
-    under = "the branch that only some ranks take"
     if block is not None:
         under = f"`{block.text}` (line {block.line})"
-    skipped = (
+        rest = "keep only the printing or saving under the rank's `if`"
+        return fixes(FIXES, place=place, under=under, rest=rest)
+    if (skip := steps_ahead(scene)[1]) is not None:
+        return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    rest = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"
     )
-    if block is None and (skip := steps_ahead(scene)[1]) is not None:
-        together = (
-            "let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad,"
-            " op=dist.ReduceOp.MAX); skip on all ranks or on none"
-        )
-        return (
-            fix(
-                "Skip a step on all ranks or on none",
-                f"`{short(skip.text, 80)}` (line {skip.line}) leaves out the collectives below it",
-                together,
-            ),
-            fix(
-                "Or take part with nothing to say",
-                "in its place: loss = 0.0 * sum(p.sum() for p in model.parameters());"
-                " loss.backward()",
-            ),
-        )
-    steps = (
-        f"move the collective at {place} out of {under}",
-        "keep only the printing or saving under the rank's `if`" if block is not None else skipped,
-    )
-    return (
-        fix("Let all ranks make the same calls", *steps),
-        fix(
-            "Or leave the others out on purpose",
-            "make the call on a group of just those ranks: dist.new_group([...]), built by all"
-            " ranks",
-        ),
-    )
+    return fixes(FIXES, place=place, under="the branch that only some ranks take", rest=rest)
 
 
 CAUSE = Cause(

@@ -22,7 +22,7 @@ from trainprobe.causes.collective_calls import SHORT_S, away
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.collectives.rank0_long_task import waited, working
 from trainprobe.causes.long_tasks import of_short_timeout
-from trainprobe.causes.phrases import Fixes, fix, fixes, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, subject, verb
 from trainprobe.causes.predicted import foreseen, grows_too_fast, needed, too_long, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.waits.divergence import call_says
@@ -78,38 +78,31 @@ def _summary(scene: Scene) -> str:
     )
 
 
+PREPARE = """
+Prepare the data once, before the ranks start
+    one process builds and saves it; the ranks then only open it
+"""
+LONGER = """
+A longer timeout
+    init_process_group(..., timeout=timedelta(minutes={minutes}))
+    {trainer}
+"""
+BARRIER = """
+Or a barrier of its own around the long part
+    dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     prediction = foreseen(scene.group, STARTUP)
-    minutes = max(30, 10 * math.ceil(needed(prediction) / 600)) if prediction is not None else 30
-    hf = f"transformers: --ddp_timeout {60 * minutes}" if prediction is not None else ""
-    return (
-        *(
-            fixes("""
-                Prepare the data once, before the ranks start
-                    one process builds and saves it; the ranks then only open it
-            """)
-            if prediction is not None
-            else ()
-        ),
-        *(
-            (
-                fix(
-                    "A longer timeout",
-                    f"init_process_group(..., timeout=timedelta(minutes={minutes}))",
-                    hf,
-                ),
-            )
-            if prediction is None
-            or not (
-                grows_too_fast(prediction) or too_long(prediction)
-            )  # no timeout is long enough for such growth
-            else ()
-        ),
-        fix(
-            "Or a barrier of its own around the long part",
-            "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))",
-        ),
-    )
+    if prediction is None:
+        return fixes(LONGER + BARRIER.lstrip("\n"), minutes=30, trainer="")
+    minutes = max(30, 10 * math.ceil(needed(prediction) / 600))
+    trainer = f"transformers: --ddp_timeout {60 * minutes}"
+    # No timeout is long enough for such growth.
+    endless = grows_too_fast(prediction) or too_long(prediction)
+    longer = () if endless else fixes(LONGER, minutes=minutes, trainer=trainer)
+    return (*fixes(PREPARE), *longer, *fixes(BARRIER))
 
 
 CAUSE = Cause(

@@ -19,9 +19,10 @@ import re
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.fork_probe import tried, value_of, weigh_tried
-from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.phrases import Fixes, fix, fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_message
+from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 
 WORDING = message("cuda-in-forked-worker")
@@ -109,44 +110,28 @@ def _first_touch(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Keep workers on the CPU
+    return CPU tensors{where}; move the batch in the training loop: batch.to(device,
+        non_blocking=True)
+Or start workers by spawn
+    DataLoader(..., multiprocessing_context='spawn')
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    frame = scene.own_frame
-    mapped = (
-        (
-            fix(
-                "Do not let map start a process",
-                "dataset.map(..., num_proc=None)"
-                + (
-                    "   (1 starts one from datasets 4.1 on)"
-                    if _map_forks(scene) is not False
-                    else "   (or 1: yours forks from 2 on)"
-                ),
-            ),
+    found: list[Fix] = []
+    if _maps(scene):
+        since = "1 starts one from datasets 4.1 on"
+        if _map_forks(scene) is False:
+            since = "or 1: yours forks from 2 on"
+        found.append(
+            fix("Do not let map start a process", f"dataset.map(..., num_proc=None)   ({since})")
         )
-        if _maps(scene)
-        else ()
-    )
-    step = _first_touch(scene)
-    return (
-        *mapped,
-        *(
-            (
-                fix(
-                    "Touch the GPU later",
-                    f"{step} initialises CUDA: move what does so behind the first batch of the"
-                    " loaders",
-                ),
-            )
-            if step
-            else ()
-        ),
-        fix(
-            "Keep workers on the CPU",
-            f"return CPU tensors{f' at {frame.where}' if frame else ' from the dataset'}; move the"
-            " batch in the training loop: batch.to(device, non_blocking=True)",
-        ),
-        fix("Or start workers by spawn", "DataLoader(..., multiprocessing_context='spawn')"),
-    )
+    if step := _first_touch(scene):
+        move = "move what does so behind the first batch of the loaders"
+        found.append(fix("Touch the GPU later", f"{step} initialises CUDA: {move}"))
+    return (*found, *fixes(FIXES, where=scene.at_own_line or " from the dataset"))
 
 
 CAUSE = Cause(

@@ -50,17 +50,14 @@ def _weigh(scene: Scene) -> Weighings:
     if reported is not None and found is not None:
         # the container's or the unit's limit, where it is not the user's
         forks = statement(scene, FORKS)
-        low = 0 <= reported[1] < HUGE or forks is not None
-        says = (
-            "The limit of processes is"
-            f" {reported[1] if reported[1] >= 0 else 'unlimited'}{', yet a fork is refused' if forks is not None else ''}"  # noqa: E501
-        )
-        yield weighing(
-            10 if low else -13,
-            "environment-and-limits",
-            says if low else f"{says}, so something else refuses threads",
-            reported[0],
-        )
+        event, limit = reported
+        says = f"The limit of processes is {limit if limit >= 0 else 'unlimited'}"
+        if forks is not None:
+            says += ", yet a fork is refused"
+        low = 0 <= limit < HUGE or forks is not None
+        if not low:
+            says += ", so something else refuses threads"
+        yield weighing(10 if low else -13, "environment-and-limits", says, event)
     elif given is not None and given.number is not None and found is not None:
         low = 0 <= given.number < HUGE
         says = f"The limit of processes is {given.value}"

@@ -12,7 +12,7 @@ that it is frozen. A state other than T or t, seen in a look of that kind, rules
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import ProcessState
 
@@ -78,43 +78,34 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene)} (pid {pids}) {verb(scene.ranks, 'is', 'are')} {by}"
 
 
+FREEZER = """
+Thaw its cgroup
+    cat /proc/{pid}/cgroup   (its path)
+    version 1: echo THAWED > /sys/fs/cgroup/freezer/PATH/freezer.state
+    version 2: echo 0 > /sys/fs/cgroup/PATH/cgroup.freeze
+    docker unpause CONTAINER, or scontrol resume JOB, where one of them froze it
+"""
+FIND = """
+Find who stops it
+    scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption stop jobs)
+    ps -o pid,ppid,stat,tty,cmd -p {pids}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    pids = " ".join(str(pid) for pid in _pids(scene)) or "<PID>"
-    tracer = next((process.tracer_pid for process in _stopped(scene) if process.tracer_pid), 0)
-    check = f"grep State /proc/{pids.split(' ', maxsplit=1)[0]}/status"
-    thaw = (
-        "version 1: echo THAWED > /sys/fs/cgroup/freezer/PATH/freezer.state",
-        "version 2: echo 0 > /sys/fs/cgroup/PATH/cgroup.freeze",
-    )
-    frozen = next((process.pid for process in _stopped(scene) if process.frozen), None)
-    first = (
-        fix(
-            "Thaw its cgroup",
-            f"cat /proc/{frozen}/cgroup   (its path)",
-            *thaw,
-            "docker unpause CONTAINER, or scontrol resume JOB, where one of them froze it",
-        )
-        if frozen is not None
-        else (
-            fix(
-                "Let the debugger go",
-                f"ps -fp {tracer}",
-                "quit it with `detach` and `quit`",
-                verify=check,
-            )
-            if tracer
-            else fix("Let it go on", f"kill -CONT {pids}", verify=check)
-        )
-    )
-    return (
-        first,
-        fix(
-            "Find who stops it",
-            "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption"
-            " stop jobs)",
-            f"ps -o pid,ppid,stat,tty,cmd -p {pids}",
-        ),
-    )
+    stopped, own = _stopped(scene), [str(pid) for pid in _pids(scene)]
+    pids = " ".join(own) or "<PID>"
+    check = f"grep State /proc/{own[0] if own else '<PID>'}/status"
+    tracer = next((process.tracer_pid for process in stopped if process.tracer_pid), 0)
+    frozen = [process.pid for process in stopped if process.frozen]
+    if frozen:
+        first = fixes(FREEZER, pid=frozen[0])
+    elif tracer:
+        quits = "quit it with `detach` and `quit`"
+        first = (fix("Let the debugger go", f"ps -fp {tracer}", quits, verify=check),)
+    else:
+        first = (fix("Let it go on", f"kill -CONT {pids}", verify=check),)
+    return (*first, *fixes(FIND, pids=pids))
 
 
 CAUSE = Cause(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import busy_children, ends, goes_on, others_wait, states, who
-from trainprobe.causes.phrases import Fixes, fix, ranks_say
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
 
@@ -146,36 +146,30 @@ def _summary(scene: Scene) -> str:
     )
 
 
+PIPE = """
+Serve both ends at once
+    process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one
+        pipe only
+"""
+QUEUE = """
+Empty the queue before the join
+    results = [queue.get() for _ in range(n)]; then process.join()
+Let waits end
+    queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where the rest
+        may be lost
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     piping = piping_of(scene)
-    if piping and not (writers_of(scene) or reading_of(scene)):
-        pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
-        other = other_pid(scene, pid, mode)
-        look = (
-            f"ls -l /proc/{pid}/fd | grep pipe",
-            look_at(scene, pid),
-            look_at(scene, other) if other else "",
-        )
-        return (
-            fix("See both ends", *look),
-            fix(
-                "Serve both ends at once",
-                "process.communicate(timeout=600) writes, reads and waits; a bare write() or read()"
-                " serves one pipe only",
-            ),
-        )
-    return (
-        fix("See both ends", *(look_at(scene, pid) for pid in _pids(scene)[:3])),
-        fix(
-            "Empty the queue before the join",
-            "results = [queue.get() for _ in range(n)]; then process.join()",
-        ),
-        fix(
-            "Let waits end",
-            "queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where"
-            " the rest may be lost",
-        ),
-    )
+    if not piping or writers_of(scene) or reading_of(scene):
+        ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
+        return (fix("See both ends", *ends), *fixes(QUEUE))
+    pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
+    other = other_pid(scene, pid, mode)
+    pipes = f"ls -l /proc/{pid}/fd | grep pipe"
+    far_end = look_at(scene, other) if other else ""
+    return (fix("See both ends", pipes, look_at(scene, pid), far_end), *fixes(PIPE))
 
 
 # Who stands at which end of a queue: `put`, `get`, `join`, or the thread that feeds the queue's

@@ -22,7 +22,7 @@ from trainprobe.causes.locks_wanted import (
     wanted_path,
     wanting_file_locks,
 )
-from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.statements import late, quote, statement
@@ -178,64 +178,55 @@ Give a slow import the time that it needs
 """
 
 
+IMPORT = """
+See what the import of the holder waits for
+    trainprobe attach {holder}   (on its host, while it lives)
+Give a slow import the time that it needs
+    trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock
+"""
+OWN_RANK = """
+Release the lock before {who} enters a collective
+    {who} holds {path} while it waits at {at}
+    put the lock around the file work only, and the collective after it
+"""
+NAME_TAKEN = """
+See which file it is, and who made it
+    print the path that is opened at {at}; then: ls -l --time-style=full-iso on it
+[disruptive] Remove it when the process that made it is gone
+    rm that file   (only when no process of yours works under it)
+Let the kernel release the lock
+    fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it ends with its
+        process
+"""
+USUAL = """
+See who holds it
+    {look}
+    verify: flock --nonblock {path} true && echo free
+[disruptive] End the holder if it is left over, or remove a stale lock file
+    {end}
+Keep locks off the network file system
+    export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     holder, path = next(iter(_pids(scene)), 0), wanted_path(scene)
-    holding = _holding_ranks(scene)
-    reported = import_lock_wait(scene.facts, scene.cell)
-    if holding and reported is not None:
-        return fixes(FIXES, holder=holder)
+    holding, importing = _holding_ranks(scene), _imports_waiting(scene)
+    if holding and import_lock_wait(scene.facts, scene.cell) is not None:
+        return fixes(IMPORT, holder=holder)
     if holding:
-        who = ranks_say(holding, capital=False)
-        at = next(
-            (thread.where for thread in scene.threads(holding) if thread.where),
-            "its next collective",
-        )
-        return (
-            fix(
-                f"Release the lock before {who} enters a collective",
-                f"{who} holds {path} while it waits at {at}",
-                "put the lock around the file work only, and the collective after it",
-            ),
-        )
-    if not (path or holder or _imports_waiting(scene)):
-        at = next(
-            (thread.where for thread in name_taken(scene) if thread.where),
-            "the line that the stack shows",
-        )
-        return (
-            fix(
-                "See which file it is, and who made it",
-                f"print the path that is opened at {at}; then: ls -l --time-style=full-iso on it",
-            ),
-            fix(
-                "Remove it when the process that made it is gone",
-                "rm that file   (only when no process of yours works under it)",
-                disruptive=True,
-            ),
-            fix(
-                "Let the kernel release the lock",
-                "fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it"
-                " ends with its process",
-            ),
-        )
-    path = path or next((tried.lock_paths[0] for tried in _imports_waiting(scene)), "the lock file")
-    look = (
-        f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}"
-        if holder
-        else f"fuser -v {path}"
-    )
-    return (
-        fix("See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
-        fix(
-            "End the holder if it is left over, or remove a stale lock file",
-            f"kill {holder}" if holder else f"rm {path}   (only when nobody holds it)",
-            disruptive=True,
-        ),
-        fix(
-            "Keep locks off the network file system",
-            "export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext",
-        ),
-    )
+        places = (thread.where for thread in scene.threads(holding) if thread.where)
+        at, who = next(places, "its next collective"), ranks_say(holding, capital=False)
+        return fixes(OWN_RANK, who=who, path=path, at=at)
+    if not (path or holder or importing):
+        places = (thread.where for thread in name_taken(scene) if thread.where)
+        return fixes(NAME_TAKEN, at=next(places, "the line that the stack shows"))
+    path = path or next((tried.lock_paths[0] for tried in importing), "the lock file")
+    look, end = f"fuser -v {path}", f"rm {path}   (only when nobody holds it)"
+    if holder:
+        look = f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}"
+        end = f"kill {holder}"
+    return fixes(USUAL, look=look, path=path, end=end)
 
 
 CAUSE = Cause(
