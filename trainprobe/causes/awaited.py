@@ -70,10 +70,7 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         )
         yield Awaited("input from a terminal", (), (mend,))
     if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
-        look = (
-            f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}",
-            f"ls -l /proc/{child.pid}/fd",
-        )
+        look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}", f"ls -l /proc/{child.pid}/fd")
         mend = "subprocess.run(..., timeout=600), which raises when the command does not end"
         whom = f"its child `{short(child.cmdline, 60)}` (pid {child.pid})"
         yield Awaited(whom, look, (mend,))

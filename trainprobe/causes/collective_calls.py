@@ -106,20 +106,10 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         # with one number for both, two orders of the same calls are nearer
         points = 13 if what == "number" else 6
         says = f"The backend compared the calls, and they differ{calls}"
-        yield weighing(
-            points,
-            "suspects-log",
-            says,
-            *_compared(timeouts),
-        )
+        yield weighing(points, "suspects-log", says, *_compared(timeouts))
         if what == "number":
             says = "The ranks have made a different number of calls"
-            yield weighing(
-                10,
-                "other-stacks",
-                says,
-                *_compared(timeouts),
-            )
+            yield weighing(10, "other-stacks", says, *_compared(timeouts))
     elif what == "shape" and len(camps(places(scene))) > 1:
         says = "The backend compared the calls: one operation, from different lines"
         yield weighing(13, "suspects-log", says, *timeouts.events("collective-mismatch"))
@@ -191,12 +181,8 @@ def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
         op = f" of {found[1][1]}" if found is not None else ""
         # one operation, but from different lines: then it is not one call
         apart = len(camps(places(scene))) > 1
-        yield weighing(
-            6 if apart else 26,
-            "suspects-log",
-            f"The backend compared the tensors{op}, and they differ{sizes}",
-            *_compared(timeouts),
-        )
+        says = f"The backend compared the tensors{op}, and they differ{sizes}"
+        yield weighing(6 if apart else 26, "suspects-log", says, *_compared(timeouts))
     elif what:
         says = "The backend says that the calls themselves differ"
         yield weighing(-13, "suspects-log", says, *_compared(timeouts))

@@ -186,12 +186,8 @@ def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
     if after:
         yield quote(13, "Work came to its end right after", after[0])
     elif timeouts.task is not None and not _went_on(scene, timeouts.task):
-        yield weighing(
-            10,
-            "suspects-log",
-            f"A rank was still at work: {short(timeouts.task.line, 100)}",
-            timeouts.task,
-        )
+        says = f"A rank was still at work: {short(timeouts.task.line, 100)}"
+        yield weighing(10, "suspects-log", says, timeouts.task)
     if scene.parted is not None or len(camps(places(scene))) > 1:
         says = (
             "The ranks were in different calls, which no limit"

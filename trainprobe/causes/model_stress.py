@@ -42,12 +42,8 @@ def weigh_stressed(group: SuspectGroup, prefix: str) -> Weighings:
         ids=finding.evidence,
     )
     if finding.line and finding.raised:
-        yield weighing(
-            6,
-            "source",
-            f"It raised at {finding.line}: {short(finding.raised, 120)}",
-            ids=finding.evidence,
-        )
+        says = f"It raised at {finding.line}: {short(finding.raised, 120)}"
+        yield weighing(6, "source", says, ids=finding.evidence)
 
 
 def stressed_summary(group: SuspectGroup, prefix: str) -> str:

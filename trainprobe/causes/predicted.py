@@ -23,11 +23,9 @@ ROOM = 1.25  # over the upper end of the interval, for what the fix advises
 def foreseen(group: SuspectGroup, *names: str) -> Prediction | None:
     """The prediction that this group is about, where it is of one of these numbers."""
     prediction = group.foreseen
-    return (
-        prediction
-        if prediction is not None and prediction.will_hit and prediction.name in names
-        else None
-    )
+    if prediction is not None and prediction.will_hit and prediction.name in names:
+        return prediction
+    return None
 
 
 def elsewhere(group: SuspectGroup, *names: str) -> bool:

@@ -43,9 +43,8 @@ MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in
 
 def _weigh(scene: Scene) -> Weighings:
     prediction = foreseen(scene.group, "pss")
-    if (
-        prediction is not None
-    ):  # copies of the data, or growth faster than it, are the nearer reason
+    # copies of the data, or growth faster than it, are the nearer reason
+    if prediction is not None:
         yield from weigh_foreseen(
             prediction, 13 if prediction.steep or (prediction.copies or 0.0) >= COPIED else 26
         )

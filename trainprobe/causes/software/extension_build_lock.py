@@ -104,12 +104,8 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(13, "process-state-and-locks", says, *waiting)
     printed = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
     if printed:
-        yield weighing(
-            3,
-            "suspects-log",
-            f"The output ends at an extension: {printed[-1].line[:100]}",
-            printed[-1],
-        )
+        says = f"The output ends at an extension: {printed[-1].line[:100]}"
+        yield weighing(3, "suspects-log", says, printed[-1])
 
 
 def _path(scene: Scene) -> str:
