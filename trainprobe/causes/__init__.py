@@ -1,6 +1,4 @@
-"""The catalogue of causes: those that are weighed, one per file, and those that are only known
-by name.
-"""
+"""The catalogue: causes that are weighed, one per file, and causes that are only known by name."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""What a rank that stands still waits for, as far as its stack, its source and the processes
-below it say; and what to do about such a wait.
-"""
+"""What a rank that stands still waits for, by its stack, source and children; and what helps."""
 
 from __future__ import annotations
 

@@ -21,9 +21,7 @@ class BatchCounts:
 
 
 def batch_counts(scene: Scene) -> BatchCounts | None:
-    """The lengths of the ranks' loaders where they differ, else the batches that they gave; None
-    where the witness counted neither on both sides.
-    """
+    """The ranks' loader lengths if they differ, else their batches; None if neither was counted."""
     return _lengths(scene) or _given(scene)
 
 

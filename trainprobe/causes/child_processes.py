@@ -1,6 +1,4 @@
-"""Where the waiting of the suspects ends: in their own main thread, or in a process below them;
-and whether anything goes on there.
-"""
+"""Where the suspects' waiting ends, in them or in a child process, and what goes on there."""
 
 from __future__ import annotations
 

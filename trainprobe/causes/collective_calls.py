@@ -1,6 +1,4 @@
-"""What logs alone weigh for and against each cause of a collective that never ended. Used by the
-causes of causes/collectives/.
-"""
+"""What logs alone weigh for and against each cause of a collective that never ended."""
 
 from __future__ import annotations
 

@@ -61,9 +61,7 @@ class Timeouts:
 
     @cached_property
     def first(self) -> Mapping[int, CollectiveCall]:
-        """The call in which each rank hung: the one with the lowest number, since later ones
-        queue behind it.
-        """
+        """The call in which each rank hung: its lowest, since later ones queue behind it."""
         found: dict[int, CollectiveCall] = {}
         for call in self.calls:
             if call.rank is not None and (

@@ -1,6 +1,4 @@
-"""Where the ranks stand or broke when they no longer agree on a collective: each rank's place,
-and the camps that these make.
-"""
+"""Where each rank stands or broke when the ranks disagree on a collective, and their camps."""
 
 from __future__ import annotations
 

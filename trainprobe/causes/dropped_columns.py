@@ -22,9 +22,7 @@ TRAINER = (
 
 @dataclass(frozen=True)
 class Dropped:
-    """A column that was asked for, and the witness's word that the Trainer had taken it away.
-    `sure` is false where the samples may never have had it.
-    """
+    """A column that the Trainer took away; `sure` is false if the samples may not have had it."""
 
     column: str
     seen: ColumnsRemoved

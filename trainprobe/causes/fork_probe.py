@@ -1,6 +1,4 @@
-"""What the probe that forks found: a child that did not get through, which step made the fork
-unsafe, and what it says of this machine.
-"""
+"""What the forking probe found: a child that failed, the unsafe step, and this machine's limits."""
 
 from __future__ import annotations
 

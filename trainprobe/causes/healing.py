@@ -81,9 +81,7 @@ def healing(scene: Scene) -> dict[str, tuple[Weighing, ...]]:
 
 
 def hinted(scene: Scene) -> dict[str, Weighing]:
-    """What a healing knob may mean, the likelier first: the strongest weighing of each cause.
-    Sizes are left out: too many causes share them.
-    """
+    """The strongest weighing of each cause by healing knobs, without sizes, the likelier first."""
     best: dict[str, Weighing] = {}
     for cause_id, one in _knobs(scene.facts, _failing(scene)):
         if one.points > max(0, best[cause_id].points if cause_id in best else 0):

@@ -34,9 +34,7 @@ def killed(scene: Scene) -> tuple[RankEnding, ...]:
 
 
 def proof(scene: Scene) -> LogEvent | None:
-    """A line of the kernel, the scheduler or the container's runtime about a kill for memory.
-    One of the kernel with a pid must name one of the job's.
-    """
+    """A line that reports a kill for memory; one of the kernel must name a pid of the job."""
     pids = {end.pid for end in scene.endings(scene.world) if end.pid}
     for event in scene.events("oom-killer", "evicted"):
         if event.event == "evicted" and event.captured.get("resource") != "memory":

@@ -78,9 +78,7 @@ def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
 
 
 def with_lint(measured: Sequence[Weighing], printed: Sequence[Linted]) -> tuple[Weighing, ...]:
-    """Add what lint says. Where the source around a stack has told as much, the finding joins
-    its row: in one family only one counts.
-    """
+    """Add lint's findings; one about the same source joins its row, for one family counts once."""
     rows = list(measured)
     own = max(
         (place for place, row in enumerate(rows) if row.family == "source" and row.points > 0),

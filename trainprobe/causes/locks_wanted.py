@@ -1,6 +1,4 @@
-"""Which lock files the suspects want, and who holds them: by the kernel's list of waiters, by
-stacks, and by its list of holders.
-"""
+"""Which lock files the suspects want, and who holds them, by the kernel's lists and by stacks."""
 
 from __future__ import annotations
 
@@ -84,9 +82,7 @@ def name_taken(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def asked_inside_a_call(scene: Scene) -> tuple[tuple[MainThread, HeldLock], ...]:
-    """Threads that sleep within one call of C (SQLite's busy handler does) while another process
-    holds a file that they have open locked for writing.
-    """
+    """Threads asleep in one C call while another process holds a file of theirs locked."""
     locks = [lock for lock in scene.of(HeldLock) if "WRITE" in lock.mode and lock.path]
     found = []
     for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):

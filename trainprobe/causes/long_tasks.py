@@ -1,6 +1,4 @@
-"""What logs alone weigh for one rank that works longer than the others wait, and for a limit
-that is too short.
-"""
+"""What logs alone weigh for a rank that works too long, and for a limit that is too short."""
 
 from __future__ import annotations
 
@@ -197,9 +195,7 @@ def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
 
 
 def _last_lines(scene: Scene, timeouts: Timeouts) -> tuple[int, str, Output] | None:
-    """(rank, line, its output) where one that did not come spoke last of a task that takes long.
-    Most programs let only rank 0 print.
-    """
+    """(rank, line, output) of an absent rank that last spoke of a long task."""
     missing = timeouts.missing.ranks[:4] if timeouts.missing is not None else ()
     for rank in missing:
         own = scene.of(Output, rank=rank)

@@ -1,6 +1,4 @@
-"""What a cause says of a property of the model that failed in the stress test: the finding in
-words, and what to change in the module that it names.
-"""
+"""Findings of the model's stress test in words, and what to change in the module they name."""
 
 from __future__ import annotations
 
@@ -29,9 +27,7 @@ def stressed(group: SuspectGroup, prefix: str) -> Finding | None:
 
 
 def weigh_stressed(group: SuspectGroup, prefix: str) -> Weighings:
-    """26 points for what was measured of this property, 13 where it may only follow from another
-    one, and 6 for the user's line that raised.
-    """
+    """26 points for a measurement, 13 if it may follow from another, 6 for the line that raised."""
     finding = stressed(group, prefix)
     if finding is None or group.stressed is None:
         return
@@ -47,9 +43,7 @@ def weigh_stressed(group: SuspectGroup, prefix: str) -> Weighings:
 
 
 def stressed_summary(group: SuspectGroup, prefix: str) -> str:
-    """The finding as it was told, with its place and number where it does not say them, and what
-    else of the property failed; "" where nothing did.
-    """
+    """The finding with its place and number, and what else failed; "" if nothing did."""
     finding = stressed(group, prefix)
     if finding is None or group.stressed is None:
         return ""

@@ -61,9 +61,7 @@ def file_line(file: str, line: int) -> str:
 
 
 def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
-    """The steps that show where `what` is in native code. A job that `attach` looks at still
-    lives; one of the ladder must hang again.
-    """
+    """The steps that show where `what` is in native code; a ladder's job must hang again."""
     if scene.live is not None:
         own = next(
             (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None), 0
@@ -80,9 +78,7 @@ _ELSEWHERE = re.compile(rf"{_PID}(?:[ ,]+{_PID})*")
 
 
 def at_its_host(step: str) -> tuple[str, ...]:
-    """A command for processes of several hosts, one for each host: `on node3: kill 4711`. As it
-    is where no process is told with its host.
-    """
+    """A command for processes of several hosts, once per host: `on node3: kill 4711`."""
     lists = [re.split(r"[ ,]+", match[0]) for match in _ELSEWHERE.finditer(step)]
     hosts = dict.fromkeys(one.partition("@")[2] for listed in lists for one in listed)
     if not hosts or any(

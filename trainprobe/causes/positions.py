@@ -1,6 +1,4 @@
-"""Tables of positions: is it one of these whose end an index passed? Of a label or a token that
-would be another cause.
-"""
+"""Tables of positions: did an index pass the end of one, rather than of labels or tokens?"""
 
 from __future__ import annotations
 

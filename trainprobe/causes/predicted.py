@@ -1,6 +1,4 @@
-"""What a cause says of a limit that the planned size will meet: nothing has failed yet, and the
-numbers tell that it will.
-"""
+"""Limits that the planned size will meet: nothing has failed yet, and the numbers tell."""
 
 from __future__ import annotations
 

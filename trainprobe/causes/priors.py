@@ -1,6 +1,4 @@
-"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`.
-Text in, dataclass out.
-"""
+"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`."""
 
 from __future__ import annotations
 

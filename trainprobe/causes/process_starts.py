@@ -1,6 +1,4 @@
-"""What the start of a process by spawn shows of the child: the parent writes its pickles into a
-pipe that the child reads.
-"""
+"""A start of a process by spawn: the parent writes its pickles into a pipe that the child reads."""
 
 from __future__ import annotations
 

@@ -57,9 +57,7 @@ def readied(cause: Cause) -> Cause:
 
 
 def weigh_signs(scene: Scene, signs: ReadySigns) -> Weighings:
-    """A check that failed on the node itself settles it; a value unlike the others' and traffic
-    that fails name it where nothing settles it.
-    """
+    """A failed check settles it; differing values and failing traffic only name it."""
     for check in failing(scene, signs.checks)[:1]:
         hosts = _hosts_of(failing(scene, (check.name,)))
         yield weighing(

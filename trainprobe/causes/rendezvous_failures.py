@@ -1,6 +1,4 @@
-"""What logs tell of a start at which not everybody met: the store that gave up, and the number
-that came beside the number that was expected.
-"""
+"""Failed starts in logs: a store that gave up, and a number that was not the expected one."""
 
 from __future__ import annotations
 
@@ -50,9 +48,7 @@ _END = ("rendezvous-timeout", "store-refused")
 
 
 def weigh_gave_up(scene: Scene) -> Weighings:
-    """What logs say: the store did not open, or not everybody came. Elsewhere than at the start
-    it repeats that the first host is gone.
-    """
+    """The store did not open, or ranks were missing; later it repeats a lost host."""
     found = startup_failure(scene, GAVE_UP, *SHOWS)
     if found is not None:
         raised = scene.origin is not None and not found.last_words
@@ -72,9 +68,7 @@ def weigh_gave_up(scene: Scene) -> Weighings:
 
 
 def weigh_world(scene: Scene) -> Weighings:
-    """What logs say. More than the world size can only be a wrong number; fewer may also be a
-    node that did not come.
-    """
+    """Too many processes mean a wrong number; too few may be a missing node."""
     counted = startup_failure(scene, BARRIER, "world-incomplete", "world-waits") or startup_failure(
         scene, CLIENTS, "world-incomplete"
     )

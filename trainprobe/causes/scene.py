@@ -1,6 +1,4 @@
-"""What the facts show of one suspect group: who ended how, who raised what, where threads stand.
-Every cause reads it, none writes.
-"""
+"""The facts about one suspect group; every cause reads it."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ def weighing(
 
 @dataclass(frozen=True)
 class Scene:
-    """The facts as seen from one suspect group. All lookups stay within the group's cell, and
-    within processes of the ranks themselves.
-    """
+    """The facts of one suspect group, within its cell and the ranks' own processes."""
 
     facts: Facts
     group: SuspectGroup
@@ -118,9 +114,7 @@ class Scene:
         return tuple(rank for rank in self.world if rank not in self.suspects)
 
     def endings(self, ranks: Iterable[int]) -> tuple[RankEnding, ...]:
-        """How these ranks ended, those that never started left out. Of a log that names no rank,
-        whatever ended in it.
-        """
+        """How these ranks ended, without those that never ran; any end in a log without ranks."""
         found = [fact for rank in ranks for fact in self.of(RankEnding, rank=rank)]
         found += (
             [fact for fact in self.of(RankEnding, rank=None) if fact.place is not None]
@@ -140,9 +134,7 @@ class Scene:
         return min(own, key=lambda fact: (fact.order is None, fact.order or 0), default=None)
 
     def exceptions(self, ranks: Iterable[int], *, echo: bool = False) -> tuple[RankException, ...]:
-        """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for
-        those that only repeat another rank's end.
-        """
+        """Uncaught exceptions of these ranks and their workers, or their echoes, earliest first."""
         found = [fact for rank in ranks for fact in self.of(RankException, rank=rank)]
         nameless = self.of(RankException, rank=None) if not self.group.ranks else ()
         found += [fact for fact in nameless if fact.echo_of != "launcher"]
@@ -249,9 +241,7 @@ class Scene:
         )
 
     def checks(self, *names: str, bad_only: bool = True) -> tuple[HostCheck, ...]:
-        """Checks of the host and of the environment by name; `bad_only` leaves out those that
-        passed. In a group of `ready` those of its hosts.
-        """
+        """Checks by name, by default those that did not pass; in `ready` of the group's hosts."""
         found = [
             fact for fact in self.facts.of(HostCheck) if fact.name in names and self._of_them(fact)
         ]
@@ -279,9 +269,7 @@ class Scene:
         return given.number if given is not None else None
 
     def events(self, *shows: str) -> tuple[LogEvent, ...]:
-        """Known lines that show one of these, of the suspects and of whoever cannot be told
-        apart; earliest first.
-        """
+        """Known lines of the suspects or without a rank that show one of these, earliest first."""
         found = [
             fact
             for fact in self.of(LogEvent)

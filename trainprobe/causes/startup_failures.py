@@ -44,9 +44,7 @@ _SENT_FROM_OUTSIDE = ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL")
 
 @dataclass(frozen=True)
 class StartupFailure:
-    """`text` is the line that says it. `decides` is false for what is only a sign, or where the
-    ranks failed of something else.
-    """
+    """`text` is the message; `decides` is false for a mere sign or after another failure."""
 
     text: str
     fact: Fact

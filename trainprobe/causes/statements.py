@@ -1,6 +1,4 @@
-"""Causes that are carried by words: an exception, a dying process's last message, a known line
-in the output.
-"""
+"""Messages that carry a cause: an exception, a process's last words, a known line of output."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ def text_of(exception: RankException) -> str:
 
 
 def statement(scene: Scene, pattern: str, ranks: Iterable[int] | None = None) -> Statement | None:
-    """Where the suspects (or `ranks`) say it; where nobody is suspected, anybody. Echoes of
-    another rank's end are not listened to.
-    """
+    """The first such message of the suspects (or `ranks`), echoes left out."""
     return next(
         _all_statements(
             scene, re.compile(pattern), frozenset(scene.suspects if ranks is None else ranks)
@@ -75,9 +71,7 @@ def statement(scene: Scene, pattern: str, ranks: Iterable[int] | None = None) ->
 
 
 def weigh_statement(scene: Scene, pattern: str, *, log_points: int = 13) -> Weighings:
-    """Weigh what was said. In the suspects' own last words it settles the matter (26); a line of
-    output may be a by-product (13).
-    """
+    """26 points as the suspects' own last words; a line of output may be a by-product."""
     found = statement(scene, pattern)
     if found is None:
         return
@@ -110,9 +104,7 @@ def quote_after(found: Quotable | None, limit: int = 140) -> str:
 
 
 def late(scene: Scene, fact: LogEvent) -> bool:
-    """Does this line of a log say little of the first failure: because it came after it, or
-    because steps were taken in between?
-    """
+    """Does this line say little about the first failure: after it, or many steps before?"""
     first = scene.first_failure
     if fact.place is None:
         return False

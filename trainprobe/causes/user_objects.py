@@ -1,6 +1,4 @@
-"""What the probes said of the user's own objects: a factory of data or of a model that gives
-nonsense, stands still or dies in a child of the probe.
-"""
+"""The user's own factories of data and models that fail in a child of a probe."""
 
 from __future__ import annotations
 

@@ -53,9 +53,7 @@ def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
 
 
 def _least(thread: MainThread) -> int:
-    """The bytes that count as work. Who asks a service again and again writes as much as a
-    request has.
-    """
+    """Bytes that count as work; polling a service writes as much as a request has."""
     return 64_000 if thread.leaf == "net-io" else 1
 
 

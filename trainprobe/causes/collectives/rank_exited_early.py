@@ -130,9 +130,7 @@ LAST_LINES = 3
 
 
 def gave_up(scene: Scene) -> Weighings:
-    """Of a log: the last words of the rank that alone told of no failure are that it leaves, and
-    the others lost their peer.
-    """
+    """The last words in the log of the one rank that left while the others lost their peer."""
     echoes = scene.exceptions(scene.others, echo=True)
     if scene.group.how != "not-visible" or not echoes or scene.one(LogJob) is None:
         return

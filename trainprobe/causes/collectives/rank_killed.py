@@ -50,9 +50,7 @@ def _killed(scene: Scene) -> tuple[RankEnding, ...]:
 
 
 def _gone(scene: Scene) -> Weighings:
-    """A rank of a live job without a process, under nobody who ends the others when one fails:
-    likelier killed than ended well in mid-run.
-    """
+    """A live job's rank without a process that nobody else would have ended."""
     job, gone = scene.live, absent(scene)
     if (
         job is None
@@ -119,9 +117,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene, end: RankEnding) -> Weighings:
-    """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more
-    often, SIGTERM to all the scheduler's.
-    """
+    """A log shows who was ended by a signal, and seldom by whom."""
     who = "A process"
     if end.rank is not None:
         who = ranks_say([end.rank])

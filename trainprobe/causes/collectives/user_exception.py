@@ -106,9 +106,7 @@ def _own_object(scene: Scene) -> ProbeFailure | None:
 
 
 def _left_with_a_code(scene: Scene) -> Progress | None:
-    """The suspect that ended its own program by sys.exit with another code than 0; argparse and
-    other libraries do so for reasons of their own.
-    """
+    """The suspect that ended its program by sys.exit with another code than 0."""
     shown = scene.progress(scene.suspects)
     return first_found(
         fact

@@ -90,9 +90,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene) -> Weighings:
-    """What logs say. The first transfer that fails speaks of the configuration; one after many
-    that went well, of the network.
-    """
+    """A first transfer that fails speaks of the configuration, a late one of the network."""
     for line in lines(scene, *BROKEN)[:1]:
         yield weighing(26, "network", f"A card or a link gave up: {short(line.line)}", line)
     down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)

@@ -69,9 +69,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
-    """Ranks whose watchdog could not take their interpreter's lock. Such a rank is the sick one,
-    though it also complains of the others.
-    """
+    """Ranks whose watchdog could not take the GIL; such a rank is the culprit."""
     return tuple(event for event in scene.of(LogEvent) if event.event == "gil-held")
 
 
@@ -81,9 +79,7 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def _worker(scene: Scene, rank: int) -> MainThread | None:
-    """The loader worker that this rank waits for and that computes at one call in all looks,
-    with its interpreter's lock in hand.
-    """
+    """The awaited loader worker that computes in one call in all looks and holds the GIL."""
     parent = scene.thread(rank)
     if parent is None or parent.leaf != "dataloader":
         return None

@@ -184,9 +184,7 @@ FEEDS = frozenset({"_feed", "_finalize_join"})
 
 
 def queue_call(thread: MainThread | Thread) -> str:
-    """`put`, `get`, `join` or `feed`: what a thread does at a queue; empty elsewhere. The
-    loader's own queues are not counted.
-    """
+    """`put`, `get`, `join` or `feed` of a thread at a queue, except the loader's; else empty."""
     if any("torch/utils/data/" in frame.file for frame in thread.frames):
         return ""
     for frame in reversed(thread.frames[-6:]):
