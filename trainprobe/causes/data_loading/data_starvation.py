@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import IDLE, goes_on
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Gpu, MainThread, Thread
 from trainprobe.model.ranks import and_list
@@ -105,30 +105,24 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+More workers that prepare ahead
+    DataLoader(..., num_workers={workers}, prefetch_factor=4, persistent_workers=True)
+Make a sample cheaper
+    {profile}
+    prepare samples beforehand
+Faster storage
+    copy the data set to a local disk; read large files in order (WebDataset, Arrow) instead of many
+        small ones
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     workers = len(scene.workers(scene.world)) // max(len(scene.world), 1)
-    line = next(iter(_slowest(scene)), "")
-    return (
-        fix(
-            "More workers that prepare ahead",
-            f"DataLoader(..., num_workers={max(2 * workers, 4)}, prefetch_factor=4,"
-            " persistent_workers=True)",
-        ),
-        fix(
-            "Make a sample cheaper",
-            (
-                f"py-spy top --pid <PID>   (a worker's; most are at {line})"
-                if line
-                else "profile __getitem__"
-            ),
-            "prepare samples beforehand",
-        ),
-        fix(
-            "Faster storage",
-            "copy the data set to a local disk; read large files in order (WebDataset, Arrow)"
-            " instead of many small ones",
-        ),
-    )
+    profile = "profile __getitem__"
+    for line in _slowest(scene)[:1]:
+        profile = f"py-spy top --pid <PID>   (a worker's; most are at {line})"
+    return fixes(FIXES, workers=max(2 * workers, 4), profile=profile)
 
 
 CAUSE = Cause(

@@ -12,7 +12,7 @@ errors as internal ones; a line that names a failed connection says it better.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -84,34 +84,24 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See which NCCL each node loads
+    python -c 'import torch; print(torch.__version__, torch.cuda.nccl.version())'   (on each node)
+    ldd $(python -c 'import torch,os; print(os.path.dirname(torch.__file__))')/lib/libtorch_cuda.so
+        | grep nccl
+Use one NCCL everywhere, torch's own
+    {own}
+    pip list | grep -i nccl   (one package only)
+Have NCCL say what fails
+    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,ENV torchrun …
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    last = final_exceptions(scene)
-    where = (
-        "python -c 'import torch; print(torch.__version__, torch.cuda.nccl.version())'   (on each"
-        " node)"
-    )
-    symbol = bool(last) and "undefined symbol" in last[0].message
-    return (
-        fix(
-            "See which NCCL each node loads",
-            where,
-            "ldd $(python -c 'import torch,os;"
-            " print(os.path.dirname(torch.__file__))')/lib/libtorch_cuda.so | grep nccl",
-        ),
-        fix(
-            "Use one NCCL everywhere, torch's own",
-            (
-                "unset LD_LIBRARY_PATH   (or take the folder with another libnccl.so.2 out of it)"
-                if symbol
-                else "pip install --upgrade nvidia-nccl-cu12   (the same on all nodes)"
-            ),
-            "pip list | grep -i nccl   (one package only)",
-        ),
-        fix(
-            "Have NCCL say what fails",
-            "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,ENV torchrun …",
-        ),
-    )
+    own = "pip install --upgrade nvidia-nccl-cu12   (the same on all nodes)"
+    if any("undefined symbol" in exception.message for exception in final_exceptions(scene)[:1]):
+        own = "unset LD_LIBRARY_PATH   (or take the folder with another libnccl.so.2 out of it)"
+    return fixes(FIXES, own=own)
 
 
 CAUSE = Cause(

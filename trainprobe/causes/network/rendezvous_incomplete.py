@@ -14,7 +14,7 @@ that could not start the others.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.rendezvous_failures import (
     GAVE_UP,
     end_point,
@@ -145,62 +145,43 @@ def _summary(scene: Scene) -> str:
     )
 
 
+TOGETHER = """
+Let the launcher say who meets where
+    a world_size, rank, address or port given to init_process_group must be that of the launcher:
+        WORLD_SIZE={world}, {address}:{port}
+    under torchrun: dist.init_process_group(backend), with nothing of these, or init_method="env://"
+See whether anybody serves the store
+    ss -ltnp | grep -w {port}; timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
+"""
+FIXES = """
+Start the ranks that are missing, or see why they died
+    {look}
+    {slurm}
+See whether they can reach the end point
+    from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
+Give all nodes the same end point
+    torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id <JOB> ...
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if own := fixes_of_start(scene):
+        return own
     job = scene.live
     environment = next(iter(job.environment.values()), {}) if job is not None else {}
-    address = environment.get("MASTER_ADDR", "$MASTER_ADDR")
-    port = environment.get("MASTER_PORT", "$MASTER_PORT")
-    if job is None:
-        address, port = (
-            printed or default
-            for printed, default in zip(end_point(scene), (address, port), strict=True)
-        )
-    if fixes_of_start(scene):
-        return fixes_of_start(scene)
-    slurm = job is not None and (
-        job.launcher == "slurm"
-        or any(name.startswith("SLURM_") for row in job.environment.values() for name in row)
-    )
+    host, number = end_point(scene) if job is None else ("", "")
+    address = host or environment.get("MASTER_ADDR", "$MASTER_ADDR")
+    port = number or environment.get("MASTER_PORT", "$MASTER_PORT")
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):
-        own = (
-            "a world_size, rank, address or port given to init_process_group must be that of the"
-            f" launcher: WORLD_SIZE={len(scene.world)}, {address}:{port}"
-        )
-        return (
-            fix(
-                "Let the launcher say who meets where",
-                own,
-                "under torchrun: dist.init_process_group(backend), with nothing of these, or"
-                ' init_method="env://"',
-            ),
-            fix(
-                "See whether anybody serves the store",
-                f"ss -ltnp | grep -w {port}; timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo"
-                " open",
-            ),
-        )
-    return (
-        fix(
-            "Start the ranks that are missing, or see why they died",
-            (
-                "on the other nodes: trainprobe attach"
-                if job is None or not job.hosts or job.elsewhere
-                else "read what they printed last: trainprobe explain <OUTPUT>"
-            ),
-            "squeue -s; scontrol show job $SLURM_JOB_ID" if slurm else "",
-        ),
-        *fixes(
-            """
-            See whether they can reach the end point
-                from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
-            Give all nodes the same end point
-                torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id
-                    <JOB> ...
-        """,
-            address=address,
-            port=port,
-        ),
-    )
+        return fixes(TOGETHER, world=len(scene.world), address=address, port=port)
+    look, slurm = "on the other nodes: trainprobe attach", ""
+    if job is not None and job.hosts and not job.elsewhere:
+        look = "read what they printed last: trainprobe explain <OUTPUT>"
+    if job is not None:
+        names = {name for row in job.environment.values() for name in row}
+        if job.launcher == "slurm" or any(name.startswith("SLURM_") for name in names):
+            slurm = "squeue -s; scontrol show job $SLURM_JOB_ID"
+    return fixes(FIXES, look=look, slurm=slurm, address=address, port=port)
 
 
 # The launchers of an elastic job, which meet the other nodes' before they start any rank.

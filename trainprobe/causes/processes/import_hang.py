@@ -13,7 +13,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import imported, others_wait
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, size, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, size, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import ImportTried, MainThread
 from trainprobe.waits.dump_hangs import only_dumps
@@ -151,42 +151,40 @@ def _summary(scene: Scene) -> str:
     )
 
 
+BUILD = """
+Build it once, before the launch
+    {python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)
+    verify: {check}
+Give the rung more time, where the build is merely slow
+    TRAINPROBE_IMPORT_TIMEOUT_S=300
+"""
+FIXES = """
+See where the import stands
+    {look}
+    {open}
+    verify: {check}
+Take the waiting out of the import
+    move downloads, builds and locks from the module's top level into a function
+    verify: {check}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     python, name = scene.plan.interpreter_path or "python", _name(scene) or "MODULE"
-    alone = (
+    check = f"timeout 60 {python} -c 'import {name}'"
+    if any(fact.compilers for fact in _slow(scene)):
+        return fixes(BUILD, python=python, name=name, check=check)
+    held, place = _held(scene), _place(scene)
+    look = (
         f"timeout 60 {python} -X faulthandler -c 'import faulthandler;"
         f" faulthandler.dump_traceback_later(50); import {name}'"
     )
-    held = _held(scene)
-    if held is not None and scene.live is None:
-        alone = f"trainprobe attach {held.holder_pid}   (on its host, while it lives)"
-    place, check = _place(scene), f"timeout 60 {python} -c 'import {name}'"
     if scene.live is not None:
-        alone = (
-            "py-spy dump --pid"
-            f" {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all"
-            " threads: which one holds the import up?)"
-        )
-    if any(fact.compilers for fact in _slow(scene)):
-        return (
-            fix(
-                "Build it once, before the launch",
-                f"{python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)",
-                verify=check,
-            ),
-            fix(
-                "Give the rung more time, where the build is merely slow",
-                "TRAINPROBE_IMPORT_TIMEOUT_S=300",
-            ),
-        )
-    return (
-        fix("See where the import stands", alone, f"open {place}" if place else "", verify=check),
-        fix(
-            "Take the waiting out of the import",
-            "move downloads, builds and locks from the module's top level into a function",
-            verify=check,
-        ),
-    )
+        pid = next((thread.pid for thread in _importing(scene)), live_pid(scene))
+        look = f"py-spy dump --pid {pid}   (all threads: which one holds the import up?)"
+    elif held is not None:
+        look = f"trainprobe attach {held.holder_pid}   (on its host, while it lives)"
+    return fixes(FIXES, look=look, open=f"open {place}" if place else "", check=check)
 
 
 CAUSE = Cause(

@@ -18,7 +18,7 @@ from typing import Any
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.host_memory import REFUSED, killed
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, size, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, size, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import (
@@ -121,40 +121,43 @@ def _summary(scene: Scene) -> str:
     )
 
 
+LOCK = """
+Import one after the other
+    import trainprobe; with trainprobe.import_lock(): import {names}
+    {python} -m pip install --no-deps trainprobe   (standard library only; where the job's Python
+        has it not)
+"""
+BUILD = """
+Build beforehand, and with fewer compilers
+    MAX_JOBS={jobs} {python} -c 'import {names}'   (once, before the ranks start; the build is then
+        found in TORCH_EXTENSIONS_DIR)
+    export MAX_JOBS={jobs}
+"""
+MEMORY = """
+[admin] Give the job more memory, or start fewer ranks
+    {more}
+"""
+LESS = """
+Import less
+    import what only rank 0 needs on rank 0; build extensions and caches beforehand
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     limit, need = limit_of(scene), need_bytes(scene)
+    more = "raise the job's memory request"
+    if limit is not None and need:
+        now = f"now {size(limit[0])}"
+        more = f"ask for at least {size(need * 1.25)} for {ranks_at_once(scene)} ranks ({now})"
     names = ", ".join(modules(scene)) or "HEAVY_MODULE"
     python = scene.plan.interpreter_path or "python"
-    more = (
-        f"ask for at least {size(need * 1.25)} for {ranks_at_once(scene)} ranks (now"
-        f" {size(limit[0])})"
-        if limit is not None and need
-        else ""
-    )
-    lock = fix(
-        "Import one after the other",
-        f"import trainprobe; with trainprobe.import_lock(): import {names}",
-        f"{python} -m pip install --no-deps trainprobe   (standard library only; where the job's"
-        " Python has it not)",
-    )
-    started = max(
-        (fact.compilers for fact in tried(scene, "alone", "whole", "together")), default=0
-    )
+    lock, memory = fixes(LOCK, names=names, python=python), fixes(MEMORY, more=more)
+    imports = tried(scene, "alone", "whole", "together")
+    started = max((fact.compilers for fact in imports), default=0)
+    if not started:
+        return (*lock, *memory, *fixes(LESS))
     jobs = max(1, started // 2)
-    builds = fix(
-        "Build beforehand, and with fewer compilers",
-        f"MAX_JOBS={jobs} {python} -c 'import {names}'   (once, before the ranks start; the build"
-        " is then found in TORCH_EXTENSIONS_DIR)",
-        f"export MAX_JOBS={jobs}",
-    )
-    memory = admin_fix(
-        "Give the job more memory, or start fewer ranks", more or "raise the job's memory request"
-    )
-    less = fix(
-        "Import less",
-        "import what only rank 0 needs on rank 0; build extensions and caches beforehand",
-    )
-    return (lock, builds, memory) if started else (lock, memory, less)
+    return (*lock, *fixes(BUILD, jobs=jobs, names=names, python=python), *memory)
 
 
 # Processes that got no memory while they imported, as logs tell of them: one may have grown,
