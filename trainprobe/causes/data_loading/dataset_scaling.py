@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.awaited import endless
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.phrases import Fixes, fixes
 from trainprobe.causes.predicted import (
     again_planned,
     foreseen,
@@ -114,27 +114,24 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Find what is done for each row over all rows
+    py-spy record -o load.svg -- python load.py   (at two sizes: which line grew?)
+    verify: {again}
+Do it once, beforehand
+    tokenise and index into Arrow or memory-mapped arrays
+    verify: {again}
+Stream or shard
+    load_dataset(..., streaming=True); dataset.shard(world_size, rank)
+    {until}
+    verify: {again}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     prediction = foreseen(scene.group, *FORESEEN)
-    verify = again_planned(scene, prediction) if prediction is not None else ""
-    return (
-        fix(
-            "Find what is done for each row over all rows",
-            "py-spy record -o load.svg -- python load.py   (at two sizes: which line grew?)",
-            verify=verify,
-        ),
-        fix(
-            "Do it once, beforehand",
-            "tokenise and index into Arrow or memory-mapped arrays",
-            verify=verify,
-        ),
-        fix(
-            "Stream or shard",
-            "load_dataset(..., streaming=True); dataset.shard(world_size, rank)",
-            _until(prediction),
-            verify=verify,
-        ),
-    )
+    again = again_planned(scene, prediction) if prediction is not None else ""
+    return fixes(FIXES, again=again, until=_until(prediction))
 
 
 def _until(prediction: Prediction | None) -> str:

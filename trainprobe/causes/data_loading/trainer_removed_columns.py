@@ -25,7 +25,7 @@ from trainprobe.causes.dropped_columns import (
     seen_removed,
     whole_before,
 )
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
 from trainprobe.signatures.messages import message
@@ -90,24 +90,22 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Keep the columns
+    TrainingArguments(..., remove_unused_columns=False)
+Or tokenise beforehand
+    {tokenise}
+See what arrives
+    next(iter(trainer.get_train_dataloader()))   in one process, with dataloader_num_workers=0
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     frame = scene.own_frame
-    return (
-        fix("Keep the columns", "TrainingArguments(..., remove_unused_columns=False)"),
-        fix(
-            "Or tokenise beforehand",
-            (
-                f"dataset.map(tokenize), so that {frame.where} finds input_ids"
-                if frame
-                else "dataset.map(tokenize): input_ids stay"
-            ),
-        ),
-        fix(
-            "See what arrives",
-            "next(iter(trainer.get_train_dataloader()))   in one process, with"
-            " dataloader_num_workers=0",
-        ),
-    )
+    tokenise = "dataset.map(tokenize): input_ids stay"
+    if frame:
+        tokenise = f"dataset.map(tokenize), so that {frame.where} finds input_ids"
+    return fixes(FIXES, tokenise=tokenise)
 
 
 CAUSE = Cause(

@@ -11,7 +11,7 @@ environment check, which compares the two versions.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, fixes, short
+from trainprobe.causes.phrases import Fixes, admin_fix, fixes, short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.signs import all_of, check_or, failed_check, first_of, quoted, stated
 from trainprobe.causes.statements import advice, statement
@@ -22,28 +22,27 @@ NONE_AT_ALL = message("driver-too-old.none-at-all")
 CHECK = "drv.versions"
 
 
+NO_DRIVER = """
+Let the container see the GPU
+    docker run --gpus all …; resources.limits: nvidia.com/gpu in Kubernetes
+    verify: nvidia-smi
+Ask the scheduler for one
+    sbatch --gres=gpu:N, and run nvidia-smi inside the job
+    verify: nvidia-smi
+"""
+ANOTHER_BUILD = """
+Without the administrator
+    pip install a torch that was built for the CUDA that nvidia-smi shows
+"""
+NEWEST = "nvidia-smi | head -4   (shows the newest CUDA that the driver knows)"
+
+
 def _fixes(scene: Scene) -> Fixes:
     if statement(scene, WORDING) is None and statement(scene, NONE_AT_ALL) is not None:
-        return fixes("""
-            Let the container see the GPU
-                docker run --gpus all …; resources.limits: nvidia.com/gpu in Kubernetes
-                verify: nvidia-smi
-            Ask the scheduler for one
-                sbatch --gres=gpu:N, and run nvidia-smi inside the job
-                verify: nvidia-smi
-        """)
-    newest = "nvidia-smi | head -4   (shows the newest CUDA that the driver knows)"
-    return (
-        admin_fix(
-            "Update the driver, or take an older build",
-            *(advice(scene, CHECK) or (newest,)),
-            verify="nvidia-smi",
-        ),
-        fix(
-            "Without the administrator",
-            "pip install a torch that was built for the CUDA that nvidia-smi shows",
-        ),
-    )
+        return fixes(NO_DRIVER)
+    steps = advice(scene, CHECK) or (NEWEST,)
+    update = admin_fix("Update the driver, or take an older build", *steps, verify="nvidia-smi")
+    return (update, *fixes(ANOTHER_BUILD))
 
 
 def _summary(scene: Scene) -> str:

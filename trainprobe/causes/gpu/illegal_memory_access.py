@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.phrases import Fixes, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.signs import first_of, quoted, stated
 from trainprobe.causes.statements import statement
@@ -60,33 +60,27 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Find the kernel's own line
+    CUDA_LAUNCH_BLOCKING=1 with the same batch; compute-sanitizer --tool memcheck python …
+A core dump of the GPU next time
+    export CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 CUDA_COREDUMP_FILE=/tmp/gpucore.%p
+A newer {library}, or none
+    {upgrade}
+    run once with the plain implementation: attn_implementation='eager' or 'sdpa'; without
+        torch.compile
+If it follows one node, look at its GPU
+    dmesg -T | grep -i xid
+    nvidia-smi -q -d ECC
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     library = _library(scene)
-    newer = "upgrade flash-attn, bitsandbytes, xformers, apex or triton, whichever is in use"
+    upgrade = "upgrade flash-attn, bitsandbytes, xformers, apex or triton, whichever is in use"
     if library:
-        newer = f"pip install -U {library.replace('_', '-')}"
-    return (
-        fix(
-            "Find the kernel's own line",
-            "CUDA_LAUNCH_BLOCKING=1 with the same batch; compute-sanitizer --tool memcheck"
-            " python …",
-        ),
-        fix(
-            "A core dump of the GPU next time",
-            "export CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 CUDA_COREDUMP_FILE=/tmp/gpucore.%p",
-        ),
-        fix(
-            f"A newer {library or 'kernel library'}, or none",
-            newer,
-            "run once with the plain implementation: attn_implementation='eager' or 'sdpa'; without"
-            " torch.compile",
-        ),
-        fix(
-            "If it follows one node, look at its GPU",
-            "dmesg -T | grep -i xid",
-            "nvidia-smi -q -d ECC",
-        ),
-    )
+        upgrade = f"pip install -U {library.replace('_', '-')}"
+    return fixes(FIXES, library=library or "kernel library", upgrade=upgrade)
 
 
 CAUSE = Cause(

@@ -31,7 +31,7 @@ from trainprobe.causes.host_memory import (
     proof,
     strength,
 )
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short, size, subject
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, fixes, short, size, subject
 from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
@@ -143,25 +143,23 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene)}{pid}{words}"
 
 
+FIXES = """
+See what grows
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, 'MiB') once per step on each
+        rank
+    look for lists that keep tensors or outputs of every step; append loss.item(), not loss
+Hold less
+    fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per node
+[admin] Give the job more memory{now}
+    {more}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     if (prediction := foreseen(scene.group, "pss")) is not None:
         return _fixes_foreseen(scene, prediction)
     now = f" (now {size(limit_of(scene))})" if limit_of(scene) else ""
-    return (
-        fix(
-            "See what grows",
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, 'MiB') once per step"
-            " on each rank",
-            "look for lists that keep tensors or outputs of every step; append loss.item(), not"
-            " loss",
-        ),
-        fix(
-            "Hold less",
-            "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per"
-            " node",
-        ),
-        admin_fix(f"Give the job more memory{now}", MORE),
-    )
+    return fixes(FIXES, now=now, more=MORE)
 
 
 def _fixes_foreseen(scene: Scene, prediction: Prediction) -> Fixes:

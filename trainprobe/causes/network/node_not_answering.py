@@ -12,7 +12,7 @@ while ranks of the world have no process on any of those. A node that only refus
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Rung, SilentNode
 from trainprobe.model.ranks import and_list
@@ -76,24 +76,20 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See whether it is up
+    ping -c 3 {host}; ssh -o ConnectTimeout=5 {host} uptime
+    scontrol show node {host}
+[disruptive] Start again without it
+    sbatch --exclude={hosts} ...
+[admin] Have it taken out until it is mended
+    scontrol update nodename={host} state=drain reason='does not answer'
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    host = next((one.host for one in _silent(scene)), "NODE")
-    return (
-        fix(
-            "See whether it is up",
-            f"ping -c 3 {host}; ssh -o ConnectTimeout=5 {host} uptime",
-            f"scontrol show node {host}",
-        ),
-        fix(
-            "Start again without it",
-            f"sbatch --exclude={','.join(one.host for one in _silent(scene))} ...",
-            disruptive=True,
-        ),
-        admin_fix(
-            "Have it taken out until it is mended",
-            f"scontrol update nodename={host} state=drain reason='does not answer'",
-        ),
-    )
+    hosts = [node.host for node in _silent(scene)]
+    return fixes(FIXES, host=next(iter(hosts), "NODE"), hosts=",".join(hosts))
 
 
 CAUSE = Cause(
