@@ -24,7 +24,6 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import (
     Quotable,
-    Statement,
     checked,
     first_to_fail,
     quote,
@@ -160,11 +159,6 @@ def passed_check(points: int, name: str) -> Sign:
             yield weighing(points, "environment-and-limits", passed[0].says.rstrip("."), *passed)
 
     return weigh
-
-
-def found_by(wording: str) -> Callable[[Scene], Statement | None]:
-    """Finds the message."""
-    return lambda scene: statement(scene, wording)
 
 
 def found_at_start(wording: str, *shows: str) -> Callable[[Scene], StartupFailure | None]:

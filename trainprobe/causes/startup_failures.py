@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, late, statement, text_of
+from trainprobe.causes.statements import first_to_fail, late, line_of, statement, text_of
 from trainprobe.facts import (
     LogEvent,
     LogJob,
@@ -25,6 +25,7 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.model.facts import Fact
+from trainprobe.signatures import captured_groups
 
 # What an exception says that comes out of communication or start-up; any other is the program's own
 # affair.
@@ -49,7 +50,7 @@ class StartupFailure:
     text: str
     fact: Fact
     decides: bool
-    last_words: bool
+    last_words: bool = False
     captured: Mapping[str, str] = field(default_factory=dict)
     afterwards: bool = False
 
@@ -101,12 +102,9 @@ def final_exceptions(scene: Scene) -> tuple[RankException, ...]:
     origin = scene.origin
     if origin is None:
         return scene.exceptions(scene.world, echo=True)
-    others = (
-        tuple(exception for exception in scene.exceptions(scene.world) if exception is not origin)
-        if of_communication(origin)
-        else ()
-    )
-    return (origin, *others)
+    if not of_communication(origin):
+        return (origin,)
+    return (origin, *(other for other in scene.exceptions(scene.world) if other is not origin))
 
 
 def startup_failure(
@@ -120,29 +118,17 @@ def startup_failure(
         text = text_of(exception)
         match = pattern.search(text)
         if match is not None and (unlike is None or unlike.search(text) is None):
-            return StartupFailure(
-                _line_of(text, match),
-                exception,
-                decides=True,
-                last_words=True,
-                captured=_named(match),
-            )
-    elsewhere = failed_of_something_else(scene)
-    found = [
-        event
-        for event in lines(scene, *shows)
-        if unlike is None or unlike.search(event.line) is None
-    ]
-    for event in sorted(found, key=lambda event: (_afterwards(scene, event), not event.fatal)):
-        decides = event.fatal and not elsewhere and not _afterwards(scene, event)
-        return StartupFailure(
-            event.line,
-            event,
-            decides=decides,
-            last_words=False,
-            captured=event.captured,
-            afterwards=_afterwards(scene, event),
-        )
+            line, groups = line_of(text, match), captured_groups(match)
+            return StartupFailure(line, exception, decides=True, last_words=True, captured=groups)
+    events = [event for event in lines(scene, *shows) if not (unlike and unlike.search(event.line))]
+    event = min(
+        events, key=lambda event: (_afterwards(scene, event), not event.fatal), default=None
+    )
+    if event is not None:
+        after = _afterwards(scene, event)
+        decides = event.fatal and not failed_of_something_else(scene) and not after
+        named = event.captured
+        return StartupFailure(event.line, event, decides=decides, captured=named, afterwards=after)
     stated = statement(scene, wording)
     if stated is None or (unlike is not None and unlike.search(stated.text) is not None):
         return None
@@ -151,7 +137,7 @@ def startup_failure(
         stated.fact,
         decides=stated.origin,
         last_words=stated.origin,
-        captured=_named(stated.match),
+        captured=captured_groups(stated.match),
     )
 
 
@@ -184,34 +170,31 @@ def weigh_startup_failure(
 
 
 # Lines that say better what NCCL's own general words leave open.
-_SAID_BETTER = frozenset(
-    {
-        *(
-            "peer-refused",
-            "peer-unanswered",
-            "no-route",
-            "interface-missing",
-            "wrong-interface",
-            "loopback-peer",
-            "ib-error",
-            "ib-setup-failed",
-            "ib-async-error",
-            "ofi-error",
-        ),
-        *(
-            "memlock",
-            "nccl-shm",
-            "nvls",
-            "nccl-setting-faulty",
-            "nccl-version-mismatch",
-            "nccl-topology",
-            "world-mismatch",
-            "duplicate-gpu",
-            "p2p-refused",
-            "cuda-oom",
-        ),
-        *("connection-closed", "nccl-proxy-failed", "nccl-no-transport", "store-closed"),
-    }
+_SAID_BETTER = (
+    "peer-refused",
+    "peer-unanswered",
+    "no-route",
+    "interface-missing",
+    "wrong-interface",
+    "loopback-peer",
+    "ib-error",
+    "ib-setup-failed",
+    "ib-async-error",
+    "ofi-error",
+    "memlock",
+    "nccl-shm",
+    "nvls",
+    "nccl-setting-faulty",
+    "nccl-version-mismatch",
+    "nccl-topology",
+    "world-mismatch",
+    "duplicate-gpu",
+    "p2p-refused",
+    "cuda-oom",
+    "connection-closed",
+    "nccl-proxy-failed",
+    "nccl-no-transport",
+    "store-closed",
 )
 
 
@@ -285,13 +268,3 @@ def made_steps(scene: Scene) -> int:
     steps = [fact.output_steps or 0 for fact in scene.of(Progress)]
     steps += [fact.step or 0 for fact in scene.of(LogProgress)]
     return max(steps, default=0)
-
-
-def _line_of(text: str, match: re.Match[str]) -> str:
-    start = text.rfind("\n", 0, match.start()) + 1
-    end = text.find("\n", match.end())
-    return text[start : end if end >= 0 else None]
-
-
-def _named(match: re.Match[str]) -> dict[str, str]:
-    return {name: value for name, value in match.groupdict().items() if value is not None}

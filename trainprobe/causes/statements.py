@@ -112,14 +112,8 @@ def late(scene: Scene, fact: LogEvent) -> bool:
         return not fact.fatal and _steps_between(scene, fact.place, sys.maxsize)
     # over several files places are no lines apart
     later = fact.at is not None and first.at is not None and fact.at > first.at + _BESIDE_S
-    if fact.place > first.place + _BESIDE or (fact.place > first.place and later):
-        return _TOLD_AFTERWARDS.search(fact.line) is None
-    if (
-        fact.place > first.place
-        and fact.rank is not None
-        and first.rank is not None
-        and fact.rank != first.rank
-    ):
+    another = None not in (fact.rank, first.rank) and fact.rank != first.rank
+    if fact.place > first.place and (later or another or fact.place > first.place + _BESIDE):
         return _TOLD_AFTERWARDS.search(fact.line) is None
     # whoever trains on has survived it, however fatal the words
     return _steps_between(scene, fact.place, first.place)
@@ -209,9 +203,14 @@ def _of_them(fact: Fact, ranks: frozenset[int]) -> bool:
 def _hit(pattern: re.Pattern[str], text: str, fact: Fact, *, origin: bool) -> Iterator[Statement]:
     match = pattern.search(text)
     if match is not None:
-        start = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        yield Statement(text[start : end if end >= 0 else None], fact, origin, match)
+        yield Statement(line_of(text, match), fact, origin, match)
+
+
+def line_of(text: str, match: re.Match[str]) -> str:
+    """The lines of `text` in which the match stands."""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else None]
 
 
 def last_line(scene: Scene, pattern: str, within: int = 1) -> tuple[Output, str] | None:

@@ -116,11 +116,10 @@ def match_line(line: str, shows: frozenset[str] | None = None) -> list[Hit]:
         at = next((place for text in signature.has if (place := line.find(text)) >= 0), -1)
         if at >= 0:
             begin = max(0, at - LINE_CAP // 2)
-            match = signature.regex.search(line[begin : begin + LINE_CAP])
+            part = line[begin : begin + LINE_CAP]
+            match = signature.regex.search(part)
             if match is not None:
-                hits.append(
-                    Hit(signature, line[begin : begin + LINE_CAP].strip(), 1, _captured(match))
-                )
+                hits.append(Hit(signature, part.strip(), 1, captured_groups(match)))
     return hits
 
 
@@ -138,7 +137,8 @@ def find(text: str, stream: str = "any") -> list[Hit]:
     return hits
 
 
-def _captured(match: re.Match[str]) -> dict[str, str]:
+def captured_groups(match: re.Match[str]) -> dict[str, str]:
+    """The named groups that took part in the match."""
     return {name: value for name, value in match.groupdict().items() if value is not None}
 
 
@@ -159,7 +159,7 @@ def _hits(signature: Signature, text: str) -> list[Hit]:
         if match is not None:
             count += 1
             if count == 1 or (signature.each and count <= EACH_CAP):
-                hits.append(Hit(signature, line.strip(), 1, _captured(match)))
+                hits.append(Hit(signature, line.strip(), 1, captured_groups(match)))
         places = {
             literal: text.find(literal, end) if 0 <= place < end else place
             for literal, place in places.items()

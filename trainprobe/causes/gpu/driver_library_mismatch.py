@@ -89,10 +89,7 @@ CAUSE = Cause(
     accounts_for=("native-crash",),
     wording=f"{WORDING}|{COMPATIBILITY}",
     ready=ReadySigns(
-        says=(
-            "has a driver that does not fit its libraries",
-            "have drivers that do not fit their libraries",
-        ),
+        says=("has a driver unlike its libraries", "have drivers unlike their libraries"),
         checks=("drv.module",),
     ),
 )

@@ -69,10 +69,7 @@ CAUSE = Cause(
     refines="user-exception",
     wording=f"{WORDING}|{NONE_AT_ALL}",
     ready=ReadySigns(
-        says=(
-            "has a driver that is too old for this torch",
-            "have drivers that are too old for this torch",
-        ),
+        says=("has a driver too old for this torch", "have drivers too old for this torch"),
         checks=("drv.versions",),
         values=("driver.", "driver", "version.driver"),
     ),

@@ -24,10 +24,7 @@ CAUSE = Cause(
     modes=("check",),
     ranks=nobody,
     ready=ReadySigns(
-        says=(
-            "has a network that is worse than the others'",
-            "have a link that is worse than the others",
-        ),
+        says=("has a worse network than the others", "have a worse link than the others"),
         checks=("net.mtu",),
         hows=("loss", "delay", "slow"),
         admin=(

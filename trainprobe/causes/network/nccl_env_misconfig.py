@@ -134,10 +134,7 @@ CAUSE = Cause(
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
     ready=ReadySigns(
-        says=(
-            "has settings of NCCL that the others do not have or that do harm",
-            "have settings of NCCL that do harm",
-        ),
+        says=("has other or harmful NCCL settings", "have harmful NCCL settings"),
         checks=("plan.debugenv", "plan.names", "plan.rename"),
         values=("env.NCCL_", "nccl.conf", "nccl.conf."),
         but=("env.NCCL_SOCKET_IFNAME",),

@@ -11,7 +11,7 @@ data without errors rule it out; a rank outside the collective does so too.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -108,12 +108,6 @@ def _from_log(scene: Scene) -> Weighings:
         yield weighing(26 if errors[0].event == "ib-error" else 13, "suspects-log", says, errors[0])
 
 
-def _ranks(scene: Scene) -> tuple[int, ...]:
-    """The host's or the network's own, unless only some ranks have such a connection."""
-    del scene
-    return ()
-
-
 def _where(scene: Scene) -> str:
     odd, unanswered = _odd(scene), _unanswered(scene)
     peers = captured(lines(scene, *LOST), "peer")
@@ -163,7 +157,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=_ranks,
+    ranks=nobody,
     would_settle=(
         "ss -tino for the ranks' connections and ip -s link, twice: do retransmits or errors grow?"
     ),

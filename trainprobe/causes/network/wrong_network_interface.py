@@ -157,10 +157,7 @@ CAUSE = Cause(
     accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
     wording=WORDING,
     ready=ReadySigns(
-        says=(
-            "takes an interface that the other nodes cannot reach",
-            "take an interface that the other nodes cannot reach",
-        ),
+        says=("takes an unreachable interface", "take an unreachable interface"),
         checks=("net.ifname", "net.if"),
         values=(
             "net.interface",

@@ -44,10 +44,7 @@ CAUSE = Cause(
     accounts_for=("user-exception",),
     wording=WORDING,
     ready=ReadySigns(
-        says=(
-            "has compiled files that are older than their source",
-            "have compiled files that are older than their source",
-        ),
+        says=("has outdated compiled files", "have outdated compiled files"),
         checks=("py.bytecode",),
     ),
 )
