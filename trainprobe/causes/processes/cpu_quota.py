@@ -27,11 +27,6 @@ CAUSE = Cause(
         says=("gives the job too few CPUs", "give the job too few CPUs"),
         checks=("lim.cgcpu", "lim.cpus"),
         values=("cpu_quota", "cpus"),
-        admin=(
-            (
-                "look for a quota of the container or the job: cat /sys/fs/cgroup/cpu.max,"
-                " systemctl show -p CPUQuotaPerSecUSec slurmd"
-            ),
-        ),
+        admin=("cat /sys/fs/cgroup/cpu.max; systemctl show -p CPUQuotaPerSecUSec slurmd",),
     ),
 )
