@@ -41,4 +41,4 @@ def test_a_command_for_one_process_here_and_one_there_is_left_as_it_is() -> None
 
 def test_ranks_that_two_hosts_claim_are_told_with_both() -> None:
     says = claims_say({0: ("node1", "node2"), 1: ("node1", "node2")})
-    assert says.startswith("Ranks 0-1 are on node1, node2: these are several jobs")
+    assert says.startswith("Ranks 0 and 1 are on node1, node2: these are several jobs")

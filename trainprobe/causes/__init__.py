@@ -1,6 +1,4 @@
-"""The catalogue of causes: those that are weighed, one per file, and those that are only known
-by name.
-"""
+"""The catalogue: causes that are weighed, one per file, and causes that are only known by name."""
 
 from __future__ import annotations
 
@@ -62,17 +60,13 @@ def planned() -> tuple[Planned, ...]:
 
 
 def find(cause_id: str) -> Cause | Planned | None:
-    """Return the cause called `cause_id`, built or planned, or None when the catalogue does not
-    know it.
-    """
+    """Return the cause with this id, built or planned; None for an unknown id."""
     everything: tuple[Cause | Planned, ...] = (*built(), *planned())
     return next((cause for cause in everything if cause.id == cause_id), None)
 
 
 def family_of(cause_id: str) -> str:
-    """Return the family of a built or planned cause, such as `data_loading`; empty when the
-    catalogue does not know it.
-    """
+    """Return the family of a cause, such as `data_loading`; empty for an unknown id."""
     for family, name in _files():
         if name == cause_id.replace("-", "_"):
             return family

@@ -1,6 +1,4 @@
-"""What a rank that stands still waits for, as far as its stack, its source and the processes
-below it say; and what to do about such a wait.
-"""
+"""What a rank that stands still waits for, by its stack, source and children; and what helps."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.child_processes import SERVANTS, threads_of
 from trainprobe.causes.phrases import short
-from trainprobe.causes.scene import Scene, user_frame
+from trainprobe.causes.scene import Scene, first_found, user_frame
 from trainprobe.facts import MainThread, ProcessState, Thread
 from trainprobe.stacks.places import is_user
 
@@ -22,9 +20,7 @@ _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(
 
 @dataclass(frozen=True)
 class Awaited:
-    """`says` completes "it waits for …"; `look` are commands that show more, `mend` what to
-    change in the code.
-    """
+    """`says` completes "it waits for …"; `look` shows more, `mend` changes the code."""
 
     says: str
     look: tuple[str, ...] = ()
@@ -43,9 +39,7 @@ def at_exit(thread: MainThread | None) -> bool:
 
 
 def last_in_own_code(scene: Scene, thread: MainThread) -> str:
-    """The place of a thread that keeps a rank from ending, in the user's own code: where to look
-    instead of the interpreter's shutdown; empty where none was seen.
-    """
+    """The user's line of the thread that keeps a rank from ending; empty if unknown."""
     others = _others(scene, thread)
     frame = user_frame(others[0].frames) if others and at_exit(thread) else None
     return frame.where if frame is not None else ""
@@ -54,68 +48,47 @@ def last_in_own_code(scene: Scene, thread: MainThread) -> str:
 def endless(scene: Scene, thread: MainThread) -> bool:
     """Does it stand in a `while True`, whose way out no condition around it says?"""
     for site in scene.sites([frame for frame in reversed(thread.frames) if is_user(frame)][:1]):
-        loop = next(
-            (block for block in reversed(site.blocks) if block.kind in ("while", "for")), None
+        loop = first_found(
+            block for block in reversed(site.blocks) if block.kind in ("while", "for")
         )
         return loop is not None and _ALWAYS.fullmatch(loop.text.strip()) is not None
     return False
 
 
 def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
-    where = thread.where or "that line"
+    where, pid = thread.where or "that line", thread.pid
     if thread.op == "debugger":
-        yield Awaited(
-            "a person at the prompt of a debugger",
-            ("answer it at the terminal of that rank: c", ""),
-            (f"take the breakpoint() or set_trace() before {where} out",),
-        )
+        mend = f"take the breakpoint() or set_trace() before {where} out"
+        look = ("answer it at the terminal of that rank: c", "")
+        yield Awaited("a person at the prompt of a debugger", look, (mend,))
     if thread.leaf == "file-io" and thread.op == "terminal":
-        yield Awaited(
-            "input from a terminal",
-            (),
-            (
-                (
-                    f"take the question at {where} out, or start the job with < /dev/null so that"
-                    " it fails at once"
-                ),
-            ),
+        mend = (
+            f"take the question at {where} out, or start the job with < /dev/null so that it fails"
+            " at once"
         )
+        yield Awaited("input from a terminal", (), (mend,))
     if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
-        look = (
-            f"ps -o pid,stat,etime,wchan:32,args --ppid {thread.pid}",
-            f"ls -l /proc/{child.pid}/fd",
-        )
-        yield Awaited(
-            f"its child `{short(child.cmdline, 60)}` (pid {child.pid})",
-            look,
-            ("subprocess.run(..., timeout=600), which raises when the command does not end",),
-        )
+        look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}", f"ls -l /proc/{child.pid}/fd")
+        mend = "subprocess.run(..., timeout=600), which raises when the command does not end"
+        whom = f"its child `{short(child.cmdline, 60)}` (pid {child.pid})"
+        yield Awaited(whom, look, (mend,))
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
     if thread.leaf == "lock":
         yield from _lock(scene, thread)
     line = next(iter(scene.sites(thread.frames[-1:])), None)
     if line is not None and _WAITS_FOR_A_SIGNAL.search(line.text):
-        yield Awaited(
-            "a signal that does not come",
-            (f"grep -E 'Sig(Blk|Cgt|Pnd)' /proc/{thread.pid}/status",),
-            ("signal.sigtimedwait(..., seconds) in its place",),
-        )
+        status = f"grep -E 'Sig(Blk|Cgt|Pnd)' /proc/{pid}/status"
+        mend = "signal.sigtimedwait(..., seconds) in its place"
+        yield Awaited("a signal that does not come", (status,), (mend,))
     yield from _condition(scene, thread)
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
-    """The child of this process that has the most to do with its wait: none of Python's own
-    servants.
-    """
+    """The child that this wait is most likely about; never one of Python's own helpers."""
     states = [state for state in scene.of(ProcessState) if state.ppid == thread.pid]
-    return next(
-        (
-            state
-            for state in states
-            if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
-        ),
-        None,
+    return first_found(
+        state for state in states if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
     )
 
 
@@ -132,54 +105,40 @@ def _others(scene: Scene, thread: MainThread) -> tuple[Thread, ...]:
 
 def _place(thread: Thread) -> str:
     frame = user_frame(thread.frames)
-    return (
-        f"{thread.name or 'a thread'} at {frame.where}"
-        if frame is not None
-        else thread.name or "a thread"
-    )
+    if frame is not None:
+        return f"{thread.name or 'a thread'} at {frame.where}"
+    return thread.name or "a thread"
 
 
 def _kept_alive(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     others = _others(scene, thread)
     whom = f"its thread {_place(others[0])}" if others else "a thread that is no daemon"
-    yield Awaited(
-        f"{whom}, which keeps it from ending",
-        (f"py-spy dump --pid {thread.pid}",),
-        ("Thread(..., daemon=True), or end and join the thread before main() returns",),
-    )
+    mend = "Thread(..., daemon=True), or end and join the thread before main() returns"
+    dump = f"py-spy dump --pid {thread.pid}"
+    yield Awaited(f"{whom}, which keeps it from ending", (dump,), (mend,))
 
 
 def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     others = _others(scene, thread)
+    dump = f"py-spy dump --pid {thread.pid}   (all its threads)"
     if thread.op == "mp-lock":
-        yield Awaited(
-            "a lock shared between processes, which nobody here is seen to hold",
-            (f"py-spy dump --locals --pid {thread.pid}   (which lock is it?)",),
-            (
-                (
-                    "take it with a timeout: lock.acquire(timeout=60); a process that dies while it"
-                    " holds such a lock never gives it back"
-                ),
-            ),
+        which = f"py-spy dump --locals --pid {thread.pid}   (which lock is it?)"
+        mend = (
+            "take it with a timeout: lock.acquire(timeout=60); a process that dies while it holds"
+            " such a lock never gives it back"
         )
+        whom = "a lock shared between processes, which nobody here is seen to hold"
+        yield Awaited(whom, (which,), (mend,))
     elif thread.op == "future":
         whom = f", which stands in {_place(others[0])}" if others else ""
-        yield Awaited(
-            f"a task of a thread or process pool{whom}",
-            (f"py-spy dump --pid {thread.pid}   (all its threads)",),
-            ("future.result(timeout=600)",),
-        )
+        mend = "future.result(timeout=600)"
+        yield Awaited(f"a task of a thread or process pool{whom}", (dump,), (mend,))
     elif thread.op in ("threading", "futex", ""):
-        whom = (
-            f"; another thread stands in {_place(others[0])}"
-            if others
-            else ", which no other thread of it is seen to hold"
-        )
-        yield Awaited(
-            f"a lock within its own process{whom}",
-            (f"py-spy dump --pid {thread.pid}   (all its threads)",),
-            ("a lock that one thread takes twice must be an RLock; no locks in signal handlers",),
-        )
+        whom = ", which no other thread of it is seen to hold"
+        if others:
+            whom = f"; another thread stands in {_place(others[0])}"
+        mend = "a lock that one thread takes twice must be an RLock; no locks in signal handlers"
+        yield Awaited(f"a lock within its own process{whom}", (dump,), (mend,))
 
 
 def _condition(scene: Scene, thread: MainThread) -> Iterator[Awaited]:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from trainprobe.causes.phrases import listed
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Progress
+from trainprobe.model.ranks import and_list
 
 SURE = 2  # batches: a rank may rightly be one behind when the run ends
 
 
 @dataclass(frozen=True)
 class BatchCounts:
-    """Batches that the loaders gave the suspects, against those of the others; `apart` is how
-    many fewer.
-    """
+    """Batches of the suspects and of the others; `apart` is how many fewer the suspects got."""
 
     apart: int
     says: str
@@ -23,16 +21,12 @@ class BatchCounts:
 
 
 def batch_counts(scene: Scene) -> BatchCounts | None:
-    """The lengths of the ranks' loaders where they differ, else the batches that they gave; None
-    where the witness counted neither on both sides.
-    """
+    """The ranks' loader lengths if they differ, else their batches; None if neither was counted."""
     return _lengths(scene) or _given(scene)
 
 
 def _lengths(scene: Scene) -> BatchCounts | None:
-    """The first loader, in the order in which each rank began them, whose length is less on the
-    suspects than on every other rank.
-    """
+    """The first loader that is shorter on the suspects than on every other rank."""
     mine = [fact for fact in scene.progress(scene.ranks) if fact.loader_batches]
     theirs = [fact for fact in scene.progress(scene.others) if fact.loader_batches]
     if not mine or not theirs:
@@ -46,7 +40,7 @@ def _lengths(scene: Scene) -> BatchCounts | None:
                 f"rank {fact.rank}'s loader has {fact.loader_batches[place]} batches"
                 for fact in (*mine[:2], *theirs[:2])
             ]
-            return BatchCounts(max(apart, SURE), listed(parts), (*mine, *theirs))
+            return BatchCounts(max(apart, SURE), and_list(parts), (*mine, *theirs))
     return None
 
 
@@ -57,4 +51,4 @@ def _given(scene: Scene) -> BatchCounts | None:
         return None
     parts = [f"rank {fact.rank} had {fact.batches} batches" for fact in (*mine[:2], *theirs[:2])]
     apart = min(fact.batches or 0 for fact in theirs) - max(fact.batches or 0 for fact in mine)
-    return BatchCounts(apart, listed(parts), (*mine, *theirs))
+    return BatchCounts(apart, and_list(parts), (*mine, *theirs))

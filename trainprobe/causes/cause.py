@@ -19,7 +19,7 @@ def nobody(scene: Scene) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Signs:
+class ReadySigns:
     """What `trainprobe ready` finds of one fault of a node or a link.
 
     `says` is the fault as a predicate, for one node and for several. `checks` are ids of the
@@ -59,8 +59,8 @@ class Cause:
 
     id: str
     title: str
-    modes: tuple[Mode, ...]
     would_settle: str
+    modes: tuple[Mode, ...] = ("crash", "hang", "check")
     weigh: Callable[[Scene], Iterable[Weighing]] = lambda scene: ()  # noqa: ARG005
     summary: Callable[[Scene], str] = lambda scene: ""  # noqa: ARG005
     fixes: tuple[Fix, ...] | Callable[[Scene], tuple[Fix, ...]] = ()
@@ -69,7 +69,7 @@ class Cause:
     refines: str = ""
     accounts_for: tuple[str, ...] = ()
     wording: str = ""
-    ready: Signs | None = None
+    ready: ReadySigns | None = None
     means: str = ""
     telling: str = ""
 

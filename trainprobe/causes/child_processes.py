@@ -1,6 +1,4 @@
-"""Where the waiting of the suspects ends: in their own main thread, or in a process below them;
-and whether anything goes on there.
-"""
+"""Where the suspects' waiting ends, in them or in a child process, and what goes on there."""
 
 from __future__ import annotations
 
@@ -18,9 +16,8 @@ IDLE = "worker-idle"
 # it.
 FOR_A_CHILD = frozenset({"dataloader", "child-wait"})
 FOR_A_QUEUE = frozenset({"mp-queue", "mp-lock", "pool", "connection"})
-SERVANTS = frozenset(
-    {"resource_tracker.py", "forkserver.py"}
-)  # Python's own children: they wait for whoever asks
+# Python's own children: they wait for whoever asks
+SERVANTS = frozenset({"resource_tracker.py", "forkserver.py"})
 SERVICES_BELOW = (
     10_000  # well-known services listen below; NCCL and gloo let the system choose, from 32768 on
 )
@@ -39,9 +36,7 @@ def waits_for_child(thread: MainThread) -> bool:
 
 
 def busy_children(scene: Scene, ranks: Iterable[int] | None = None) -> tuple[MainThread, ...]:
-    """Main threads of processes below the suspects that were given something to do, those that
-    stand still first.
-    """
+    """Main threads of busy processes below the suspects, those that stand still first."""
     below = scene.children(scene.suspects if ranks is None else ranks)
     found = [
         thread
@@ -52,9 +47,7 @@ def busy_children(scene: Scene, ranks: Iterable[int] | None = None) -> tuple[Mai
 
 
 def ends(scene: Scene) -> tuple[MainThread, ...]:
-    """The threads at which the waiting of the suspects ends: of a rank that waits for a child
-    the busy children, else its own main thread.
-    """
+    """Where the waiting ends: busy children of a rank that waits for a child, else the rank."""
     found: list[MainThread] = []
     for rank in scene.suspects:
         thread = scene.thread(rank)
@@ -98,18 +91,17 @@ def threads_of(scene: Scene, pid: int) -> tuple[Thread, ...]:
 
 
 def goes_on(process: ProcessState | None) -> str:
-    """What a process did between the looks, in words; empty where it did nothing or that was not
-    measured.
-    """
+    """What a process did between the looks, in words; empty if nothing or not measured."""
     if process is None:
         return ""
     if process.wrote_bytes:
         return f"wrote {process.wrote_bytes} bytes"
+    # pollers burn less
     if (
         process.all_cpu_s is not None
         and process.looked_s
         and process.all_cpu_s / process.looked_s >= 0.3
-    ):  # pollers burn less
+    ):
         return f"used {process.all_cpu_s:.2f} s of CPU in {process.looked_s:.2f} s"
     return "read on" if process.read_moved else ""
 
@@ -117,15 +109,12 @@ def goes_on(process: ProcessState | None) -> str:
 def who(thread: MainThread) -> str:
     """`Rank 1 (pid 7)`, or `Worker 8 of rank 1`."""
     if thread.role == "rank":
-        return (
-            f"Rank {thread.rank} (pid {thread.pid})" if thread.pid > 0 else f"Rank {thread.rank}"
-        )  # a log's stacks name no process
+        # a log's stacks name no process
+        return f"Rank {thread.rank} (pid {thread.pid})" if thread.pid > 0 else f"Rank {thread.rank}"
     kind = {"loader-worker": "Worker", "compiler": "Compiler"}.get(thread.role, "Child")
-    return (
-        f"{kind} {thread.pid} of rank {thread.rank}"
-        if thread.pid > 0
-        else f"{kind} of rank {thread.rank}"
-    )
+    if thread.pid > 0:
+        return f"{kind} {thread.pid} of rank {thread.rank}"
+    return f"{kind} of rank {thread.rank}"
 
 
 def others_wait(scene: Scene, points: int = 6) -> Weighings:
@@ -154,10 +143,8 @@ def outward(scene: Scene, pids: Iterable[int]) -> tuple[Connection, ...]:
     """TCP connections of these processes whose other end is no process of this job. Of a job on
     several hosts, only those to ports of services.
     """
-    mine, wanted = (
-        {fact.pid for fact in scene.of(ProcessState)} | rank_pids(scene),
-        set(pids),
-    )
+    mine = {fact.pid for fact in scene.of(ProcessState)} | rank_pids(scene)
+    wanted = set(pids)
     found = [
         fact
         for fact in scene.of(Connection)
@@ -189,9 +176,7 @@ def outward(scene: Scene, pids: Iterable[int]) -> tuple[Connection, ...]:
 
 
 def imported(scene: Scene, thread: MainThread) -> str:
-    """The module whose import is under way on this stack, by its frames or else by the line that
-    asks for it.
-    """
+    """The module that this stack imports, by its frames or by the importing line."""
     if thread.importing:
         return thread.importing
     lines = (
@@ -210,11 +195,9 @@ def goes_round(scene: Scene, rank: int) -> str:
     """
     thread = scene.thread(rank)
     if scene.live is not None and thread is not None:
-        return (
-            (thread.user_function or thread.where)
-            if scene.watch.activity(thread.pid).kind in ("polls", "spins")
-            else ""
-        )
+        if scene.watch.activity(thread.pid).kind in ("polls", "spins"):
+            return thread.user_function or thread.where
+        return ""
     looks = [look.frames for look in scene.looks(rank) if look.frames]
     if len(looks) < 2:
         return ""

@@ -1,6 +1,4 @@
-"""What logs alone weigh for and against each cause of a collective that never ended. Used by the
-causes of causes/collectives/.
-"""
+"""What logs alone weigh for and against each cause of a collective that never ended."""
 
 from __future__ import annotations
 
@@ -26,9 +24,7 @@ _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
 
 
 def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str, str]] | None:
-    """(the line, this rank's and the other's (sequence number, operation, shape)) of a finger
-    print that differs; None where none was printed.
-    """
+    """(line, both ranks' (number, operation, shape)) of fingerprints that differ, else None."""
     texts = [
         (event.line, event) for event in scene.of(LogEvent) if event.event == "collective-mismatch"
     ]
@@ -46,24 +42,21 @@ def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str,
         if len(prints) == 2 and prints[0][1] and prints[1][1]:
             return text, prints[0], prints[1]
         alone += [(text, one) for one in prints if one[1]]
-    other = next(
-        (one for _, one in alone if one != alone[0][1]), None
-    )  # up to torch 1.11 each rank printed its own only
+    # up to torch 1.11 each rank printed its own only
+    other = next((one for _, one in alone if one != alone[0][1]), None)
     return (alone[0][0], alone[0][1], other) if other is not None else None
 
 
 def _op_of(part: str) -> tuple[str, str]:
     match = _FINGERPRINT.search(part)
-    return (
-        (match.group(1), f"{match.group(2) or ''}{match.group(3) or ''}")
-        if match is not None
-        else ("", "")
-    )
+    if match is not None:
+        return (match.group(1), f"{match.group(2) or ''}{match.group(3) or ''}")
+    return ("", "")
 
 
 def differs(scene: Scene) -> str:
-    """In what two finger prints differ: number, operation, shape; empty where there are none or
-    where they do not tell, and where the calls themselves show the shape.
+    """What differs in two fingerprints: number, operation or shape; empty if unknown, and where the
+    calls themselves show the shape.
     """
     what = _aspect(scene)
     return "" if what == "shape" and scene.parted is not None else what
@@ -72,19 +65,15 @@ def differs(scene: Scene) -> str:
 def _aspect(scene: Scene) -> str:
     found = said_sizes(scene)
     if found is None:
-        told = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
-        for event in told:
-            return (
-                "number"
-                if "seq" in event.captured
-                else (
-                    "operation"
-                    if "op" in event.captured
-                    else "shape"
-                    if "aspect" in event.captured
-                    else ""
-                )
-            )
+        reported = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
+        for event in reported:
+            if "seq" in event.captured:
+                return "number"
+            if "op" in event.captured:
+                return "operation"
+            if "aspect" in event.captured:
+                return "shape"
+            return ""
         return ""
     _, mine, theirs = found
     if mine[1] != theirs[1]:
@@ -101,7 +90,19 @@ def culprits(scene: Scene, *whats: str) -> tuple[LogEvent, ...]:
     )
 
 
-def of_conditional(scene: Scene, told: Timeouts) -> Weighings:
+def weigh_culprits(scene: Scene, points: int, *whats: str) -> Weighings:
+    """The recorder's analysis names a culprit with one of these errors."""
+    if found := culprits(scene, *whats):
+        says = f"The recorder's analysis says so: {short(found[0].line, 120)}"
+        yield weighing(points, "flight-recorder", says, *found)
+
+
+def _compared(timeouts: Timeouts) -> list[LogEvent]:
+    """Lines in which the backend compared the ranks' calls."""
+    return timeouts.events("collective-mismatch", "fingerprint-diff")
+
+
+def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
     """Only some ranks reach a collective."""
     parted, what = scene.parted, differs(scene)
     found = said_sizes(scene)
@@ -109,118 +110,75 @@ def of_conditional(scene: Scene, told: Timeouts) -> Weighings:
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
         # with one number for both, two orders of the same calls are nearer
         points = 13 if what == "number" else 6
-        yield weighing(
-            points,
-            "suspects-log",
-            f"The backend compared the calls, and they differ{calls}",
-            *told.events("collective-mismatch", "fingerprint-diff"),
-        )
+        says = f"The backend compared the calls, and they differ{calls}"
+        yield weighing(points, "suspects-log", says, *_compared(timeouts))
         if what == "number":
-            yield weighing(
-                10,
-                "other-stacks",
-                "The ranks have made a different number of calls",
-                *told.events("collective-mismatch", "fingerprint-diff"),
-            )
+            says = "The ranks have made a different number of calls"
+            yield weighing(10, "other-stacks", says, *_compared(timeouts))
     elif what == "shape" and len(camps(places(scene))) > 1:
-        yield weighing(
-            13,
-            "suspects-log",
-            "The backend compared the calls: one operation, from different lines",
-            *told.events("collective-mismatch"),
-        )
+        says = "The backend compared the calls: one operation, from different lines"
+        yield weighing(13, "suspects-log", says, *timeouts.events("collective-mismatch"))
     elif what == "shape":
-        yield weighing(
-            -13,
-            "suspects-log",
-            "The ranks made the same call; only its tensors differ",
-            *told.events("collective-mismatch", "fingerprint-diff"),
-        )
+        says = "The ranks made the same call; only its tensors differ"
+        yield weighing(-13, "suspects-log", says, *_compared(timeouts))
     stood = places(scene)
-    if told.calls and len(camps(stood)) > 1 and set(stood) & set(told.first):
-        yield weighing(
-            6,
-            "process-state-and-locks",
-            "They waited their whole limit in these calls: nobody was only late",
-            *call_lines(told),
-        )
-    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
-            *shown,
-        )
-    missing, frames = told.missing, _camps_of_frames(told)
+    if timeouts.calls and len(camps(stood)) > 1 and set(stood) & set(timeouts.first):
+        says = "They waited their whole limit in these calls: nobody was only late"
+        yield weighing(6, "process-state-and-locks", says, *call_lines(timeouts))
+    yield from weigh_culprits(scene, 13, "COLLECTIVE_TYPE_MISMATCH")
+    missing, frames = timeouts.missing, _camps_of_frames(timeouts)
     if len(frames) > 1:
         says = "; ".join(
             f"{ranks_say(ranks)} at {place}" for place, ranks in list(frames.items())[:3]
         )
-        yield weighing(
-            10,
-            "other-stacks",
-            f"The calls that timed out stand at different lines: {says}",
-            *told.events("recorder-frame"),
-        )
+        says = f"The calls that timed out stand at different lines: {says}"
+        yield weighing(10, "other-stacks", says, *timeouts.events("recorder-frame"))
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
     elif (
         parted is None
-        and told.calls
-        and not told.together
+        and timeouts.calls
+        and not timeouts.together
         and not what
-        and (told.timeout_s or SHORT_S) >= SHORT_S
+        and (timeouts.timeout_s or SHORT_S) >= SHORT_S
     ):
-        alone = list(told.first) == [0] and told.world != 1
+        alone = list(timeouts.first) == [0] and timeouts.world != 1
         says = (
-            f"{'Only rank 0' if alone else 'Not every rank'} gave up in {call_says(told.calls[0])},"
+            f"{'Only rank 0' if alone else 'Not every rank'} gave up in"
+            f" {call_says(timeouts.calls[0])},"
             " and nobody says who was elsewhere"
         )
-        yield weighing(3, "suspects-log", says, told.calls[0])
+        yield weighing(3, "suspects-log", says, timeouts.calls[0])
 
 
-def of_order(scene: Scene, told: Timeouts) -> Weighings:
+def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     """The same calls in another order."""
     what = differs(scene)
     if what == "operation":
-        yield weighing(
-            13,
-            "suspects-log",
-            "The backend compared the calls: same number, other operation",
-            *told.events("collective-mismatch", "fingerprint-diff"),
-        )
+        says = "The backend compared the calls: same number, other operation"
+        yield weighing(13, "suspects-log", says, *_compared(timeouts))
         if (
             (prints := said_sizes(scene)) is not None
             and prints[1][0]
             and len(camps(places(scene))) < 2
         ):
             says = f"All had made as many calls before (#{prints[1][0]})"
-            yield weighing(6, "other-stacks", says, *told.events("collective-mismatch"))
+            yield weighing(6, "other-stacks", says, *timeouts.events("collective-mismatch"))
     elif not what and (
         checked := [
             event
-            for event in told.events("collective-mismatch")
+            for event in timeouts.events("collective-mismatch")
             if event.signature == "mismatched-collective"
         ]
     ):
         yield quote(13, "The backend compared the calls, and they differ", checked[0])
     elif what == "shape":
-        yield weighing(
-            -6,
-            "suspects-log",
-            "The ranks made the same call; only its tensors differ",
-            *told.events("collective-mismatch", "fingerprint-diff"),
-        )
-    if shown := culprits(scene, "COLLECTIVE_TYPE_MISMATCH"):
-        yield weighing(
-            6,
-            "flight-recorder",
-            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
-            *shown,
-        )
+        says = "The ranks made the same call; only its tensors differ"
+        yield weighing(-6, "suspects-log", says, *_compared(timeouts))
+    yield from weigh_culprits(scene, 6, "COLLECTIVE_TYPE_MISMATCH")
 
 
-def of_shape(scene: Scene, told: Timeouts) -> Weighings:
+def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
     """One call with tensors of other size."""
     what, found = differs(scene), said_sizes(scene)
     if what == "shape":
@@ -228,40 +186,26 @@ def of_shape(scene: Scene, told: Timeouts) -> Weighings:
         op = f" of {found[1][1]}" if found is not None else ""
         # one operation, but from different lines: then it is not one call
         apart = len(camps(places(scene))) > 1
-        yield weighing(
-            6 if apart else 26,
-            "suspects-log",
-            f"The backend compared the tensors{op}, and they differ{sizes}",
-            *told.events("collective-mismatch", "fingerprint-diff"),
-        )
+        says = f"The backend compared the tensors{op}, and they differ{sizes}"
+        yield weighing(6 if apart else 26, "suspects-log", says, *_compared(timeouts))
     elif what:
-        yield weighing(
-            -13,
-            "suspects-log",
-            "The backend says that the calls themselves differ",
-            *told.events("collective-mismatch", "fingerprint-diff"),
-        )
+        says = "The backend says that the calls themselves differ"
+        yield weighing(-13, "suspects-log", says, *_compared(timeouts))
     truncated = [
         event
-        for event in told.events("collective-mismatch")
+        for event in timeouts.events("collective-mismatch")
         if "received" in event.captured or event.signature == "nccl-size-mismatch"
     ]
     if truncated:
         yield quote(13, "NCCL got another size than it expected", truncated[0])
-    if shown := culprits(scene, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH"):
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"The recorder's analysis says so: {short(shown[0].line, 120)}",
-            *shown,
-        )
+    yield from weigh_culprits(scene, 13, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH")
 
 
-def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
+def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
     """Other layers of a sharded model."""
-    parted, traced = scene.parted, told.events("zero-trace-invalidated")
-    sharded = [call for call in told.calls if SHARDED.search(call.op)]
-    context = told.events("zero-stage", "fsdp-used")
+    parted, traced = scene.parted, timeouts.events("zero-trace-invalidated")
+    sharded = [call for call in timeouts.calls if SHARDED.search(call.op)]
+    context = timeouts.events("zero-stage", "fsdp-used")
     both = (
         parted is not None
         and parted.kind != "order"
@@ -272,18 +216,12 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
         and both
         and (all(SHARDED.search(op) for op in parted.ops) or traced or context)
     ):
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"Calls of a sharded model part at collective {parted.position}: {camps_say(parted)}",
-            ids=parted.evidence,
+        says = f"Calls of a sharded model part at collective {parted.position}: {camps_say(parted)}"
+        yield weighing(13, "flight-recorder", says, ids=parted.evidence)
+        says = (
+            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers"
         )
-        yield weighing(
-            10,
-            "other-stacks",
-            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers",
-            ids=parted.evidence,
-        )
+        yield weighing(10, "other-stacks", says, ids=parted.evidence)
     prints = said_sizes(scene)
     if (
         prints is not None
@@ -294,71 +232,57 @@ def of_divergent_forward(scene: Scene, told: Timeouts) -> Weighings:
             f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]}"
             f" {prints[1][2]} against {prints[2][1]} {prints[2][2]}"
         )
-        yield weighing(13, "flight-recorder", says, *told.events("collective-mismatch"))
-        yield weighing(
-            10,
-            "other-stacks",
-            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers",
-            *told.events("collective-mismatch"),
+        yield weighing(13, "flight-recorder", says, *timeouts.events("collective-mismatch"))
+        says = (
+            "FSDP and ZeRO gather each layer by such a call, so the ranks were at different layers"
         )
+        yield weighing(10, "other-stacks", says, *timeouts.events("collective-mismatch"))
     elif sharded and traced:
-        yield weighing(
-            6,
-            "other-stacks",
-            f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or"
-            " reduced",
-            sharded[0],
+        says = (
+            f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or reduced"
         )
-    if traced and (told.calls or told.events("dump-signal")):
-        yield weighing(
-            10,
-            "suspects-log",
-            f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}",
-            traced[-1],
-        )
+        yield weighing(6, "other-stacks", says, sharded[0])
+    if traced and (timeouts.calls or timeouts.events("dump-signal")):
+        says = f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}"
+        yield weighing(10, "suspects-log", says, traced[-1])
 
 
-def of_stuck(scene: Scene, told: Timeouts) -> Weighings:
+def of_stuck(scene: Scene, timeouts: Timeouts) -> Weighings:
     """A rank that never came, and nobody says why."""
-    missing = told.missing
-    if missing is None or (not told.calls and not missing.sure):
+    missing = timeouts.missing
+    if missing is None or (not timeouts.calls and not missing.sure):
         if (
-            told.calls
+            timeouts.calls
             and scene.parted is None
-            and not told.together
-            and (told.timeout_s or SHORT_S) >= SHORT_S
+            and not timeouts.together
+            and (timeouts.timeout_s or SHORT_S) >= SHORT_S
             and len(camps(places(scene))) < 2
         ):
-            yield weighing(
-                3,
-                "other-stacks",
-                f"Somebody did not come to {call_says(told.calls[0])}",
-                told.calls[0],
-            )
+            says = f"Somebody did not come to {call_says(timeouts.calls[0])}"
+            yield weighing(3, "other-stacks", says, timeouts.calls[0])
         return
     if len(camps(places(scene))) < 2:
         yield weighing(
-            13 if missing.sure and told.calls else 6, "other-stacks", missing.says, *missing.facts
+            13 if missing.sure and timeouts.calls else 6,
+            "other-stacks",
+            missing.says,
+            *missing.facts,
         )
     if scene.parted is not None:
-        yield weighing(
-            -13,
-            "flight-recorder",
-            f"The ranks were in different calls: {camps_say(scene.parted)}",
-            ids=scene.parted.evidence,
-        )
+        says = f"The ranks were in different calls: {camps_say(scene.parted)}"
+        yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
 
 
-def of_uneven_inputs(scene: Scene, told: Timeouts) -> Weighings:
+def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:
     """Other numbers of batches."""
-    thrown, uneven = told.events("inputs-exhausted"), told.events("inputs-uneven")
+    thrown, uneven = timeouts.events("inputs-exhausted"), timeouts.events("inputs-uneven")
     if thrown:
         yield quote(26, "Join says so", thrown[0])
     elif uneven:
         yield quote(13, "The output says", uneven[0])
     bars = [fact for fact in scene.of(LogProgress) if fact.rank is not None and fact.of]
     plans = {fact.of for fact in bars}
-    if len(plans) > 1 and (told.calls or group_waits(scene)):
+    if len(plans) > 1 and (timeouts.calls or group_waits(scene)):
         says = ", ".join(f"rank {fact.rank} has {fact.of}" for fact in bars[:4])
         yield weighing(
             13, "probe-outcome", f"The ranks' progress bars have different lengths: {says}", *bars
@@ -366,13 +290,9 @@ def of_uneven_inputs(scene: Scene, told: Timeouts) -> Weighings:
     at_end = [
         fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
     ]
-    if told.calls and at_end and not told.together and len(plans) > 1:
-        yield weighing(
-            6,
-            "source",
-            f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}",
-            at_end[0],
-        )
+    if timeouts.calls and at_end and not timeouts.together and len(plans) > 1:
+        says = f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}"
+        yield weighing(6, "source", says, at_end[0])
 
 
 def group_waits(scene: Scene) -> bool:
@@ -381,78 +301,72 @@ def group_waits(scene: Scene) -> bool:
 
 
 def _who_left(
-    scene: Scene, told: Timeouts
+    scene: Scene, timeouts: Timeouts
 ) -> tuple[int, LogEvent, tuple[int, ...], tuple[Fact, ...]] | None:
-    """(the rank that was done, its words, those that waited, what shows these), None where
-    nobody was done before the others gave up.
-    """
+    """(rank that was done, its line, those that waited, facts); None if nobody was done."""
     broken = [fact for fact in scene.of(LogFailure) if fact.echo and fact.rank is not None]
     late: dict[int | None, int] = {fact.rank: fact.place for fact in broken}
     late.update(
-        {rank: -1 if call.place is None else call.place for rank, call in told.first.items()}
+        {rank: -1 if call.place is None else call.place for rank, call in timeouts.first.items()}
     )
     last = max(late.values(), default=-1)
-    for event in told.events("training-ended", "process-left", "data-ended"):
-        rank = told.rank_of(event)
+    for event in timeouts.events("training-ended", "process-left", "data-ended"):
+        rank = timeouts.rank_of(event)
         if rank is not None and rank not in late and (event.place or 0) < last:
             return (
                 rank,
                 event,
                 tuple(sorted(waiting for waiting in late if waiting is not None)),
-                tuple(broken[:4] or call_lines(told)),
+                tuple(broken[:4] or call_lines(timeouts)),
             )
     return None
 
 
-def of_left(scene: Scene, told: Timeouts) -> Weighings:
-    """A rank that said it was done, or had no more data, while others were still in a
-    collective.
-    """
-    found = _who_left(scene, told)
+def of_left(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """A rank reported that it was done while others were still in a collective."""
+    found = _who_left(scene, timeouts)
     if found is not None:
-        rank, said, others, shown = found
-        yield weighing(
-            13,
-            "suspects-log",
-            f"Rank {rank} was done («{short(said.line, 80)}») while"
-            f" {ranks_say(others, capital=False)} still waited",
-            said,
+        rank, printed, others, shown = found
+        says = (
+            f"Rank {rank} was done («{short(printed.line, 80)}») while"
+            f" {ranks_say(others, capital=False)} still waited"
         )
+        yield weighing(13, "suspects-log", says, printed)
         yield weighing(
             6, "other-stacks", f"{ranks_say(others)} gave up or broke afterwards", *shown
         )
 
 
-def left(scene: Scene, told: Timeouts) -> tuple[int, ...]:
+def left(scene: Scene, timeouts: Timeouts) -> tuple[int, ...]:
     """The rank that `of_left` means."""
-    found = _who_left(scene, told)
+    found = _who_left(scene, timeouts)
     return (found[0],) if found is not None else ()
 
 
-def away(told: Timeouts, *, task: bool = False) -> tuple[int, ...]:
+def away(timeouts: Timeouts, *, task: bool = False) -> tuple[int, ...]:
     """The ranks for which the others waited, () where the logs do not tell."""
     if (
         task
-        and told.task is not None
-        and told.task.rank is not None
-        and told.task.rank not in told.first
+        and timeouts.task is not None
+        and timeouts.task.rank is not None
+        and timeouts.task.rank not in timeouts.first
     ):
-        return (told.task.rank,)
-    parted = told.scene.parted
+        return (timeouts.task.rank,)
+    parted = timeouts.scene.parted
     if parted is not None and len(parted.camps[0]) < len(parted.camps[-1]):
         return parted.camps[0]
-    return told.missing.ranks if told.missing is not None else ()
+    return timeouts.missing.ranks if timeouts.missing is not None else ()
 
 
-def call_lines(told: Timeouts) -> Sequence[CollectiveCall]:
+def call_lines(timeouts: Timeouts) -> Sequence[CollectiveCall]:
     """The first calls that timed out."""
-    return tuple(told.first.values())[:6] or told.calls[:6]
+    return tuple(timeouts.first.values())[:6] or timeouts.calls[:6]
 
 
-def _camps_of_frames(told: Timeouts) -> dict[str, list[int]]:
+def _camps_of_frames(timeouts: Timeouts) -> dict[str, list[int]]:
     """Ranks by the outermost line of theirs that a recorder's stack shows."""
     by_rank: dict[int, LogEvent] = {}
-    for event in told.events("recorder-frame"):
+    for event in timeouts.events("recorder-frame"):
         if event.rank is not None and "site-packages" not in event.captured.get("file", ""):
             by_rank[event.rank] = event
     found: dict[str, list[int]] = {}

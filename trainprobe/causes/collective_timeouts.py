@@ -61,9 +61,7 @@ class Timeouts:
 
     @cached_property
     def first(self) -> Mapping[int, CollectiveCall]:
-        """The call in which each rank hung: the one with the lowest number, since later ones
-        queue behind it.
-        """
+        """The call in which each rank hung: its lowest, since later ones queue behind it."""
         found: dict[int, CollectiveCall] = {}
         for call in self.calls:
             if call.rank is not None and (
@@ -80,8 +78,8 @@ class Timeouts:
     @cached_property
     def world(self) -> int:
         """How many ranks there are, 0 where only those that timed out are known."""
-        told = self.scene.group.world_size
-        return told if told > max((*self.first, 0)) and told > 1 else 0
+        reported = self.scene.group.world_size
+        return reported if reported > max((*self.first, 0)) and reported > 1 else 0
 
     @cached_property
     def together(self) -> bool:
@@ -101,18 +99,16 @@ class Timeouts:
 
     @cached_property
     def task(self) -> LogEvent | None:
-        """The last long task (saving, validating, preparing data) that somebody began before the
-        first timeout and did not end.
-        """
+        """The last long task that began before the first timeout and did not end."""
         begins = min((call.place or 0 for call in self.calls), default=None)
         if begins is None:
             return None
-        seen = [
+        shown = [
             event
             for event in self.events("task-began", "load-began")
             if event.place is None or event.place < begins or event.rank not in self.first
         ]
-        for event in reversed(seen):
+        for event in reversed(shown):
             ended = [
                 end
                 for end in self.events("task-ended")

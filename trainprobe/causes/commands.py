@@ -32,9 +32,7 @@ _ON_WHAT_RUNS = re.compile(
 
 
 def shell(words: Iterable[str]) -> str:
-    """Return a command line that a shell reads as `words`; `{ranks}` and the like stay as they
-    were typed.
-    """
+    """Return a command line that a shell reads as `words`; `{ranks}` and the like stay."""
     return " ".join(
         (
             word
@@ -91,11 +89,9 @@ def again(scene: Scene, weighings: Sequence[Weighing] = (), steps: Sequence[str]
         if ready is not None and ready.by == "sbatch":
             return "trainprobe ready --sbatch <SCRIPT>"
         over_ssh = ready is not None and ready.by == "ssh"
-        return (
-            f"trainprobe ready --nodes {folded(ready.nodes)}"
-            if ready is not None and over_ssh
-            else "trainprobe ready"
-        )
+        if ready is not None and over_ssh:
+            return f"trainprobe ready --nodes {folded(ready.nodes)}"
+        return "trainprobe ready"
     return diagnose(
         scene, (*carriers(scene, weighings), *((scene.group.probe,) if scene.group.probe else ()))
     )
@@ -183,9 +179,8 @@ def diagnose(
 
 def live_pid(scene: Scene) -> str:
     """A pid to give to `trainprobe attach`: the launcher's, else that of a rank that was seen."""
-    return str(
-        next((pid for pid in _pids_of_job(scene) if pid and pid > 0), "<PID>")
-    )  # stacks in files name no process
+    # stacks in files name no process
+    return str(next((pid for pid in _pids_of_job(scene) if pid and pid > 0), "<PID>"))
 
 
 def _pids_of_job(scene: Scene) -> list[int | None]:
@@ -199,9 +194,7 @@ def _pids_of_job(scene: Scene) -> list[int | None]:
 
 
 def _goes_on(scene: Scene, steps: Sequence[str]) -> bool:
-    """Whether the job that was looked at is still there after `steps`: they only look, or end
-    somebody else.
-    """
+    """Is the job still there after `steps`, which only look or end other processes?"""
     ended = {word for step in steps for kills in _KILLS.findall(step) for word in kills.split()}
     mine = {str(int(pid)) for pid in _pids_of_job(scene) if pid}
     return all(_ON_WHAT_RUNS.match(step) for step in steps) and not ended & mine

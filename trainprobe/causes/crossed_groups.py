@@ -1,6 +1,4 @@
-"""Two camps that call one operation on two process groups, as their source lines spell it: the
-usual sign of groups used in another order.
-"""
+"""Two camps that call one operation on two process groups, as their source lines spell it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""Where the ranks stand or broke when they no longer agree on a collective: each rank's place,
-and the camps that these make.
-"""
+"""Where each rank stands or broke when the ranks disagree on a collective, and their camps."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from trainprobe.causes.phrases import file_line, short
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import Statement
 from trainprobe.facts import Block
 from trainprobe.facts.collectives import POINT_TO_POINT
@@ -33,21 +31,17 @@ SLEPT_S = 5.0
 _BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
 
 
-def disagreement(heard: Statement) -> str:
+def disagreement(found: Statement) -> str:
     """What the backend said, in numbers where it gave them."""
-    sizes = _BYTES.search(heard.text)
-    return (
-        f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected"
-        if sizes
-        else short(heard.match.group(0), 100)
-    )
+    sizes = _BYTES.search(found.text)
+    if sizes:
+        return f"{sizes.group(1)} bytes arrived where {sizes.group(2)} were expected"
+    return short(found.match.group(0), 100)
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where one rank waits or broke: in which operation, called from which line. `line` is 0
-    where only the operation is known.
-    """
+    """The operation in which a rank waits or broke, and the calling line (0 if unknown)."""
 
     rank: int
     op: str
@@ -66,8 +60,8 @@ class Place:
 
 
 def places(scene: Scene) -> dict[int, Place]:
-    """The place of each rank that is, or was when it died, inside a collective. Ranks elsewhere
-    are left out. A dozen causes ask for it, so it is found once for a scene.
+    """The place of each rank that is inside a collective, or was when it died; found once for a
+    scene, since a dozen causes ask for it.
     """
     if places not in scene.found:
         each = {rank: next(_places_of(scene, rank), None) for rank in scene.world}
@@ -89,9 +83,7 @@ def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
 
 
 def all_asleep(scene: Scene, found: dict[int, Place]) -> Weighings:
-    """All ranks of a live job have slept at their places for seconds: none of them was only on
-    its way to the others.
-    """
+    """Have all ranks of a live job slept at their places for seconds?"""
     processes = [process for rank in found if (process := scene.process(rank)) is not None]
     slept = [process.asleep_s for process in processes if process.asleep_s is not None]
     still = all(thread.moved is False for thread in scene.threads(found))
@@ -106,9 +98,7 @@ def all_asleep(scene: Scene, found: dict[int, Place]) -> Weighings:
 
 
 def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
-    """The `if` branches around this camp's calls that are not around everybody else's, outermost
-    first.
-    """
+    """The `if` branches around this camp's calls alone, outermost first."""
     mine = [
         block
         for rank in camp[:1]
@@ -127,16 +117,13 @@ def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tu
 
 def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Block | None:
     """The `if` on a rank that only this camp's calls stand under."""
-    return next(
-        (block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)),
-        None,
+    return first_found(
+        block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)
     )
 
 
 def exchange(scene: Scene) -> dict[int, Place]:
-    """The places of suspects that wait for each other in sends and receives; empty where they do
-    not.
-    """
+    """Places of suspects that wait for each other in sends and receives; else empty."""
     found = places(scene)
     mine = {
         rank: found[rank] for rank in scene.ranks if rank in found and found[rank].op in P2P_OPS
@@ -168,9 +155,8 @@ def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
 
 def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     thread = scene.thread(rank)
-    if (
-        thread is not None and thread.source == "py-spy" and thread.frames
-    ):  # a look at a dying process may show no frame
+    # a look at a dying process may show no frame
+    if thread is not None and thread.source == "py-spy" and thread.frames:
         if thread.leaf in WAITS_FOR_RANKS or thread.in_backward:
             op = "backward" if thread.in_backward else thread.op or "a collective"
             yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)
@@ -180,9 +166,8 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     for exception in (*scene.exceptions([rank]), *scene.exceptions([rank], echo=True)):
         yield from _from_frames(rank, exception.frames, exception)
     for call in reversed(scene.calls(rank)):
-        if not call.finished and (
-            not call.partial or call.op in POINT_TO_POINT
-        ):  # a log's collectives have no line: the divergence compares them
+        # a log's collectives have no line: the divergence compares them
+        if not call.finished and (not call.partial or call.op in POINT_TO_POINT):
             yield Place(
                 rank,
                 call.op,
@@ -194,9 +179,7 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
 
 
 def _from_frames(rank: int, frames: tuple[Frame, ...], fact: Fact) -> Iterator[Place]:
-    """A traceback or a dying stack that ends inside a collective; DDP reduces below the backward
-    pass, where no Python frame is.
-    """
+    """A traceback or fatal stack that ends in a collective, or in DDP's backward pass."""
     place = classify(frames)
     if place.user is not None and place.leaf in WAITS_FOR_RANKS:
         yield Place(

@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainprobe.causes.phrases import listed
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import text_of
 from trainprobe.facts import ColumnsRemoved, LogEvent, Measured, RankException
+from trainprobe.model.ranks import and_list
 
 MISSING = re.compile(r"^KeyError: ['\"]([\w.-]{1,60})['\"]", re.MULTILINE)
 TRAINER = (
@@ -22,9 +22,7 @@ TRAINER = (
 
 @dataclass(frozen=True)
 class Dropped:
-    """A column that was asked for, and the witness's word that the Trainer had taken it away.
-    `sure` is false where the samples may never have had it.
-    """
+    """A column that the Trainer took away; `sure` is false if the samples may not have had it."""
 
     column: str
     seen: ColumnsRemoved
@@ -38,11 +36,9 @@ class Dropped:
                 f"{self.column} is asked for, and of each sample{of} the Trainer keeps only what"
                 " the model takes"
             )
-        kept = (
-            f"; {listed(self.seen.kept)} {'stays' if len(self.seen.kept) == 1 else 'stay'}"
-            if 0 < len(self.seen.kept) <= 8
-            else ""
-        )
+        kept = ""
+        if 0 < len(self.seen.kept) <= 8:
+            kept = f"; {and_list(self.seen.kept)} {'stays' if len(self.seen.kept) == 1 else 'stay'}"
         return (
             f"{self.column} is asked for, and the Trainer was seen to take this column{of}"
             f" away{kept}"
@@ -77,9 +73,7 @@ def in_collator(origin: RankException | None) -> bool:
 
 
 def seen_removed(scene: Scene) -> tuple[ColumnsRemoved, ...]:
-    """What the Trainers of the suspects took away; of every rank where the exception's rank is
-    not known.
-    """
+    """What the suspects' Trainers removed; every rank's if the exception's rank is unknown."""
     return tuple(
         fact
         for fact in scene.of(ColumnsRemoved)
@@ -88,29 +82,23 @@ def seen_removed(scene: Scene) -> tuple[ColumnsRemoved, ...]:
 
 
 def dropped(scene: Scene) -> Dropped | None:
-    """The column that was asked for and had been taken away; None where none was, or nobody saw
-    it.
-    """
-    origin, seen = scene.origin, seen_removed(scene)
-    if origin is None or not seen:
+    """The column that was asked for and had been removed; None if nobody saw that."""
+    origin, shown = scene.origin, seen_removed(scene)
+    if origin is None or not shown:
         return None
     key = column_of(origin)
-    for one in seen:
+    for one in shown:
         name = key if key in one.removed else "" if key else _quoted(origin, one.removed)
         if name:
             return Dropped(name, one, sure=True)
-    by_sample = next((one for one in seen if one.by_sample and key and key not in one.kept), None)
-    return (
-        Dropped(key, by_sample, sure=False)
-        if by_sample is not None and in_trainer(origin) and in_collator(origin)
-        else None
-    )
+    by_sample = next((one for one in shown if one.by_sample and key and key not in one.kept), None)
+    if by_sample is not None and in_trainer(origin) and in_collator(origin):
+        return Dropped(key, by_sample, sure=False)
+    return None
 
 
 def _quoted(origin: RankException, names: Sequence[str]) -> str:
-    """A collator of one's own may say in its own words which field it misses: the name in
-    quotes, where a batch is made.
-    """
+    """The field that a custom collator names in quotes where the batch is made."""
     text = text_of(origin) if in_collator(origin) else ""
     return next((name for name in names if f"'{name}'" in text or f'"{name}"' in text), "")
 

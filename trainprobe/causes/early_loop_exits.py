@@ -1,6 +1,4 @@
-"""Which ranks have left a loop over data in which the others still are, by their stacks and the
-source around them.
-"""
+"""Which ranks have left a loop over data in which the others still are."""
 
 from __future__ import annotations
 

@@ -34,9 +34,7 @@ def stalled(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def asleep(scene: Scene) -> tuple[ProcessState, ...]:
-    """Processes that sleep in a file system, or uninterruptibly in nobody knows what without
-    using CPU.
-    """
+    """Processes asleep in a file system, or uninterruptibly in an unknown call without CPU."""
     return tuple(
         state
         for state in states(scene)
@@ -46,20 +44,14 @@ def asleep(scene: Scene) -> tuple[ProcessState, ...]:
 
 
 def channel(state: ProcessState) -> str:
-    """The file system that the kernel says this process sleeps in; empty where it sleeps in
-    something else.
-    """
-    return (
-        next((op for leaf, op in _places(state) if leaf == "file-io"), "")
-        if state.state in ("S", "D")
-        else ""
-    )
+    """The file system in which the kernel says this process sleeps; else empty."""
+    if state.state in ("S", "D"):
+        return next((op for leaf, op in _places(state) if leaf == "file-io"), "")
+    return ""
 
 
 def elsewhere(state: ProcessState) -> bool:
-    """Does the kernel say that it sleeps in something that is no file's, such as a full memory
-    cgroup, a timer or a freezer?
-    """
+    """Does it sleep in something other than a file: a full memory cgroup, a timer, a freezer?"""
     names = (state.wchan, *state.kernel_stack)
     return any(_NO_FILE.search(name) for name in names) or (
         not channel(state) and bool(_places(state))
@@ -67,9 +59,7 @@ def elsewhere(state: ProcessState) -> bool:
 
 
 def dead_mounts(scene: Scene) -> tuple[Mount, ...]:
-    """Mounts without an answer on which the suspects themselves wait: by the kernel's word, an
-    open file, the line that they stand at, or their working directory.
-    """
+    """Mounts that do not answer and on which the suspects themselves wait."""
     waiting = {thread.pid for thread in stalled(scene)} | {state.pid for state in asleep(scene)}
     channels = {channel(state) for state in asleep(scene)} - {""}
     paths = (*_named(scene), *(fact.path for fact in _opened(scene, waiting)))
@@ -86,9 +76,7 @@ def dead_mounts(scene: Scene) -> tuple[Mount, ...]:
 
 
 def path_of(scene: Scene) -> str:
-    """The mount that does not answer, the path that the line itself names, or the open file that
-    the call is about; empty where none is known.
-    """
+    """The dead mount, the path in the line, or the open file of the call; empty if unknown."""
     states_asleep = asleep(scene)
     waiting = {thread.pid for thread in stalled(scene)} | {state.pid for state in states_asleep}
     by_number = {(fact.pid, fact.fd): fact.path for fact in _opened(scene, waiting)}

@@ -1,6 +1,4 @@
-"""What the probe that forks found: a child that did not get through, which step made the fork
-unsafe, and what it says of this machine.
-"""
+"""What the forking probe found: a child that failed, the unsafe step, and this machine's limits."""
 
 from __future__ import annotations
 
@@ -16,9 +14,7 @@ PROBE = "fork_safety"
 
 
 def tried(scene: Scene, kind: Kind) -> ProbeFailure | None:
-    """The first child of this kind that failed in the group's own cell; a sample of the user's
-    data comes before our own calls.
-    """
+    """The first failed child of this kind in the group's cell, the user's data first."""
     found = [
         fact
         for fact in scene.of(ProbeFailure)

@@ -2,12 +2,11 @@
 illnesses the numbers and the place point to.
 
 Wordings: c10/cuda/CUDACachingAllocator.cpp of torch 1.0 to 2.13, and its twins for HIP, XPU and
-NPU. Up to 2.0:
-`(GPU 0; 15.78 GiB total capacity; 13.50 GiB already allocated; 1.10 GiB free; 13.70 GiB reserved in
-total by PyTorch)`; from 2.1 on:
-`GPU 0 has a total capacity of 79.15 GiB of which 1.20 GiB is free. [Process 7 has 60.20 GiB memory
-in use.] Including non-PyTorch memory, this process has … memory in use. … Of the allocated memory …
-is allocated by PyTorch, and … is reserved by PyTorch but unallocated.`
+NPU. Up to 2.0: `(GPU 0; 15.78 GiB total capacity; 13.50 GiB already allocated; 1.10 GiB free; 13.70
+GiB reserved in total by PyTorch)`; from 2.1 on: `GPU 0 has a total capacity of 79.15 GiB of which
+1.20 GiB is free. [Process 7 has 60.20 GiB memory in use.] Including non-PyTorch memory, this
+process has … memory in use. … Of the allocated memory … is allocated by PyTorch, and … is reserved
+by PyTorch but unallocated.`
 """
 
 from __future__ import annotations
@@ -17,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.causes.scene import Scene
-from trainprobe.causes.statements import Statement, statement, text_of
+from trainprobe.causes.phrases import short
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
+from trainprobe.causes.statements import Statement, first_to_fail, statement, text_of
 from trainprobe.facts import LogEvent, RankException
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.frames import Frame
@@ -93,9 +93,7 @@ def bytes_of(text: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Sizes in bytes, None where the message does not tell. `mine` is all that this process
-    holds, `reserved` what torch holds of it.
-    """
+    """Sizes in bytes, None if not in the message; `mine` is this process's, `reserved` torch's."""
 
     asked: float | None = None
     gpu: int | None = None
@@ -108,11 +106,9 @@ class Numbers:
 
     @property
     def unallocated(self) -> float | None:
-        return (
-            max(0.0, self.reserved - self.allocated)
-            if self.reserved is not None and self.allocated is not None
-            else None
-        )
+        if self.reserved is not None and self.allocated is not None:
+            return max(0.0, self.reserved - self.allocated)
+        return None
 
     @property
     def others(self) -> float | None:
@@ -123,11 +119,9 @@ class Numbers:
             return None
         if self.mine is not None:
             return max(0.0, self.total - self.free - self.mine)
-        return (
-            max(0.0, self.total - self.free - self.reserved - OWN_OVERHEAD_BYTES)
-            if self.reserved is not None
-            else None
-        )
+        if self.reserved is not None:
+            return max(0.0, self.total - self.free - self.reserved - OWN_OVERHEAD_BYTES)
+        return None
 
     @property
     def held_by_others(self) -> bool:
@@ -151,9 +145,7 @@ class Numbers:
 
 
 def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Numbers:
-    """Read the numbers of one message; `captured` stands in for what a line that was cut does
-    not show any more.
-    """
+    """Read the numbers of one message; `captured` replaces what was cut from the line."""
     took = captured or {}
     asked = _first(_ASKED, text) or took.get("asked")
     old = _OLD.search(text)
@@ -202,9 +194,7 @@ def _first(pattern: re.Pattern[str], text: str) -> str | None:
 
 @dataclass(frozen=True)
 class Shortage:
-    """What was said, its numbers, the frames below which it happened, and what kind of shortage
-    that makes it.
-    """
+    """The message, its numbers, the frames below it, and the kind of shortage."""
 
     heard: Statement
     numbers: Numbers
@@ -215,29 +205,35 @@ class Shortage:
 
 def shortage(scene: Scene) -> Shortage | None:
     """The suspects' first word of GPU memory that could not be had; None where nobody says so."""
-    heard = statement(scene, WORDING)
-    if (
-        heard is None or heard.late
-    ):  # the job survived what it said long before, and what came after explains nothing
+    found = statement(scene, WORDING)
+    # the job survived what it said long before, and what came after explains nothing
+    if found is None or found.late:
         return None
-    fact = heard.fact
+    fact = found.fact
     exception = fact if isinstance(fact, RankException) else None
-    text = text_of(exception) if exception is not None else heard.text
+    text = text_of(exception) if exception is not None else found.text
     numbers = read_numbers(text, fact.captured if isinstance(fact, LogEvent) else None)
-    if (
-        numbers.total is None
-    ):  # the sentence with the numbers may be another line, or cut in this one
+    # the sentence with the numbers may be another line, or cut in this one
+    if numbers.total is None:
         more = [event for event in scene.events("cuda-oom") if event.captured.get("total")]
         numbers = read_numbers(more[0].line, more[0].captured) if more else numbers
     frames = exception.frames if exception is not None else ()
-    kind, why = _kind(scene, numbers, frames, f"{text}\n{heard.text}")
-    return Shortage(heard, numbers, frames, kind, why)
+    kind, why = _kind(scene, numbers, frames, f"{text}\n{found.text}")
+    return Shortage(found, numbers, frames, kind, why)
+
+
+def weigh_allocator(scene: Scene, found: Shortage, who: str = "The allocator") -> Weighings:
+    """The message itself, and that its rank failed first."""
+    says = f"{who} says: {short(found.heard.text, 120)}"
+    points = 26 if found.heard.origin else 13
+    yield weighing(points, "suspects-log", says, found.heard.fact)
+    yield from first_to_fail(scene)
 
 
 def _kind(scene: Scene, numbers: Numbers, frames: tuple[Frame, ...], text: str) -> tuple[Kind, str]:
     last = frames[-1] if frames else None
-    pinning = next(
-        (frame for frame in frames[-3:] if _PINNING.search(f"{frame.file} {frame.name}")), None
+    pinning = first_found(
+        frame for frame in frames[-3:] if _PINNING.search(f"{frame.file} {frame.name}")
     )
     if pinning is None and last is not None and _PINNING.search(last.text):
         pinning = last
@@ -248,19 +244,18 @@ def _kind(scene: Scene, numbers: Numbers, frames: tuple[Frame, ...], text: str) 
     ) and numbers.total is None:
         return "pinned", pinning.where if pinning is not None else ""
     words = [f"{frame.name} {frame.text}" for frame in frames]
-    gathering = next(
-        (frame for frame, word in zip(frames, words, strict=True) if _OBJECTS.search(word)), None
+    gathering = first_found(
+        frame for frame, word in zip(frames, words, strict=True) if _OBJECTS.search(word)
     )
     restored = any(_RESTORES.search(word) for word in words)
     if gathering is None and restored:
-        gathering = next(
-            (frame for frame, word in zip(frames, words, strict=True) if _GATHERS.search(word)),
-            None,
+        gathering = first_found(
+            frame for frame, word in zip(frames, words, strict=True) if _GATHERS.search(word)
         )
     if gathering is not None or (not frames and scene.events("object-collective-frame")):
         return "objects", gathering.where if gathering is not None else ""
-    loading = next(
-        (frame for frame, word in zip(frames, words, strict=True) if LOADING.search(word)), None
+    loading = first_found(
+        frame for frame, word in zip(frames, words, strict=True) if LOADING.search(word)
     )
     siblings = {end.pid for end in scene.endings(scene.world) if end.pid}
     if numbers.held_by_others and not (

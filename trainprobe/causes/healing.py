@@ -33,9 +33,7 @@ _ALLOWED = (3, 6, 10, 13)
 
 @dataclass(frozen=True)
 class Meaning:
-    """What one knob means: `says` is the change in words, `heals` and `heals_not` hold (points,
-    reason) by the id of a cause.
-    """
+    """`says` is the change in words; `heals` and `heals_not` hold (points, reason) by cause."""
 
     says: str
     heals: Mapping[str, tuple[int, str]]
@@ -44,9 +42,7 @@ class Meaning:
 
 @functools.cache
 def meanings() -> Mapping[str, Meaning]:
-    """Return the meanings of `healing.yaml`, by knob. Raises ValueError for points that are
-    none, and for points without a reason.
-    """
+    """Return `healing.yaml`, by knob. Raises ValueError for wrong points or a missing reason."""
     import yaml  # the start-up of commands that do not judge stays free of it
 
     data = yaml.safe_load(
@@ -85,9 +81,7 @@ def healing(scene: Scene) -> dict[str, tuple[Weighing, ...]]:
 
 
 def hinted(scene: Scene) -> dict[str, Weighing]:
-    """What a healing knob may mean, the likelier first: the strongest weighing of each cause.
-    Sizes are left out: too many causes share them.
-    """
+    """The strongest weighing of each cause by healing knobs, without sizes, the likelier first."""
     best: dict[str, Weighing] = {}
     for cause_id, one in _knobs(scene.facts, _failing(scene)):
         if one.points > max(0, best[cause_id].points if cause_id in best else 0):
@@ -114,29 +108,14 @@ def _knobs(facts: Facts, cells: Mapping[str, Rung]) -> Iterator[tuple[str, Weigh
             by_chance = steady(facts, failed.cell) is False
             doubt = ", but it also passed when nothing was changed" if by_chance else ""
             for cause_id, (points, because) in meaning.heals.items():
-                yield (
-                    cause_id,
-                    weighing(
-                        3 if by_chance else points,
-                        "probe-outcome",
-                        f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}",
-                        tried,
-                    ),
-                )
-        elif (
-            tried.outcome == failed.outcome
-        ):  # where it fails in another way, the first failure may be gone
+                says = f"{failed.cell} passes {meaning.says} ({tried.knob}): {because}{doubt}"
+                yield cause_id, weighing(3 if by_chance else points, "probe-outcome", says, tried)
+        elif tried.outcome == failed.outcome:
+            # where it fails in another way, the first failure may be gone
+            same = f"{failed.cell} fails in the same way {meaning.says} ({tried.knob})"
             for cause_id, (points, because) in meaning.heals_not.items():
-                yield (
-                    cause_id,
-                    weighing(
-                        -_sure(points, tried),
-                        "probe-outcome",
-                        f"{failed.cell} fails in the same way {meaning.says} ({tried.knob}):"
-                        f" {because}",
-                        tried,
-                    ),
-                )
+                against = -_sure(points, tried)
+                yield cause_id, weighing(against, "probe-outcome", f"{same}: {because}", tried)
 
 
 def _sure(points: int, tried: KnobTried) -> int:
@@ -145,36 +124,16 @@ def _sure(points: int, tried: KnobTried) -> int:
 
 
 def _sizes(facts: Facts, failed: Rung) -> Iterator[tuple[str, Weighing]]:
-    fewer_ranks, fewer_rows = (
-        passed_with_fewer_ranks(facts, failed),
-        passed_with_fewer_rows(facts, failed),
-    )
+    fewer_ranks = passed_with_fewer_ranks(facts, failed)
+    fewer_rows = passed_with_fewer_rows(facts, failed)
     for name, passed in ((FROM_RANKS, fewer_ranks), (FROM_ROWS, fewer_rows)):
         if passed is None:
             continue
         meaning = meanings()[name]
-        for cause_id, (points, because) in meaning.heals.items():
-            yield (
-                cause_id,
-                weighing(
-                    points,
-                    "probe-outcome",
-                    f"{failed.cell} fails and {passed.cell} passes: {because}",
-                    failed,
-                    passed,
-                ),
-            )
-        for cause_id, (points, because) in meaning.heals_not.items():
-            yield (
-                cause_id,
-                weighing(
-                    -points,
-                    "probe-outcome",
-                    f"{failed.cell} fails and {passed.cell} passes: {because}",
-                    failed,
-                    passed,
-                ),
-            )
+        for sign, causes in ((1, meaning.heals), (-1, meaning.heals_not)):
+            for cause_id, (points, because) in causes.items():
+                says = f"{failed.cell} fails and {passed.cell} passes: {because}"
+                yield cause_id, weighing(sign * points, "probe-outcome", says, failed, passed)
 
 
 def _points(knob: str, rows: Mapping[str, Any] | None) -> Mapping[str, tuple[int, str]]:

@@ -34,9 +34,7 @@ def killed(scene: Scene) -> tuple[RankEnding, ...]:
 
 
 def proof(scene: Scene) -> LogEvent | None:
-    """A line of the kernel, the scheduler or the container's runtime about a kill for memory.
-    One of the kernel with a pid must name one of the job's.
-    """
+    """A line that reports a kill for memory; one of the kernel must name a pid of the job."""
     pids = {end.pid for end in scene.endings(scene.world) if end.pid}
     for event in scene.events("oom-killer", "evicted"):
         if event.event == "evicted" and event.captured.get("resource") != "memory":
@@ -48,9 +46,7 @@ def proof(scene: Scene) -> LogEvent | None:
 
 
 def kill_report(scene: Scene) -> LogEvent | None:
-    """A line that says that some process of the job got SIGKILL or is gone, or that the shell
-    printed of it.
-    """
+    """A line that reports SIGKILL, or a process of the job that is gone."""
     return next(iter(scene.events("sigkill", "worker-sigkill", *GONE)), None)
 
 
@@ -69,37 +65,22 @@ def pressure(scene: Scene, refused: Statement | None) -> Weighings:
     if rise is None:
         rise = next((end.oom_rise for end in ends if end.oom_rise is not None), None)
     if rise:
-        yield weighing(
-            13,
-            "host-pressure",
-            f"The cgroup counted {rise} out-of-memory kills in this run",
-            memory,
-        )
+        says = f"The cgroup counted {rise} out-of-memory kills in this run"
+        yield weighing(13, "host-pressure", says, memory)
     elif rise == 0:
-        yield weighing(
-            -26 if refused is None else -6,
-            "host-pressure",
-            "The cgroup's count of out-of-memory kills did not rise",
-            memory,
-            *ends,
-        )
+        says = "The cgroup's count of out-of-memory kills did not rise"
+        yield weighing(-26 if refused is None else -6, "host-pressure", says, memory, *ends)
     if (
         memory is not None
         and memory.limit_bytes
         and (memory.peak_bytes or 0) >= FULL * memory.limit_bytes
     ):
-        yield weighing(
-            6,
-            "host-pressure",
-            f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}",
-            memory,
-        )
+        says = f"Memory use peaked at {size(memory.peak_bytes)} of {size(memory.limit_bytes)}"
+        yield weighing(6, "host-pressure", says, memory)
 
 
 def after_imports(scene: Scene) -> Weighings:
-    """What the ranks of one host held after their imports, by the `MEM:` lines of
-    trainprobe.import_lock, beside the limit that these name.
-    """
+    """Memory of one host's ranks after their imports beside its limit, by `MEM:` lines."""
     hosts: dict[str, dict[str, LogEvent]] = {}
     for event in scene.of(LogEvent):
         if event.event == "import-memory" and event.captured.get("limit_mib", "").isdigit():
@@ -118,9 +99,7 @@ def after_imports(scene: Scene) -> Weighings:
 
 
 def of_the_kernel(scene: Scene) -> Weighings:
-    """A kill of which only the kernel's log is there to tell: no end of a process of the job,
-    and no failure of another kind.
-    """
+    """A kill that only the kernel's log shows, without any other failure."""
     first = scene.first_failure
     kills = (
         scene.oom_kills
@@ -131,18 +110,12 @@ def of_the_kernel(scene: Scene) -> Weighings:
         else ()
     )
     for kill in kills[:1]:
-        yield weighing(
-            26,
-            "kernel-log",
-            f"The kernel killed process {kill.pid} ({kill.name}) for want of memory",
-            kill,
-        )
+        says = f"The kernel killed process {kill.pid} ({kill.name}) for want of memory"
+        yield weighing(26, "kernel-log", says, kill)
 
 
 def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
-    """How far loading had come, in percent, where it was under way at the end of what was
-    printed.
-    """
+    """How far loading was, in percent, if the output ends while it loads."""
     found: list[tuple[int, Fact]] = []
     for output in scene.of(Output):
         if output.rank is None or output.rank in scene.suspects:
@@ -163,15 +136,11 @@ def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
 
 
 def strength(refused: Statement) -> int:
-    """Points of a refusal. std::bad_alloc alone may be a limit of address space, or a library
-    that asks for nonsense.
-    """
+    """Points of a refusal; std::bad_alloc may also be an address-space limit or a bug."""
     if refused.late:
         return LATE_POINTS
-    return (
-        13
-        if re.search(WORDING, refused.text)
-        else 6
-        if "bad_alloc" in refused.match.group(0)
-        else 10
-    )
+    if re.search(WORDING, refused.text):
+        return 13
+    if "bad_alloc" in refused.match.group(0):
+        return 6
+    return 10

@@ -57,9 +57,7 @@ class Linted:
 
 
 def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
-    """Findings by the id of a cause, the strongest first; none where the group is no cell of the
-    user's command.
-    """
+    """Findings by cause, the strongest first; empty outside the user's command."""
     found: dict[str, list[Linted]] = {}
     if scene.group.probe not in (COMMAND, PROBE):
         return {}
@@ -79,20 +77,18 @@ def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
     }
 
 
-def with_lint(measured: Sequence[Weighing], said: Sequence[Linted]) -> tuple[Weighing, ...]:
-    """Add what lint says. Where the source around a stack has told as much, the finding joins
-    its row: in one family only one counts.
-    """
+def with_lint(measured: Sequence[Weighing], printed: Sequence[Linted]) -> tuple[Weighing, ...]:
+    """Add lint's findings; one about the same source joins its row, for one family counts once."""
     rows = list(measured)
     own = max(
         (place for place, row in enumerate(rows) if row.family == "source" and row.points > 0),
         key=lambda place: rows[place].points,
         default=None,
     )
-    for one in said:
+    for one in printed:
         if own is None or rows[own].points < one.weighing.points:
             rows.append(one.weighing)
-        elif one is said[0]:
+        elif one is printed[0]:
             row = rows[own]
             rows[own] = replace(
                 row,
@@ -160,14 +156,11 @@ def _already_named(finding: LintFinding, placed: Iterable[PlacedCause]) -> bool:
 
 
 def _places(scene: Scene) -> Iterator[tuple[str, int, int]]:
-    """(file, line, how far off it counts) of where the suspects stand or raised, and of where
-    those stand who wait for them.
-    """
+    """(file, line, distance that counts) of suspects and of those who wait for them."""
     ranks = [*scene.suspects, *([] if scene.ranks else [None])]
     raised = [one for rank in ranks for one in scene.of(RankException, rank=rank) if not one.echo]
-    stacks: list[Sequence[Frame]] = [
-        one.frames for one in raised
-    ]  # those of children too, which a rank only passes on
+    # those of children too, which a rank only passes on
+    stacks: list[Sequence[Frame]] = [one.frames for one in raised]
     stacks += [one.frames for one in (*scene.threads(scene.world), *scene.workers(scene.suspects))]
     for frames in stacks:
         innermost = user_frame(frames)
@@ -195,9 +188,7 @@ def _within(finding: LintFinding, frame: Frame) -> bool:
 
 
 def _at(finding: LintFinding, file: str, line: int, far: int) -> bool:
-    """Whether a line of a file is the finding's, or in its code. Stacks name files as they were
-    started, which may be beneath another folder.
-    """
+    """Is it the finding's line or code? The stack may name the file below another folder."""
     short = file.replace("\\", "/").removeprefix("./")
     same = finding.file == short or (bool(short) and finding.file.endswith(f"/{short}"))
     inside = finding.span[0] <= line <= finding.span[1] and line > 0

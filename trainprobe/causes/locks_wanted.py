@@ -1,6 +1,4 @@
-"""Which lock files the suspects want, and who holds them: by the kernel's list of waiters, by
-stacks, and by its list of holders.
-"""
+"""Which lock files the suspects want, and who holds them, by the kernel's lists and by stacks."""
 
 from __future__ import annotations
 
@@ -67,9 +65,7 @@ def wanted_path(scene: Scene) -> str:
 
 
 def name_taken(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads that go round in a loop because the name that they would create alone exists:
-    `except FileExistsError: time.sleep(1)`.
-    """
+    """Threads that retry because a name exists: `except FileExistsError: time.sleep(1)`."""
     found = []
     for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):
         own = [frame for frame in thread.frames if is_user(frame)]
@@ -86,9 +82,7 @@ def name_taken(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def asked_inside_a_call(scene: Scene) -> tuple[tuple[MainThread, HeldLock], ...]:
-    """Threads that sleep within one call of C (SQLite's busy handler does) while another process
-    holds a file that they have open locked for writing.
-    """
+    """Threads asleep in one C call while another process holds a file of theirs locked."""
     locks = [lock for lock in scene.of(HeldLock) if "WRITE" in lock.mode and lock.path]
     found = []
     for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):
@@ -110,24 +104,15 @@ def asked_inside_a_call(scene: Scene) -> tuple[tuple[MainThread, HeldLock], ...]
 
 
 def says_of_polling(scene: Scene) -> Weighings:
-    """What speaks for a lock that no stack names: it is asked for within one call, or its name
-    is taken.
-    """
+    """Evidence of a lock that no stack names: polled within one call, or its name is taken."""
     for thread, lock in asked_inside_a_call(scene)[:1]:
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}",
-            thread,
-            lock,
-        )
+        says = f"Pid {thread.pid} has that file open and sleeps inside one call at {thread.where}"
+        yield weighing(10, "suspects-stack", says, thread, lock)
         return
     for thread in name_taken(scene)[:1]:
         where = f"{ranks_say([thread.rank or 0])} stands at {thread.where}"
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"{where}, in a loop's `except FileExistsError`: the file that it would create alone is"
-            " there",
-            thread,
+            " there"
         )
+        yield weighing(13, "suspects-stack", says, thread)

@@ -1,6 +1,4 @@
-"""What logs alone weigh for one rank that works longer than the others wait, and for a limit
-that is too short.
-"""
+"""What logs alone weigh for a rank that works too long, and for a limit that is too short."""
 
 from __future__ import annotations
 
@@ -10,7 +8,7 @@ from trainprobe.causes.collective_calls import SHORT_S, call_lines
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import ranks_say, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogEvent, LogProgress, Output, RankException
 from trainprobe.facts.collectives import NO_NUMBER
@@ -40,124 +38,94 @@ TIMEOUTS = ("store-timeout", "collective-timeout", "barrier-timeout")
 _EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
 
 
-def of_long_task(scene: Scene, told: Timeouts) -> Weighings:
+def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     """One rank works alone for longer than the others wait."""
-    if not told.calls:
-        yield from _met_in_vain(scene, told)
+    if not timeouts.calls:
+        yield from _met_in_vain(scene, timeouts)
         return
-    if told.together:
-        yield weighing(
-            -13,
-            "other-stacks",
-            f"All {told.world} ranks gave up in one and the same call: nobody was away",
-            *call_lines(told),
-        )
+    if timeouts.together:
+        says = f"All {timeouts.world} ranks gave up in one and the same call: nobody was away"
+        yield weighing(-13, "other-stacks", says, *call_lines(timeouts))
     if scene.parted is not None:
-        yield weighing(
-            -13,
-            "flight-recorder",
-            f"The ranks were in different calls: {camps_say(scene.parted)}",
-            ids=scene.parted.evidence,
-        )
-    yield from _at_a_task(scene, told)
-    yield from _met_at(scene, told)
-    words = _last_lines(scene, told) if told.task is None and scene.parted is None else None
+        says = f"The ranks were in different calls: {camps_say(scene.parted)}"
+        yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
+    yield from _at_a_task(scene, timeouts)
+    yield from _met_at(scene, timeouts)
+    words = _last_lines(scene, timeouts) if timeouts.task is None and scene.parted is None else None
     if words is not None:
         rank, line, output = words
         yield weighing(
             10, "suspects-log", f"The last that rank {rank} said is «{short(line, 100)}»", output
         )
-    worked = _works_on(scene, told)
+    worked = _works_on(scene, timeouts)
     if worked is not None:
-        yield weighing(
-            10,
-            "probe-outcome",
+        says = (
             f"Rank {worked.rank} still went on after the others had given up:"
-            f" {short(worked.line, 80)}",
-            worked,
+            f" {short(worked.line, 80)}"
         )
-    missing = told.missing
+        yield weighing(10, "probe-outcome", says, worked)
+    missing = timeouts.missing
     if (
         missing is not None
         and not missing.by_stack
         and (missing.ranks == (0,) or words is not None)
-        and not told.together
+        and not timeouts.together
     ):
         yield weighing(6, "flight-recorder", missing.says, *missing.facts)
 
 
-def _met_in_vain(scene: Scene, told: Timeouts) -> Weighings:
+def _met_in_vain(scene: Scene, timeouts: Timeouts) -> Weighings:
     """A store's timeout names no call: only the frames tell that it was raised where all but one
     rank wait, and a bar what that one does.
     """
     broken = [fact for fact in scene.of(RankException) if fact.echo and fact.echo_of in TIMEOUTS]
-    found = next(
-        (
-            (frame.name, fact)
-            for fact in broken
-            for frame in fact.frames
-            if _ONE_GOES_FIRST.search(frame.name)
-        ),
-        None,
+    found = first_found(
+        (frame.name, fact)
+        for fact in broken
+        for frame in fact.frames
+        if _ONE_GOES_FIRST.search(frame.name)
     )
     if found is None:
         return
-    yield weighing(
-        13,
-        "other-stacks",
-        f"The others waited inside {found[0]}, in which one rank goes first",
-        found[1],
-    )
-    tasks = told.events("task-began")
+    says = f"The others waited inside {found[0]}, in which one rank goes first"
+    yield weighing(13, "other-stacks", says, found[1])
+    tasks = timeouts.events("task-began")
     if tasks and not any(
-        (end.place or 0) > (tasks[-1].place or 0) for end in told.events("task-ended")
+        (end.place or 0) > (tasks[-1].place or 0) for end in timeouts.events("task-ended")
     ):
-        yield weighing(
-            13,
-            "suspects-log",
-            f"Somebody was at «{short(tasks[-1].line, 100)}» when the others gave up",
-            tasks[-1],
-        )
+        says = f"Somebody was at «{short(tasks[-1].line, 100)}» when the others gave up"
+        yield weighing(13, "suspects-log", says, tasks[-1])
 
 
-def _at_a_task(scene: Scene, told: Timeouts) -> Weighings:
+def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     """What somebody had begun when the others gave up, and whether it began one limit before."""
-    task = told.task
+    task = timeouts.task
     if task is not None and scene.parted is None:
         went_on = _went_on(scene, task)
-        began = next((call for call in told.calls if call.at), None)
+        began = next((call for call in timeouts.calls if call.at), None)
         who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
         load = task.event == "load-began"
         under_way = task.captured.get("percent", "100") != "100"
         points = 3 if went_on or (load and not under_way) else 10 if load else 13
-        yield weighing(
-            points,
-            "suspects-log",
-            f"{who} was at «{short(task.line, 100)}» when the others gave up",
-            task,
-        )
+        says = f"{who} was at «{short(task.line, 100)}» when the others gave up"
+        yield weighing(points, "suspects-log", says, task)
         if (
             began is not None
             and task.at is not None
-            and told.timeout_s
-            and abs(began.at - task.at - told.timeout_s) <= max(60.0, 0.1 * told.timeout_s)
+            and timeouts.timeout_s
+            and abs(began.at - task.at - timeouts.timeout_s) <= max(60.0, 0.1 * timeouts.timeout_s)
         ):
-            yield weighing(
-                13,
-                "scheduler",
+            says = (
                 f"It began {began.at - task.at:.0f} s before, and the limit is"
-                f" {told.timeout_s:.0f} s",
-                task,
-                began,
+                f" {timeouts.timeout_s:.0f} s"
             )
+            yield weighing(13, "scheduler", says, task, began)
 
 
-def _met_at(scene: Scene, told: Timeouts) -> Weighings:
-    """Where the others waited: in a barrier, at the start, or inside a function that lets one
-    rank go first.
-    """
+def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """Where the others waited: a barrier, the start, or a function that lets one rank go first."""
     frames = [
-        (event.captured.get("function", ""), event) for event in told.events("recorder-frame")
+        (event.captured.get("function", ""), event) for event in timeouts.events("recorder-frame")
     ]
     frames += [
         (frame.name, fact)  # type: ignore[misc]
@@ -168,118 +136,96 @@ def _met_at(scene: Scene, told: Timeouts) -> Weighings:
     first = next(((name, fact) for name, fact in frames if _ONE_GOES_FIRST.search(name)), None)
     kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
     meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
-    if any(call.op == FIRST for call in told.calls):
-        yield weighing(
-            10,
-            "other-stacks",
+    if any(call.op == FIRST for call in timeouts.calls):
+        says = (
             "The others waited for"
-            f" {ranks_say(told.missing.ranks if told.missing else (0,), capital=False)} in {FIRST}",
-            *call_lines(told),
+            f" {ranks_say(timeouts.missing.ranks if timeouts.missing else (0,), capital=False)}"
+            f" in {FIRST}"
         )
+        yield weighing(10, "other-stacks", says, *call_lines(timeouts))
     barriers = [
         call
-        for call in told.calls
+        for call in timeouts.calls
         if call.op == "barrier" or (call.numel_in == 1 and call.op in ("all_reduce", "broadcast"))
     ]
     early = [call for call in barriers if NO_NUMBER < call.number <= FIRST_COLLECTIVES]
     if first is not None:
-        yield weighing(
-            13,
-            "other-stacks",
-            f"The others waited inside {first[0]}, in which one rank goes first",
-            first[1],
-        )
-    elif early and not told.together:
+        says = f"The others waited inside {first[0]}, in which one rank goes first"
+        yield weighing(13, "other-stacks", says, first[1])
+    elif early and not timeouts.together:
         # rank 0 prepares, and here it did not give up
-        points = 6 if 0 in told.first else 13 if early[0].number <= VERY_FIRST else 10
-        yield weighing(
-            points,
-            "other-stacks",
-            f"The others waited in a barrier at the start, {call_says(early[0])}",
-            early[0],
-        )
+        points = 6 if 0 in timeouts.first else 13 if early[0].number <= VERY_FIRST else 10
+        says = f"The others waited in a barrier at the start, {call_says(early[0])}"
+        yield weighing(points, "other-stacks", says, early[0])
     elif kept is not None and (meet is not None or barriers):
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
-    elif barriers and not told.together:
-        yield weighing(
-            6,
-            "other-stacks",
-            f"The others waited in a barrier, {call_says(barriers[0])}",
-            barriers[0],
-        )
+    elif barriers and not timeouts.together:
+        says = f"The others waited in a barrier, {call_says(barriers[0])}"
+        yield weighing(6, "other-stacks", says, barriers[0])
 
 
-def of_short_timeout(scene: Scene, told: Timeouts) -> Weighings:
+def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
     """A right step that takes longer than the limit."""
-    limit = told.timeout_s
+    limit = timeouts.timeout_s
     if limit is None or limit > SHORT_S:
         return
     # Any hang runs out a short limit as well: it takes a sign that somebody was still at work to
     # make it more than a possibility.
     yield weighing(
-        3, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(told)
+        3, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(timeouts)
     )
-    last = max((call.place or 0 for call in told.calls), default=-1)
+    last = max((call.place or 0 for call in timeouts.calls), default=-1)
     after: list[LogEvent | LogProgress] = [
-        event for event in told.events("task-ended", "training-ended") if (event.place or 0) > last
+        event
+        for event in timeouts.events("task-ended", "training-ended")
+        if (event.place or 0) > last
     ]
-    after += [worked] if (worked := _works_on(scene, told)) is not None else []
+    after += [worked] if (worked := _works_on(scene, timeouts)) is not None else []
     if after:
         yield quote(13, "Work came to its end right after", after[0])
-    elif told.task is not None and not _went_on(scene, told.task):
-        yield weighing(
-            10, "suspects-log", f"A rank was still at work: {short(told.task.line, 100)}", told.task
-        )
+    elif timeouts.task is not None and not _went_on(scene, timeouts.task):
+        says = f"A rank was still at work: {short(timeouts.task.line, 100)}"
+        yield weighing(10, "suspects-log", says, timeouts.task)
     if scene.parted is not None or len(camps(places(scene))) > 1:
-        yield weighing(
-            -13,
-            "flight-recorder",
+        says = (
             "The ranks were in different calls, which no limit"
-            f" cures{f': {camps_say(scene.parted)}' if scene.parted else ''}",
-            *call_lines(told),
+            f" cures{f': {camps_say(scene.parted)}' if scene.parted else ''}"
         )
+        yield weighing(-13, "flight-recorder", says, *call_lines(timeouts))
 
 
-def _last_lines(scene: Scene, told: Timeouts) -> tuple[int, str, Output] | None:
-    """(rank, line, its output) where one that did not come spoke last of a task that takes long.
-    Most programs let only rank 0 print.
-    """
-    missing = told.missing.ranks[:4] if told.missing is not None else ()
+def _last_lines(scene: Scene, timeouts: Timeouts) -> tuple[int, str, Output] | None:
+    """(rank, line, output) of an absent rank that last spoke of a long task."""
+    missing = timeouts.missing.ranks[:4] if timeouts.missing is not None else ()
     for rank in missing:
         own = scene.of(Output, rank=rank)
         for output in own or (scene.of(Output, rank=None) if missing == (0,) else ()):
             lines = [line for line in output.tail[-4000:].splitlines() if line.strip()][
                 -LAST_LINES:
             ]
-            line = next(
-                (
-                    line
-                    for line in reversed(lines)
-                    if _LONG_TASK.search(line) and not _A_STEP.search(line)
-                ),
-                None,
+            line = first_found(
+                line
+                for line in reversed(lines)
+                if _LONG_TASK.search(line) and not _A_STEP.search(line)
             )
             if line is not None:
                 return rank, line, output
     return None
 
 
-def _works_on(scene: Scene, told: Timeouts) -> LogEvent | LogProgress | None:
+def _works_on(scene: Scene, timeouts: Timeouts) -> LogEvent | LogProgress | None:
     """What a rank that did not give up printed of its work after the others had."""
-    begins = min((call.place or 0 for call in told.calls), default=None)
-    if begins is None or not told.first:
+    begins = min((call.place or 0 for call in timeouts.calls), default=None)
+    if begins is None or not timeouts.first:
         return None
     told_of: list[LogEvent | LogProgress] = list(
-        told.events("task-began", "load-began", "task-ended")
+        timeouts.events("task-began", "load-began", "task-ended")
     )
     told_of += scene.of(LogProgress)
-    return next(
-        (
-            one
-            for one in told_of
-            if one.rank is not None and one.rank not in told.first and (one.place or 0) > begins
-        ),
-        None,
+    return first_found(
+        one
+        for one in told_of
+        if one.rank is not None and one.rank not in timeouts.first and (one.place or 0) > begins
     )
 
 

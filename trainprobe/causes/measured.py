@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from trainprobe.causes.model_stress import weigh_stressed
+from collections.abc import Callable
+
+from trainprobe.causes.model_stress import stressed_fixes, stressed_summary, weigh_stressed
+from trainprobe.causes.phrases import Fixes, sentence
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, weigh_statement
+from trainprobe.causes.signs import Finder, Sign, filled
+from trainprobe.causes.statements import weigh_message
 from trainprobe.facts import Measured
 
 
 def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
-    """The numbers of this cell whose names begin with one of these, such as `mask.`; in a group
-    about a property of the model only its own.
-    """
+    """The cell's numbers with these prefixes; in a stress-test group only its property's."""
     one = scene.group.stressed
     if one is not None and f"{one.property}." not in prefixes:
         return ()
@@ -19,15 +21,13 @@ def measures(scene: Scene, *prefixes: str) -> tuple[Measured, ...]:
 
 
 def beyond(fact: Measured) -> bool:
-    """Is it above its threshold? What has none must be 0, but for what the stress test only
-    counts.
-    """
+    """Is it above its threshold, or above 0 if it has none and is not only a count?"""
     if fact.threshold is None and "suite" in fact.labels:
         return False
     return fact.value > (fact.threshold or 0.0)
 
 
-def says(fact: Measured) -> str:
+def number_text(fact: Measured) -> str:
     """`mask.difference is 0.31 in layers.0.attention, above 0.001`."""
     unit = f" {fact.unit}" if fact.unit else ""
     labels = ", ".join(
@@ -58,24 +58,47 @@ def weigh_measures(scene: Scene, *prefixes: str) -> Weighings:
         return
     found, bad = measures(scene, *prefixes), worst(scene, *prefixes)
     if bad is not None:
-        yield weighing(26, "probe-outcome", says(bad), bad)
+        yield weighing(26, "probe-outcome", number_text(bad), bad)
     elif found:
-        yield weighing(
-            -26,
-            "probe-outcome",
-            f"{len(found)} measurements are within their thresholds",
-            *found[:3],
+        says = f"{len(found)} measurements are within their thresholds"
+        yield weighing(-26, "probe-outcome", says, *found[:3])
+
+
+def measured_or_stated(prefix: str, wording: str = "", *, log_points: int = 13) -> Sign:
+    """What was measured under `prefix`, and the message `wording` of a failing rank or the log."""
+
+    def weigh(scene: Scene) -> Weighings:
+        yield from weigh_measures(scene, prefix)
+        if wording:
+            yield from weigh_message(scene, wording, log_points=log_points)
+
+    return weigh
+
+
+def measured_summary(
+    prefix: str, fault: str, *finders: str | Finder, otherwise: str = ""
+) -> Callable[[Scene], str]:
+    """The stress test's sentence, else `fault` with the worst number, a message or `otherwise`."""
+
+    def summary(scene: Scene) -> str:
+        number = worst(scene, prefix)
+        found = (
+            f": {number_text(number)}"
+            if number is not None
+            else filled("{quoted}", *finders)(scene)
         )
+        rest = found or (f": {otherwise}" if otherwise else "")
+        return stressed_summary(scene.group, prefix) or sentence(f"{fault}{rest}")
+
+    return summary
 
 
-def weigh_measured_or_stated(
-    scene: Scene, prefix: str, wording: str, *, log_points: int = 13
-) -> Weighings:
-    """What was measured under `prefix`, and what a failing rank or the log says in the words of
-    `wording`.
-    """
-    yield from weigh_measures(scene, prefix)
-    heard = tuple(weigh_statement(scene, wording, log_points=log_points))
-    yield from heard
-    if heard:
-        yield from first_to_fail(scene)
+def stressed_or(prefix: str, fixes: Fixes | Callable[[Scene], Fixes]) -> Callable[[Scene], Fixes]:
+    """In a group of the stress test what helps against its finding, elsewhere `fixes`."""
+    usual = fixes if callable(fixes) else lambda _: fixes
+    return lambda scene: stressed_fixes(scene, prefix) or usual(scene)
+
+
+def stressed_summary_or(prefix: str, otherwise: Callable[[Scene], str]) -> Callable[[Scene], str]:
+    """In a group of the stress test its own sentence, elsewhere `otherwise`."""
+    return lambda scene: stressed_summary(scene.group, prefix) or otherwise(scene)

@@ -29,9 +29,7 @@ _TEXT_CHARACTERS = 6000
 
 @dataclass(frozen=True)
 class Symptom:
-    """`when` is sought in what failed first; `causes` are the ids that it may mean, the likelier
-    first, each with its reason.
-    """
+    """`when` is searched in the first failure; `causes` maps likely ids to reasons."""
 
     id: str
     when: re.Pattern[str]
@@ -59,9 +57,7 @@ def symptoms() -> tuple[Symptom, ...]:
 
 
 def neighbours(scene: Scene) -> dict[str, Weighing]:
-    """Cause ids with a weighing of the fewest points, the likelier first; none where no log
-    tells of a failure or of a wait.
-    """
+    """Causes with the fewest points, the likelier first; none without a failure in a log."""
     if scene.one(LogJob) is None:
         return {}
     facts = _heard(scene)
@@ -92,10 +88,11 @@ def _words(scene: Scene, failures: Iterable[LogFailure]) -> str:
     origin = scene.origin
     if origin is not None:
         parts += [text_of(origin), " ".join(frame.name for frame in origin.frames[-8:])]
+    # then echoes tell nothing more
     explained = any(
         not failure.echo and failure.what in ("exception", "signal", "event")
         for failure in failures
-    )  # then echoes tell nothing more
+    )
     events = [
         event
         for event in scene.of(LogEvent)

@@ -3,50 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
+from inspect import cleandoc
 
 from trainprobe.causes.commands import job, live_pid
 from trainprobe.causes.scene import Scene
 from trainprobe.model.diagnosis import Fix, Risk, Who
+from trainprobe.model.ranks import and_list, name_ranks
 
 Fixes = tuple[Fix, ...]
 MIB, GIB = 2**20, 2**30
 
 
 def ranks_say(ranks: Sequence[int], *, capital: bool = True) -> str:
-    """`Rank 3`, `Ranks 0 and 2`, `Ranks 0-2 and 5`, `The job` where nobody in particular is
-    meant.
-    """
-    if not ranks:
-        return "The job" if capital else "the job"
-    word = "rank" if len(ranks) == 1 else "ranks"
-    return f"{word.capitalize() if capital else word} {listed(runs(ranks))}"
-
-
-def runs(numbers: Iterable[int]) -> list[str]:
-    """`[0, 1, 2, 5, 6]` becomes `["0-2", "5", "6"]`."""
-    found: list[list[int]] = []
-    for number in sorted(set(numbers)):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return [
-        text
-        for low, high in found
-        for text in (
-            [f"{low}-{high}"]
-            if high - low > 1
-            else [str(number) for number in dict.fromkeys((low, high))]
-        )
-    ]
-
-
-def listed(items: Sequence[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    return (
-        items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}" if items else ""
-    )
+    """`Rank 3`, `Ranks 0 and 2`, `Ranks 0-2 and 5`; `The job` for no rank."""
+    text = name_ranks(ranks, nobody="the job")
+    return f"{text[:1].upper()}{text[1:]}" if capital else text
 
 
 def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
@@ -56,7 +28,7 @@ def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
         dict.fromkeys(ending.host for ending in scene.endings(who) if ending.host)
     )
     host = hosts or ((scene.plan.host,) if scene.plan.host else ())
-    return f"{ranks_say(who)} on {listed(host)}" if host and who else ranks_say(who)
+    return f"{ranks_say(who)} on {and_list(host)}" if host and who else ranks_say(who)
 
 
 def verb(ranks: Sequence[int], singular: str, plural: str) -> str:
@@ -89,13 +61,10 @@ def file_line(file: str, line: int) -> str:
 
 
 def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
-    """The steps that show where `what` is in native code. A job that `attach` looks at still
-    lives; one of the ladder must hang again.
-    """
+    """The steps that show where `what` is in native code; a ladder's job must hang again."""
     if scene.live is not None:
         own = next(
-            (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None),
-            0,
+            (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None), 0
         )
         return (f"py-spy dump --native --pid {pid or own or live_pid(scene)}",)
     return (
@@ -109,9 +78,7 @@ _ELSEWHERE = re.compile(rf"{_PID}(?:[ ,]+{_PID})*")
 
 
 def at_its_host(step: str) -> tuple[str, ...]:
-    """A command for processes of several hosts, one for each host: `on node3: kill 4711`. As it
-    is where no process is told with its host.
-    """
+    """A command for processes of several hosts, once per host: `on node3: kill 4711`."""
     lists = [re.split(r"[ ,]+", match[0]) for match in _ELSEWHERE.finditer(step)]
     hosts = dict.fromkeys(one.partition("@")[2] for listed in lists for one in listed)
     if not hosts or any(
@@ -141,6 +108,51 @@ def fix(title: str, *steps: str, disruptive: bool = False, verify: str = "") -> 
 def admin_fix(title: str, *steps: str, verify: str = "") -> Fix:
     """A fix that needs an administrator."""
     return _fix(title, steps, "needs-admin", "admin", verify)
+
+
+_STEP = 4  # columns
+_VERIFY = "verify: "
+_MARKS: Mapping[str, tuple[Risk, Who]] = {
+    "[admin] ": ("needs-admin", "admin"),
+    "[disruptive] ": ("disruptive", "user"),
+}
+
+
+def fixes(text: str, **values: object) -> Fixes:
+    """Fixes, written as they are read: each title at the left, its steps indented below it.
+
+    A line that is indented further continues the step above. `[admin]` or `[disruptive]` stands
+    before a title, `verify:` before the step that shows success. `{name}` is one of `values`; a
+    step that is empty is left out.
+    """
+    found: list[list[str]] = []
+    for line in cleandoc(text).splitlines():
+        depth, part = len(line) - len(line.lstrip()), line.strip()
+        if depth == 0:
+            found.append([part])
+        elif depth == _STEP:
+            found[-1].append(part)
+        else:
+            found[-1][-1] += f" {part}"
+    return tuple(_read_fix([_filled(part, values) for part in parts]) for parts in found)
+
+
+def _filled(text: str, values: Mapping[str, object]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", str(value))
+    return text
+
+
+def _read_fix(parts: Sequence[str]) -> Fix:
+    title = parts[0]
+    risk: Risk = "safe"
+    who: Who = "user"
+    for mark, (marked_risk, marked_who) in _MARKS.items():
+        if title.startswith(mark):
+            title, risk, who = title.removeprefix(mark), marked_risk, marked_who
+    steps = tuple(step for step in parts[1:] if not step.startswith(_VERIFY))
+    verify = "".join(step.removeprefix(_VERIFY) for step in parts[1:] if step not in steps)
+    return _fix(title, steps, risk, who, verify)
 
 
 def _fix(title: str, steps: tuple[str, ...], risk: Risk, who: Who, verify: str) -> Fix:

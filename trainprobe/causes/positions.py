@@ -1,6 +1,4 @@
-"""Tables of positions: is it one of these whose end an index passed? Of a label or a token that
-would be another cause.
-"""
+"""Tables of positions: did an index pass the end of one, rather than of labels or tokens?"""
 
 from __future__ import annotations
 
@@ -55,8 +53,6 @@ def too_long(origin: RankException | None) -> tuple[int, int] | None:
         return None
     first, second = (int(number) for number in match.groups() if number)
     at_positions = any(ROTATED.search(f"{frame.text} {frame.name}") for frame in origin.frames[-3:])
-    return (
-        (max(first, second), min(first, second))
-        if min(first, second) > 1 and (at_positions or min(first, second) in TABLES)
-        else None
-    )
+    if min(first, second) > 1 and (at_positions or min(first, second) in TABLES):
+        return (max(first, second), min(first, second))
+    return None

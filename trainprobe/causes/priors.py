@@ -1,6 +1,4 @@
-"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`.
-Text in, dataclass out.
-"""
+"""Priors: how likely a cause is before any evidence of the case, and the level of `unknown`."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ SPREAD = 10.0  # points: priors may not lie further apart than this, so that evi
 
 @dataclass(frozen=True)
 class Prior:
-    """Points of one cause by the mode of the suspect group (hang, crash, slow, check), and where
-    they come from.
-    """
+    """Points of one cause by mode (hang, crash, slow, check), and their source."""
 
     points: Mapping[str, float]
     source: str
@@ -32,9 +28,7 @@ class Priors:
     causes: Mapping[str, Prior] = field(default_factory=dict)
 
     def prior(self, cause_id: str, mode: str) -> float:
-        """Points before any evidence; 0, the average, for causes and modes that have no entry
-        (plugins).
-        """
+        """Points before any evidence; 0, the average, without an entry (plugins)."""
         prior = self.causes.get(cause_id)
         return prior.points.get(mode, 0.0) if prior is not None else 0.0
 
@@ -46,9 +40,7 @@ def load_priors() -> Priors:
 
 
 def parse(text: str) -> Priors:
-    """Read the YAML of `priors.yaml`. Raises ValueError where a number or a source is missing,
-    or where priors lie too far apart.
-    """
+    """Read `priors.yaml`. Raises ValueError for a missing source or a spread that is too wide."""
     import yaml  # the start-up of commands that do not judge stays free of it
 
     data = yaml.safe_load(text)

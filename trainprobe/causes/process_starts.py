@@ -1,6 +1,4 @@
-"""What the start of a process by spawn shows of the child: the parent writes its pickles into a
-pipe that the child reads.
-"""
+"""A start of a process by spawn: the parent writes its pickles into a pipe that the child reads."""
 
 from __future__ import annotations
 
@@ -10,9 +8,7 @@ _NOTEBOOK = ("<ipython-input", "ipykernel", "<cell line", "Cell In[")
 
 
 def child_died(scene: Scene) -> bool:
-    """Did the pipe to a new process break while its object was written? The child is gone then,
-    and its own words are elsewhere.
-    """
+    """Did the pipe to a new process break while its object was written?"""
     origin = scene.origin
     if origin is None or origin.type not in {"BrokenPipeError", "EOFError"} or not origin.frames:
         return False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Difference, Facts, HostCheck, ReadyPlan, SilentNode
@@ -56,10 +56,8 @@ def readied(cause: Cause) -> Cause:
     )
 
 
-def weigh_signs(scene: Scene, signs: Signs) -> Weighings:
-    """A check that failed on the node itself settles it; a value unlike the others' and traffic
-    that fails name it where nothing settles it.
-    """
+def weigh_signs(scene: Scene, signs: ReadySigns) -> Weighings:
+    """A failed check settles it; differing values and failing traffic only name it."""
     for check in failing(scene, signs.checks)[:1]:
         hosts = _hosts_of(failing(scene, (check.name,)))
         yield weighing(
@@ -70,11 +68,15 @@ def weigh_signs(scene: Scene, signs: Signs) -> Weighings:
         )
     for one in unlike(scene, signs)[:MOST_SHOWN]:
         yield weighing(13, "environment-and-limits", difference_says(one), one)
-    for told in traffic(scene, signs.hows)[
+    for reported in traffic(scene, signs.hows)[
         :MOST_SHOWN
     ]:  # how it fails was measured, even where it is open which end is at fault
         yield weighing(
-            13, "network", short(told.says, 300).rstrip("."), told, ids=told.tries[:MOST_SHOWN]
+            13,
+            "network",
+            short(reported.says, 300).rstrip("."),
+            reported,
+            ids=reported.tries[:MOST_SHOWN],
         )
     if signs.silence and SILENT in scene.group.unready:
         silent = [
@@ -104,7 +106,7 @@ def failing(scene: Scene, names: Sequence[str]) -> list[HostCheck]:
     return sorted(found, key=lambda fact: fact.severity != "blocker")
 
 
-def unlike(scene: Scene, signs: Signs) -> list[Difference]:
+def unlike(scene: Scene, signs: ReadySigns) -> list[Difference]:
     """The values of this group's nodes that the others do not share."""
     found = [
         fact
@@ -119,9 +121,7 @@ def unlike(scene: Scene, signs: Signs) -> list[Difference]:
 
 
 def traffic(scene: Scene, hows: Sequence[str]) -> list[Traffic]:
-    """What the search among pairs of nodes concluded of this group's nodes and links, as far as
-    it failed in one of these ways.
-    """
+    """Conclusions about this group's nodes and links that failed in one of these ways."""
     if "pair" not in scene.group.unready:
         return []
     hosts = set(scene.group.hosts)
@@ -169,10 +169,8 @@ def _hosts_of(found: Sequence[HostCheck]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(fact.host for fact in found))
 
 
-def _summary(scene: Scene, signs: Signs) -> str:
-    """`node3 has too little shared memory: /dev/shm: 8 MiB … (node[1-2,4]: /dev/shm: 1.0 GiB
-    …)`.
-    """
+def _summary(scene: Scene, signs: ReadySigns) -> str:
+    """`node3 has too little shared memory: 8 MiB … (node[1-2,4]: 1.0 GiB …)`."""
     group = scene.group
     who = "The batch script" if _of_a_script(scene.facts) else _who(group)
     fault = signs.says[len(group.hosts) > 1 or bool(group.links)]
@@ -191,7 +189,7 @@ def _who(group: SuspectGroup) -> str:
     return folded(group.hosts) if group.hosts else "This node"
 
 
-def _details(scene: Scene, signs: Signs) -> str:
+def _details(scene: Scene, signs: ReadySigns) -> str:
     failed = failing(scene, signs.checks)
     if failed:
         well = [
@@ -220,18 +218,13 @@ def _details(scene: Scene, signs: Signs) -> str:
     return "; ".join(found) or short(scene.group.says, 240).rstrip(".")
 
 
-def _fixes(scene: Scene, signs: Signs) -> Fixes:
-    """First what the checks themselves advise, then how to start without these nodes, then what
-    an administrator can do.
-    """
-    told: list[HostCheck | Difference] = [
-        *failing(scene, signs.checks),
-        *unlike(scene, signs),
-    ]
+def _fixes(scene: Scene, signs: ReadySigns) -> Fixes:
+    """The checks' own advice, then a start without these nodes, then the administrator's steps."""
+    reported: list[HostCheck | Difference] = [*failing(scene, signs.checks), *unlike(scene, signs)]
     found: list[Fix] = []
     for who in ("user", "admin"):
         steps = tuple(
-            dict.fromkeys(one.fix for one in told if one.fix and (one.who or "user") == who)
+            dict.fromkeys(one.fix for one in reported if one.fix and (one.who or "user") == who)
         )
         if steps:
             where = (
@@ -246,15 +239,9 @@ def _fixes(scene: Scene, signs: Signs) -> Fixes:
         found.append(
             fix("Start without it", f"sbatch --exclude={folded(out)} ...   (or srun, salloc)")
         )
-    if (
-        signs.admin
-    ):  # the command that drains them stands once in the report, for all causes together
-        found.append(
-            admin_fix(
-                "Have it mended",
-                *signs.admin,
-            )
-        )
+    # the command that drains them stands once in the report, for all causes together
+    if signs.admin:
+        found.append(admin_fix("Have it mended", *signs.admin))
     return tuple(found) or (fix("Look closer", "trainprobe ready --standard"),)
 
 

@@ -1,6 +1,4 @@
-"""Network calls of a rank to somebody outside the job: which threads stand in one, of which
-client, over which connections.
-"""
+"""Network calls of a rank to hosts outside the job: threads, clients, connections."""
 
 from __future__ import annotations
 

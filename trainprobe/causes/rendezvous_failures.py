@@ -1,6 +1,4 @@
-"""What logs tell of a start at which not everybody met: the store that gave up, and the number
-that came beside the number that was expected.
-"""
+"""Failed starts in logs: a store that gave up, and a number that was not the expected one."""
 
 from __future__ import annotations
 
@@ -50,35 +48,27 @@ _END = ("rendezvous-timeout", "store-refused")
 
 
 def weigh_gave_up(scene: Scene) -> Weighings:
-    """What logs say: the store did not open, or not everybody came. Elsewhere than at the start
-    it repeats that the first host is gone.
-    """
-    heard = startup_failure(scene, GAVE_UP, *SHOWS)
-    if heard is not None:
-        raised = scene.origin is not None and not heard.last_words
+    """The store did not open, or ranks were missing; later it repeats a lost host."""
+    found = startup_failure(scene, GAVE_UP, *SHOWS)
+    if found is not None:
+        raised = scene.origin is not None and not found.last_words
         yield from weigh_startup_failure(
-            scene, heard, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
+            scene, found, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
         )
     elif not failed_of_something_else(scene):
         there = [
-            one
-            for one in final_exceptions(scene)
-            if any(frame.name in _SETTING_UP for frame in one.frames)
-            and not _OF_A_GPU.search(text_of(one))
+            exception
+            for exception in final_exceptions(scene)
+            if any(frame.name in _SETTING_UP for frame in exception.frames)
+            and not _OF_A_GPU.search(text_of(exception))
         ]
         if there:
-            yield weighing(
-                13,
-                "suspects-log",
-                f"It ended while the ranks met: {short(there[0].message or there[0].type)}",
-                there[0],
-            )
+            says = f"It ended while the ranks met: {short(there[0].message or there[0].type)}"
+            yield weighing(13, "suspects-log", says, there[0])
 
 
 def weigh_world(scene: Scene) -> Weighings:
-    """What logs say. More than the world size can only be a wrong number; fewer may also be a
-    node that did not come.
-    """
+    """Too many processes mean a wrong number; too few may be a missing node."""
     counted = startup_failure(scene, BARRIER, "world-incomplete", "world-waits") or startup_failure(
         scene, CLIENTS, "world-incomplete"
     )
@@ -111,12 +101,8 @@ def weigh_world(scene: Scene) -> Weighings:
             counted.fact,
         )
         if started and started != int(expected):
-            yield weighing(
-                13,
-                "environment-and-limits",
-                f"The launch is for {started:.0f} processes",
-                given or per_node,
-            )
+            text = f"The launch is for {started:.0f} processes"
+            yield weighing(13, "environment-and-limits", text, given or per_node)
     else:
         # Two versions of NCCL do not understand each other's numbers either.
         yield from weigh_startup_failure(
@@ -128,37 +114,31 @@ def weigh_world(scene: Scene) -> Weighings:
 
 def giving_up_summary(scene: Scene) -> str:
     """The sentence of a rendezvous that a log tells of; empty where none does."""
-    heard = startup_failure(scene, GAVE_UP, *SHOWS)
+    found = startup_failure(scene, GAVE_UP, *SHOWS)
     end = "".join(captured(lines(scene, *_END), "host")[:1])
-    return (
-        sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(heard.text, 140)}")
-        if heard is not None
-        else ""
-    )
+    if found is not None:
+        return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(found.text, 140)}")
+    return ""
 
 
 def world_summary(scene: Scene) -> str:
     """The sentence of a wrong number of processes that a log tells of; empty where none does."""
-    heard = startup_failure(scene, WORLD, *_WORLD_SHOWS)
+    found = startup_failure(scene, WORLD, *_WORLD_SHOWS)
     return (
-        sentence(f"The world size is not the number of processes started: {short(heard.text, 160)}")
-        if heard is not None
+        sentence(f"The world size is not the number of processes started: {short(found.text, 160)}")
+        if found is not None
         else ""
     )
 
 
 def end_point(scene: Scene) -> tuple[str, str]:
-    """Host and port at which the ranks were to meet, as the log has them; empty where it does
-    not say.
-    """
+    """Host and port of the rendezvous by the log; empty if it does not say."""
     met = lines(scene, *_END)
     return next(iter(captured(met, "host")), ""), next(iter(captured(met, "port")), "")
 
 
 def fixes_of_start(scene: Scene) -> Fixes:
-    """What cures a store that this build does not have, or a remote shell that asks questions;
-    empty for any other trouble.
-    """
+    """Fixes of a store that this build lacks or a remote shell that prompts; else empty."""
     if lines(scene, "store-unsupported"):
         steps = (
             "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",

@@ -1,13 +1,11 @@
-"""What the facts show of one suspect group: who ended how, who raised what, where threads stand.
-Every cause reads it, none writes.
-"""
+"""The facts about one suspect group; every cause reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from trainprobe.facts import (
     Facts,
@@ -39,12 +37,18 @@ from trainprobe.stacks.places import user_frame
 from trainprobe.waits import Divergence, SuspectGroup
 from trainprobe.waits.activity import Watch
 
-__all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "user_frame", "weighing"]
+__all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "first_found", "user_frame", "weighing"]
 
+T = TypeVar("T")
 Weighings = Iterator[Weighing]
 
 # Leaf classes (stacks.classify) of a thread that waits for other ranks.
 WAITS_FOR_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
+
+
+def first_found(items: Iterable[T]) -> T | None:
+    """The first of them, None if there is none."""
+    return next(iter(items), None)
 
 
 def weighing(
@@ -57,9 +61,7 @@ def weighing(
 
 @dataclass(frozen=True)
 class Scene:
-    """The facts as seen from one suspect group. All lookups stay within the group's cell, and
-    within processes of the ranks themselves.
-    """
+    """The facts of one suspect group, within its cell and the ranks' own processes."""
 
     facts: Facts
     group: SuspectGroup
@@ -103,17 +105,16 @@ class Scene:
     @cached_property
     def world(self) -> tuple[int, ...]:
         """All ranks of the cell, seen or not."""
-        seen = {
+        shown = {
             fact.rank
             for kind in (RankEnding, MainThread)
             for fact in self.of(kind)
             if fact.rank is not None
         }
-        unknown = any(
-            pid_of(rank) is not None for rank in seen
-        )  # each of them is one of those that the range would add
+        # each of them is one of those that the range would add
+        unknown = any(pid_of(rank) is not None for rank in shown)
         return tuple(
-            sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *seen})
+            sorted({*(() if unknown else range(self.group.world_size)), *self.group.ranks, *shown})
         )
 
     @cached_property
@@ -127,9 +128,7 @@ class Scene:
         return tuple(rank for rank in self.world if rank not in suspects)
 
     def endings(self, ranks: Iterable[int]) -> tuple[RankEnding, ...]:
-        """How these ranks ended, those that never started left out. Of a log that names no rank,
-        whatever ended in it.
-        """
+        """How these ranks ended, without those that never ran; any end in a log without ranks."""
         found = self._of_ranks(RankEnding, ranks)
         found += (
             [fact for fact in self.of(RankEnding, rank=None) if fact.place is not None]
@@ -149,9 +148,7 @@ class Scene:
         return min(own, key=lambda fact: (fact.order is None, fact.order or 0), default=None)
 
     def exceptions(self, ranks: Iterable[int], *, echo: bool = False) -> tuple[RankException, ...]:
-        """Uncaught exceptions of these ranks and their workers, earliest first; `echo` asks for
-        those that only repeat another rank's end.
-        """
+        """Uncaught exceptions of these ranks and their workers, or their echoes, earliest first."""
         found = self._of_ranks(RankException, ranks)
         nameless = self.of(RankException, rank=None) if not self.group.ranks else ()
         found += [fact for fact in nameless if fact.echo_of != "launcher"]
@@ -172,6 +169,16 @@ class Scene:
     def origin(self) -> RankException | None:
         """The suspects' earliest exception that is no echo."""
         return next(iter(self.exceptions(self.suspects)), None)
+
+    @cached_property
+    def own_frame(self) -> Frame | None:
+        """The user's own line below which `origin` was raised."""
+        return user_frame(self.origin.frames) if self.origin is not None else None
+
+    @property
+    def at_own_line(self) -> str:
+        """` at train.py:88`; empty where no exception shows its frames."""
+        return f" at {self.own_frame.where}" if self.own_frame is not None else ""
 
     def fatals(self, ranks: Iterable[int]) -> tuple[FatalSignal, ...]:
         found = self._of_ranks(FatalSignal, ranks)
@@ -217,15 +224,11 @@ class Scene:
         return Watch(self.facts, self.cell)
 
     def whole_path(self, path: str) -> str:
-        """A path as it can be typed anywhere: a relative one lies in the job's working
-        directory.
-        """
+        """The path in full: a relative one lies in the job's working directory."""
         job = self.live
-        return (
-            f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}"
-            if path and not path.startswith(("/", "~")) and job is not None and job.cwd
-            else path
-        )
+        if path and not path.startswith(("/", "~")) and job is not None and job.cwd:
+            return f"{job.cwd.rstrip('/')}/{path.removeprefix('./')}"
+        return path
 
     def process(self, rank: int) -> ProcessState | None:
         found = self.of(ProcessState, rank=rank)
@@ -235,9 +238,7 @@ class Scene:
         return next((fact for fact in self.of(ProcessState) if fact.pid == pid), None)
 
     def progress(self, ranks: Iterable[int]) -> tuple[Progress, ...]:
-        """What the witness counted in these ranks; ranks without a witness are left out, for
-        nothing was counted there.
-        """
+        """What the witness counted in these ranks; ranks without a witness are left out."""
         found = self._of_ranks(Progress, ranks)
         return tuple(fact for fact in found if fact.witness)
 
@@ -246,8 +247,7 @@ class Scene:
 
     def site(self, file: str, line: int) -> SourceSite | None:
         return next(
-            (fact for fact in self.of(SourceSite) if fact.line == line and fact.file == file),
-            None,
+            (fact for fact in self.of(SourceSite) if fact.line == line and fact.file == file), None
         )
 
     def sites(self, frames: Iterable[Frame]) -> tuple[SourceSite, ...]:
@@ -259,13 +259,15 @@ class Scene:
         )
 
     def checks(self, *names: str, bad_only: bool = True) -> tuple[HostCheck, ...]:
-        """Checks of the host and of the environment by name; `bad_only` leaves out those that
-        passed. In a group of `ready` those of its hosts.
-        """
+        """Checks by name, by default those that did not pass; in `ready` of the group's hosts."""
         found = [
             fact for fact in self.facts.of(HostCheck) if fact.name in names and self._of_them(fact)
         ]
         return tuple(fact for fact in found if not bad_only or fact.status in ("fail", "warn"))
+
+    def failed_check(self, *names: str) -> HostCheck | None:
+        """The first check of these names that failed or warned."""
+        return next(iter(self.checks(*names)), None)
 
     def _of_them(self, check: HostCheck) -> bool:
         group = self.group
@@ -275,16 +277,17 @@ class Scene:
         )
 
     def given(self, name: str) -> Given | None:
-        """What was said of the surroundings: a limit, a version, a setting (facts.given lists
-        the names).
-        """
+        """A limit, a version or a setting of the surroundings (facts.given lists the names)."""
         found = [fact for fact in self.facts.of(Given) if fact.name == name]
         return next((fact for fact in found if fact.source == "log"), found[0] if found else None)
 
+    def limit(self, name: str) -> float | None:
+        """A number of the surroundings, such as `limit.nofile`; None where it is not known."""
+        given = self.given(name)
+        return given.number if given is not None else None
+
     def events(self, *shows: str) -> tuple[LogEvent, ...]:
-        """Known lines that show one of these, of the suspects and of whoever cannot be told
-        apart; earliest first.
-        """
+        """Known lines of the suspects or without a rank that show one of these, earliest first."""
         found = [
             fact
             for fact in self.of(LogEvent)
@@ -294,18 +297,14 @@ class Scene:
 
     @cached_property
     def first_failure(self) -> LogFailure | None:
-        """The first failure that the logs of this attempt tell of; where all of them only repeat
-        another's end, the first of these.
-        """
+        """The first failure of this attempt; an echo only where there is nothing else."""
         failures = self.of(LogFailure)
         own = [failure for failure in failures if not failure.echo]
         return min(own or failures, key=lambda failure: failure.order, default=None)
 
     @property
     def memory(self) -> MemoryLimit | None:
-        """The cgroup over the ranks of this group: of a job on several hosts that of theirs,
-        None where their host is not known.
-        """
+        """The cgroup of this group's hosts; None if unknown."""
         return next(
             (
                 fact
@@ -317,9 +316,7 @@ class Scene:
 
     @property
     def oom_kills(self) -> tuple[OomKill, ...]:
-        """What the kernel killed for lack of memory, on any host; of a job on several hosts only
-        on those of this group, where they are known.
-        """
+        """The kernel's kills for lack of memory, on the group's hosts where they are known."""
         hosts = self.group.hosts
         return tuple(
             kill

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, late, statement, text_of
+from trainprobe.causes.statements import first_to_fail, late, line_of, statement, text_of
 from trainprobe.facts import (
     LogEvent,
     LogJob,
@@ -25,6 +25,7 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.model.facts import Fact
+from trainprobe.signatures import captured_groups
 
 # What an exception says that comes out of communication or start-up; any other is the program's own
 # affair.
@@ -44,14 +45,12 @@ _SENT_FROM_OUTSIDE = ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL")
 
 @dataclass(frozen=True)
 class StartupFailure:
-    """`text` is the line that says it. `decides` is false for what is only a sign, or where the
-    ranks failed of something else.
-    """
+    """`text` is the message; `decides` is false for a mere sign or after another failure."""
 
     text: str
     fact: Fact
     decides: bool
-    last_words: bool
+    last_words: bool = False
     captured: Mapping[str, str] = field(default_factory=dict)
     afterwards: bool = False
 
@@ -76,9 +75,7 @@ def seen_live(scene: Scene) -> tuple[int, ...]:
 
 
 def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
-    """Known lines of the whole cell that show one of these, in the order in which they were
-    printed.
-    """
+    """Known lines of the whole cell that show one of these, in order of printing."""
     found = [event for event in scene.of(LogEvent) if event.event in shows]
     return tuple(sorted(found, key=lambda event: (event.place is None, event.place or 0)))
 
@@ -91,9 +88,7 @@ def of_communication(exception: RankException) -> bool:
 
 
 def failed_of_something_else(scene: Scene) -> bool:
-    """Did the suspects raise what has nothing to do with communication, or were they killed?
-    Then lost connections are its echo.
-    """
+    """Did the suspects fail outside communication, or were they killed?"""
     if scene.origin is not None:
         return not of_communication(scene.origin)
     ending = scene.first_ending
@@ -103,18 +98,13 @@ def failed_of_something_else(scene: Scene) -> bool:
 
 
 def final_exceptions(scene: Scene) -> tuple[RankException, ...]:
-    """The exceptions that may name the cause: the suspects' own, those of others where it comes
-    out of communication, else the echoes.
-    """
+    """The exceptions that may name the cause; echoes only if there is no other."""
     origin = scene.origin
     if origin is None:
         return scene.exceptions(scene.world, echo=True)
-    others = (
-        tuple(one for one in scene.exceptions(scene.world) if one is not origin)
-        if of_communication(origin)
-        else ()
-    )
-    return (origin, *others)
+    if not of_communication(origin):
+        return (origin,)
+    return (origin, *(other for other in scene.exceptions(scene.world) if other is not origin))
 
 
 def startup_failure(
@@ -128,38 +118,26 @@ def startup_failure(
         text = text_of(exception)
         match = pattern.search(text)
         if match is not None and (unlike is None or unlike.search(text) is None):
-            return StartupFailure(
-                _line_of(text, match),
-                exception,
-                decides=True,
-                last_words=True,
-                captured=_named(match),
-            )
-    elsewhere = failed_of_something_else(scene)
-    found = [
-        event
-        for event in lines(scene, *shows)
-        if unlike is None or unlike.search(event.line) is None
-    ]
-    for event in sorted(found, key=lambda event: (_afterwards(scene, event), not event.fatal)):
-        decides = event.fatal and not elsewhere and not _afterwards(scene, event)
-        return StartupFailure(
-            event.line,
-            event,
-            decides=decides,
-            last_words=False,
-            captured=event.captured,
-            afterwards=_afterwards(scene, event),
-        )
-    heard = statement(scene, wording)
-    if heard is None or (unlike is not None and unlike.search(heard.text) is not None):
+            line, groups = line_of(text, match), captured_groups(match)
+            return StartupFailure(line, exception, decides=True, last_words=True, captured=groups)
+    events = [event for event in lines(scene, *shows) if not (unlike and unlike.search(event.line))]
+    event = min(
+        events, key=lambda event: (_afterwards(scene, event), not event.fatal), default=None
+    )
+    if event is not None:
+        after = _afterwards(scene, event)
+        decides = event.fatal and not failed_of_something_else(scene) and not after
+        named = event.captured
+        return StartupFailure(event.line, event, decides=decides, captured=named, afterwards=after)
+    stated = statement(scene, wording)
+    if stated is None or (unlike is not None and unlike.search(stated.text) is not None):
         return None
     return StartupFailure(
-        heard.text,
-        heard.fact,
-        decides=heard.origin,
-        last_words=heard.origin,
-        captured=_named(heard.match),
+        stated.text,
+        stated.fact,
+        decides=stated.origin,
+        last_words=stated.origin,
+        captured=captured_groups(stated.match),
     )
 
 
@@ -181,54 +159,47 @@ def weigh_startup_failure(
     points = sure if what.decides else 6 if failed_of_something_else(scene) else sign
     if what.afterwards or (at_start and not what.last_words and made_steps(scene) > 1):
         points = 3
-    who = (
-        f"{ranks_say([what.fact.rank])} says"
-        if what.fact.rank is not None
-        else "The log says"
-        if isinstance(what.fact, LogEvent)
-        else "The output says"
-    )
+    who = "The output says"
+    if what.fact.rank is not None:
+        who = f"{ranks_say([what.fact.rank])} says"
+    elif isinstance(what.fact, LogEvent):
+        who = "The log says"
     yield weighing(points, "suspects-log", f"{who}: {short(what.text)}", what.fact)
     if what.decides:
         yield from first_to_fail(scene, 3)
 
 
 # Lines that say better what NCCL's own general words leave open.
-_SAID_BETTER = frozenset(
-    {
-        *(
-            "peer-refused",
-            "peer-unanswered",
-            "no-route",
-            "interface-missing",
-            "wrong-interface",
-            "loopback-peer",
-            "ib-error",
-            "ib-setup-failed",
-            "ib-async-error",
-            "ofi-error",
-        ),
-        *(
-            "memlock",
-            "nccl-shm",
-            "nvls",
-            "nccl-setting-faulty",
-            "nccl-version-mismatch",
-            "nccl-topology",
-            "world-mismatch",
-            "duplicate-gpu",
-            "p2p-refused",
-            "cuda-oom",
-        ),
-        *("connection-closed", "nccl-proxy-failed", "nccl-no-transport", "store-closed"),
-    }
+_SAID_BETTER = (
+    "peer-refused",
+    "peer-unanswered",
+    "no-route",
+    "interface-missing",
+    "wrong-interface",
+    "loopback-peer",
+    "ib-error",
+    "ib-setup-failed",
+    "ib-async-error",
+    "ofi-error",
+    "memlock",
+    "nccl-shm",
+    "nvls",
+    "nccl-setting-faulty",
+    "nccl-version-mismatch",
+    "nccl-topology",
+    "world-mismatch",
+    "duplicate-gpu",
+    "p2p-refused",
+    "cuda-oom",
+    "connection-closed",
+    "nccl-proxy-failed",
+    "nccl-no-transport",
+    "store-closed",
 )
 
 
 def only_generally(scene: Scene, general: str) -> RankException | None:
-    """The exception of NCCL that says no more than `general` (unhandled system error …), where
-    no line says it better either.
-    """
+    """NCCL's exception that says no more than `general`, if no line says more."""
     for exception in final_exceptions(scene)[:1]:
         text = text_of(exception)
         if (
@@ -241,9 +212,7 @@ def only_generally(scene: Scene, general: str) -> RankException | None:
 
 
 def weigh_general(scene: Scene, general: str, says: str) -> Weighings:
-    """One of several usual reasons for NCCL's general words: never enough for a name, enough to
-    stand among the candidates.
-    """
+    """One of several usual reasons for NCCL's general error: a candidate, never a name."""
     bare = only_generally(scene, general)
     if bare is not None:
         yield weighing(10, "suspects-log", f"NCCL says no more than that {says}", bare)
@@ -257,9 +226,7 @@ def captured(events: Iterable[LogEvent], name: str) -> tuple[str, ...]:
 
 
 def unanswered_at_the_store(scene: Scene) -> tuple[LogEvent, ...]:
-    """Connects to the store that ran out of time on another host than that of rank 0, which said
-    that it served the store and missed somebody.
-    """
+    """Connects to the store that timed out on other hosts while rank 0 served it and waited."""
     rung = scene.one(Rung)
     if (
         rung is None
@@ -301,13 +268,3 @@ def made_steps(scene: Scene) -> int:
     steps = [fact.output_steps or 0 for fact in scene.of(Progress)]
     steps += [fact.step or 0 for fact in scene.of(LogProgress)]
     return max(steps, default=0)
-
-
-def _line_of(text: str, match: re.Match[str]) -> str:
-    start = text.rfind("\n", 0, match.start()) + 1
-    end = text.find("\n", match.end())
-    return text[start : end if end >= 0 else None]
-
-
-def _named(match: re.Match[str]) -> dict[str, str]:
-    return {name: value for name, value in match.groupdict().items() if value is not None}

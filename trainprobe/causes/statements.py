@@ -1,6 +1,4 @@
-"""Causes that are carried by words: an exception, a dying process's last message, a known line
-in the output.
-"""
+"""Messages that carry a cause: an exception, a process's last words, a known line of output."""
 
 from __future__ import annotations
 
@@ -63,9 +61,7 @@ def text_of(exception: RankException) -> str:
 
 
 def statement(scene: Scene, pattern: str, ranks: Iterable[int] | None = None) -> Statement | None:
-    """Where the suspects (or `ranks`) say it; where nobody is suspected, anybody. Echoes of
-    another rank's end are not listened to.
-    """
+    """The first such message of the suspects (or `ranks`), echoes left out."""
     return next(
         _all_statements(
             scene, re.compile(pattern), frozenset(scene.suspects if ranks is None else ranks)
@@ -75,9 +71,7 @@ def statement(scene: Scene, pattern: str, ranks: Iterable[int] | None = None) ->
 
 
 def weigh_statement(scene: Scene, pattern: str, *, log_points: int = 13) -> Weighings:
-    """Weigh what was said. In the suspects' own last words it settles the matter (26); a line of
-    output may be a by-product (13).
-    """
+    """26 points as the suspects' own last words; a line of output may be a by-product."""
     found = statement(scene, pattern)
     if found is None:
         return
@@ -90,24 +84,27 @@ def weigh_message(
     scene: Scene, pattern: str, *, log_points: int = 13
 ) -> Generator[Weighing, None, Statement | None]:
     """Weigh a message that alone shows the cause, and that its rank failed first. Returns it."""
-    heard = statement(scene, pattern)
-    if heard is not None:
+    found = statement(scene, pattern)
+    if found is not None:
         yield from weigh_statement(scene, pattern, log_points=log_points)
         yield from first_to_fail(scene)
-    return heard
+    return found
 
 
-def quote(points: int, says: str, heard: Quotable | LogEvent | LogProgress) -> Weighing:
+def quote(points: int, says: str, found: Quotable | LogEvent | LogProgress) -> Weighing:
     """Weigh one line of a log or one message, and quote it behind `says`."""
-    if isinstance(heard, (LogEvent, LogProgress)):
-        return weighing(points, "suspects-log", f"{says}: {short(heard.line, 120)}", heard)
-    return weighing(points, "suspects-log", f"{says}: {short(heard.text, 120)}", heard.fact)
+    if isinstance(found, (LogEvent, LogProgress)):
+        return weighing(points, "suspects-log", f"{says}: {short(found.line, 120)}", found)
+    return weighing(points, "suspects-log", f"{says}: {short(found.text, 120)}", found.fact)
+
+
+def quote_after(found: Quotable | None, limit: int = 140) -> str:
+    """`: what it says`, to stand behind a clause; empty where nothing was found."""
+    return f": {short(found.text, limit)}" if found is not None else ""
 
 
 def late(scene: Scene, fact: LogEvent) -> bool:
-    """Does this line of a log say little of the first failure: because it came after it, or
-    because steps were taken in between?
-    """
+    """Does this line say little about the first failure: after it, or many steps before?"""
     first = scene.first_failure
     if fact.place is None:
         return False
@@ -115,34 +112,23 @@ def late(scene: Scene, fact: LogEvent) -> bool:
         return not fact.fatal and _steps_between(scene, fact.place, sys.maxsize)
     # over several files places are no lines apart
     later = fact.at is not None and first.at is not None and fact.at > first.at + _BESIDE_S
-    if fact.place > first.place + _BESIDE or (fact.place > first.place and later):
+    another = None not in (fact.rank, first.rank) and fact.rank != first.rank
+    if fact.place > first.place and (later or another or fact.place > first.place + _BESIDE):
         return _TOLD_AFTERWARDS.search(fact.line) is None
-    if (
-        fact.place > first.place
-        and fact.rank is not None
-        and first.rank is not None
-        and fact.rank != first.rank
-    ):
-        return _TOLD_AFTERWARDS.search(fact.line) is None
-    return _steps_between(
-        scene, fact.place, first.place
-    )  # whoever trains on has survived it, however fatal the words
+    # whoever trains on has survived it, however fatal the words
+    return _steps_between(scene, fact.place, first.place)
 
 
 def _steps_between(scene: Scene, place: int, failed: int) -> bool:
-    """Were several steps taken after this line and before the failure? What was printed at the
-    start did no harm then.
-    """
+    """Were several steps taken between this line and the failure?"""
     return any(
-        len({step for at, step in one.marks if place < at < failed}) >= 2
-        for one in scene.of(LogProgress)
+        len({step for at, step in fact.marks if place < at < failed}) >= 2
+        for fact in scene.of(LogProgress)
     )
 
 
 def first_to_fail(scene: Scene, points: int = 6) -> Weighings:
-    """The suspect ended abnormally before any other rank: an order, not a proof, hence few
-    points.
-    """
+    """The suspect ended abnormally before any other rank: an order, not a proof."""
     ending = scene.first_ending
     if ending is None or not ending.abnormal or ending.order is None:
         return
@@ -210,18 +196,21 @@ def _first_word(scene: Scene, event: LogEvent) -> bool:
 
 
 def _of_them(fact: Fact, ranks: frozenset[int]) -> bool:
-    """The launcher's output (no rank) holds every rank's lines, so it is evidence for whoever is
-    suspected.
-    """
+    """Is the line of these ranks? The launcher's output, without a rank, counts for all."""
     return fact.rank is None or fact.rank in ranks
 
 
 def _hit(pattern: re.Pattern[str], text: str, fact: Fact, *, origin: bool) -> Iterator[Statement]:
     match = pattern.search(text)
     if match is not None:
-        start = text.rfind("\n", 0, match.start()) + 1
-        end = text.find("\n", match.end())
-        yield Statement(text[start : end if end >= 0 else None], fact, origin, match)
+        yield Statement(line_of(text, match), fact, origin, match)
+
+
+def line_of(text: str, match: re.Match[str]) -> str:
+    """The lines of `text` in which the match stands."""
+    start = text.rfind("\n", 0, match.start()) + 1
+    end = text.find("\n", match.end())
+    return text[start : end if end >= 0 else None]
 
 
 def last_line(scene: Scene, pattern: str, within: int = 1) -> tuple[Output, str] | None:

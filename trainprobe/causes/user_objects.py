@@ -1,10 +1,8 @@
-"""What the probes said of the user's own objects: a factory of data or of a model that gives
-nonsense, stands still or dies in a child of the probe.
-"""
+"""The user's own factories of data and models that fail in a child of a probe."""
 
 from __future__ import annotations
 
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import ProbeFailure
 
 OBJECTS = {
@@ -16,17 +14,12 @@ OBJECTS = {
 
 
 def broken(scene: Scene, kind: str) -> ProbeFailure | None:
-    """The first failure of this kind (raised, nonsense, stood, died) of an object that was named
-    on the command line.
-    """
+    """The first failure of this kind (raised, nonsense, stood, died) of a named object."""
     found = scene.of(ProbeFailure)
-    return next(
-        (
-            fact
-            for fact in found
-            if fact.details.get("given") in OBJECTS and fact.details.get("kind") == kind
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in found
+        if fact.details.get("given") in OBJECTS and fact.details.get("kind") == kind
     )
 
 

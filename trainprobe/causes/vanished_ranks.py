@@ -1,6 +1,4 @@
-"""A rank of a live job that has no process any more: how it left, as far as that can still be
-seen.
-"""
+"""A rank of a live job without a process: how it left, as far as that still shows."""
 
 from __future__ import annotations
 
@@ -15,17 +13,13 @@ ENDS_ALL_ON_FAILURE = frozenset({"torchrun", "accelerate", "deepspeed", "spawn",
 
 
 def all_at_exit(scene: Scene) -> bool:
-    """Have all ranks that still live come to their end too, and something in them does not let
-    them? Then nobody needs those that are gone.
-    """
+    """Are all live ranks at their end too, and kept from it? Then nobody needs the others."""
     threads = scene.threads(scene.world)
     return bool(threads) and all(at_exit(thread) for thread in threads)
 
 
 def gone(scene: Scene) -> Weighings:
-    """A rank of a live job that has no process any more, though the others were past the
-    rendezvous: its exit status is not to be had.
-    """
+    """Ranks without a process although the others were past the rendezvous."""
     job = scene.live
     away = absent(scene)
     if (
@@ -38,13 +32,11 @@ def gone(scene: Scene) -> Weighings:
         return
     if all_at_exit(scene):
         ending = scene.threads(scene.world)
-        yield weighing(
-            -26,
-            "other-stacks",
+        says = (
             f"{ranks_say([t.rank or 0 for t in ending])} came to the end too and only cannot leave:"
-            " nobody needs the others",
-            *ending,
+            " nobody needs the others"
         )
+        yield weighing(-26, "other-stacks", says, *ending)
         return
     waiting = [
         thread
@@ -53,22 +45,18 @@ def gone(scene: Scene) -> Weighings:
     ]
     who = f"{ranks_say(away)} of {job.world_size or len(scene.world)}"
     if waiting:
-        yield weighing(
-            10,
-            "other-stacks",
+        says = (
             f"{ranks_say([t.rank or 0 for t in waiting])} still wait in"
-            f" {waiting[0].op or 'a collective'}",
-            *waiting,
+            f" {waiting[0].op or 'a collective'}"
         )
+        yield weighing(10, "other-stacks", says, *waiting)
     elif still := [thread for thread in scene.threads(scene.world) if thread.moved is False]:
         ranks = [thread.rank or 0 for thread in still]
-        yield weighing(
-            6,
-            "other-stacks",
+        says = (
             f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} still at {still[0].where}"
-            " meanwhile",
-            *still,
+            " meanwhile"
         )
+        yield weighing(6, "other-stacks", says, *still)
     if job.launcher in ENDS_ALL_ON_FAILURE and job.launcher_pid:
         says = (
             f"{who} {verb(away, 'has', 'have')} no process, and {job.launcher} (pid"

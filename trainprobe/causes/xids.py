@@ -90,9 +90,7 @@ def of_cause(scene: Scene, cause_id: str) -> tuple[Seen, ...]:
 
 
 def weigh_xids(scene: Scene, cause_id: str) -> Weighings:
-    """Weigh the strongest code for this cause; where another cause's code came first on that
-    device, it may only have followed from it.
-    """
+    """Weigh the cause's strongest code; few points if another cause's code came first."""
     mine = of_cause(scene, cause_id)
     if not mine:
         return
@@ -109,9 +107,5 @@ def weigh_xids(scene: Scene, cause_id: str) -> Weighings:
     if before:
         points = min(points, 6)
     says = f"Xid {best.code} of GPU {best.device or '?'}, {MEANS[best.code][2]}"
-    yield weighing(
-        points,
-        "kernel-log",
-        f"The kernel log has {says}: {short(best.text, 100)}",
-        *(one.fact for one in mine),
-    )
+    says = f"The kernel log has {says}: {short(best.text, 100)}"
+    yield weighing(points, "kernel-log", says, *(one.fact for one in mine))

@@ -4,7 +4,8 @@ A pattern is tried only on lines that hold one of its literal texts `has`, so th
 gigabytes costs little. Each row:
 
     - id: watchdog-timeout            # unique
-      has: 'Watchdog caught'          # a literal text of the line, or a list of them, of which one must be there
+      has: 'Watchdog caught'          # a literal text of the line, or a list of them, of which one must be there;
+                                      # without it the longest of each alternative of the regex
       regex: '…(?P<seq>\d{1,12})…'    # what the line must then match, by search; every repetition is bounded; named groups are kept
       shows: collective-timeout       # the typed event; several wordings share one
       means: echo                     # fatal | echo | sign (the default)
@@ -21,6 +22,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
+
+from trainprobe.signatures.required_literals import required_literals
 
 LINE_CAP = 2000  # characters of a line that a pattern gets to see, around its literal text
 COUNT_CAP = 10_000
@@ -92,7 +95,9 @@ def literals() -> tuple[str, ...]:
 
 
 def _signature(row: Mapping[str, Any]) -> Signature:
-    has = row["has"]
+    has = row.get("has") or required_literals(row["regex"])
+    if min((len(text) for text in ((has,) if isinstance(has, str) else has)), default=0) < 4:
+        raise ValueError(f"The signature {row['id']} needs longer literal texts: has.")
     rest = {name: value for name, value in row.items() if name not in ("has", "regex", "not")}
     return Signature(
         has=(has,) if isinstance(has, str) else tuple(has),
@@ -111,11 +116,10 @@ def match_line(line: str, shows: frozenset[str] | None = None) -> list[Hit]:
         at = next((place for text in signature.has if (place := line.find(text)) >= 0), -1)
         if at >= 0:
             begin = max(0, at - LINE_CAP // 2)
-            match = signature.regex.search(line[begin : begin + LINE_CAP])
+            part = line[begin : begin + LINE_CAP]
+            match = signature.regex.search(part)
             if match is not None:
-                hits.append(
-                    Hit(signature, line[begin : begin + LINE_CAP].strip(), 1, _captured(match))
-                )
+                hits.append(Hit(signature, part.strip(), 1, captured_groups(match)))
     return hits
 
 
@@ -133,7 +137,8 @@ def find(text: str, stream: str = "any") -> list[Hit]:
     return hits
 
 
-def _captured(match: re.Match[str]) -> dict[str, str]:
+def captured_groups(match: re.Match[str]) -> dict[str, str]:
+    """The named groups that took part in the match."""
     return {name: value for name, value in match.groupdict().items() if value is not None}
 
 
@@ -154,7 +159,7 @@ def _hits(signature: Signature, text: str) -> list[Hit]:
         if match is not None:
             count += 1
             if count == 1 or (signature.each and count <= EACH_CAP):
-                hits.append(Hit(signature, line.strip(), 1, _captured(match)))
+                hits.append(Hit(signature, line.strip(), 1, captured_groups(match)))
         places = {
             literal: text.find(literal, end) if 0 <= place < end else place
             for literal, place in places.items()

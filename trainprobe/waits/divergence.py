@@ -15,7 +15,7 @@ from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from trainprobe.facts import Facts
 from trainprobe.facts.collectives import NO_NUMBER, POINT_TO_POINT, WATCHDOG, CollectiveCall
 from trainprobe.facts.flight_dumps import WORLD
-from trainprobe.model.ranks import fold_ranks
+from trainprobe.model.ranks import name_ranks
 from trainprobe.waits.recorder_waits import Key, RecordedWait, circles, group_says, key_of, waits_in
 from trainprobe.waits.suspects import Divergence, DivergenceKind
 
@@ -542,8 +542,8 @@ def camps_say(divergence: Divergence) -> str:
 
 
 def ranks_say(ranks: Sequence[int]) -> str:
-    """`rank 1` or `ranks 0,2-3`."""
-    return f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {fold_ranks(ranks)}"
+    """`rank 1` or `ranks 0 and 2-3`."""
+    return name_ranks(ranks, nobody="no rank")
 
 
 def claims_say(claimed: Mapping[int, Sequence[str]]) -> str:

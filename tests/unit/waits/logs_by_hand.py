@@ -571,7 +571,7 @@ TOLD = [
         },
         "hung",
         (2, 5),
-        "Ranks 2,5 did not join",
+        "Ranks 2 and 5 did not join",
     ),
     Told(
         "finished",

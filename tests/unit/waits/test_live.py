@@ -143,7 +143,7 @@ def test_work_is_no_hang_however_long_the_others_wait(
 
     assert (found.verdict, found.conclusive, found.groups) == ("healthy", True, ())
     assert "rank 1" in found.says
-    assert "ranks 0,2 wait for it" in found.says
+    assert "ranks 0 and 2 wait for it" in found.says
 
 
 def test_a_wait_of_half_a_second_is_no_hang() -> None:
@@ -574,7 +574,7 @@ def test_health_is_not_claimed_of_ranks_that_nobody_knows_or_has_looked_at() -> 
     part = view(job(4, absent=(2, 3), elsewhere=True), *ranks)
     assert (part.verdict, part.conclusive) == ("undetermined", False)
     assert part.says.endswith(
-        "; but ranks 2-3 of 4, on other hosts or missing, could not be looked at"
+        "; but ranks 2 and 3 of 4, on other hosts or missing, could not be looked at"
     )
 
     refused = view(job(3), *ranks, unreadable(2, state="R", age_s=None, cpu_moved=None, cpu_s=0.0))

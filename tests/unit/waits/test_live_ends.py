@@ -44,7 +44,7 @@ def test_a_lock_that_a_rank_holds_and_a_worker_of_another_wants_is_a_circle_of_b
 
     assert (found.groups[0].how, found.groups[0].ranks) == ("cycle", (0, 1))
     assert found.groups[0].says.startswith(
-        "ranks 0-1 wait for each other, by the lock on /cache/ds.lock"
+        "ranks 0 and 1 wait for each other, by the lock on /cache/ds.lock"
     )
 
 
@@ -75,7 +75,7 @@ def test_halves_that_do_not_match_are_a_circle_of_those_two_only() -> None:
     )
 
     assert (found.groups[0].ranks, found.groups[0].victims) == ((1, 2), (0,))
-    assert found.says == "ranks 1-2 wait for each other in recv and send"
+    assert found.says == "ranks 1 and 2 wait for each other in recv and send"
 
 
 def test_the_first_call_of_a_line_says_nothing_of_the_peer_of_another() -> None:

@@ -139,7 +139,7 @@ def test_work_in_silence_is_told_as_work_and_laid_to_its_growth(
         True,
         (),
     )
-    who = "Rank 0 computes" if other == "comm-wait" else "Ranks 0-1 compute"
+    who = "Rank 0 computes" if other == "comm-wait" else "Ranks 0 and 1 compute"
     assert (
         done.says
         == f"{who} in silence for 30 s at train.py:12 in compare, where 2 k rows needed 2.9 s."
@@ -171,5 +171,5 @@ def test_a_loop_without_an_end_is_not_laid_to_the_data() -> None:
 
 def test_without_smaller_cells_it_is_told_and_nothing_is_laid_to_the_data() -> None:
     done = judged(*ended(4000))
-    assert done.says == "Ranks 0-1 compute in silence for 30 s at train.py:12 in compare."
+    assert done.says == "Ranks 0 and 1 compute in silence for 30 s at train.py:12 in compare."
     assert "dataset-scaling" not in {cause.id for cause in done.causes if cause.named}

@@ -21,6 +21,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import final_exceptions, startup_failure
+from trainprobe.causes.statements import quote_after
 from trainprobe.facts import DataParallelMade, Gpu, LogJob, Plan, SourceSite, Thread
 from trainprobe.signatures.messages import message
 from trainprobe.waits.data_parallel import spread
@@ -44,12 +45,8 @@ def _gpus(scene: Scene) -> tuple[Gpu, ...]:
 def _weigh(scene: Scene) -> Weighings:
     threads, job, made = _threads(scene), scene.live, spread(scene.facts, scene.cell)
     if made is not None:
-        yield weighing(
-            26,
-            "process-state-and-locks",
-            f"nn.DataParallel over {made.devices} GPUs was made{made_at(made)}",
-            made,
-        )
+        says = f"nn.DataParallel over {made.devices} GPUs was made{made_at(made)}"
+        yield weighing(26, "process-state-and-locks", says, made)
         yield from launched_plainly(scene)
     yield from written(scene)
     if not threads:
@@ -77,29 +74,26 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _from_log(scene: Scene) -> Weighings:
     inside = [
-        one
-        for one in final_exceptions(scene)[:1]
-        if any(frame.file.replace("\\", "/").endswith(PARALLEL) for frame in one.frames)
+        exception
+        for exception in final_exceptions(scene)[:1]
+        if any(frame.file.replace("\\", "/").endswith(PARALLEL) for frame in exception.frames)
     ]
-    heard = startup_failure(scene, WORDING, "data-parallel")
+    found = startup_failure(scene, WORDING, "data-parallel")
     ranks = {rank for job in scene.of(LogJob) for rank in job.ranks}
-    if heard is None and not inside:
+    if found is None and not inside:
         return
-    shown = heard.fact if heard is not None else inside[0]
+    shown = found.fact if found is not None else inside[0]
     if len(ranks) > 1:
         yield weighing(-26, "process-state-and-locks", f"The job has {len(ranks)} ranks", shown)
         return
     other = any(
-        re.search(OTHER, f"{one.type}: {one.message}") for one in final_exceptions(scene)[:1]
+        re.search(OTHER, f"{exception.type}: {exception.message}")
+        for exception in final_exceptions(scene)[:1]
     )
-    strong = bool(inside) or (heard is not None and heard.last_words)
-    says = short(heard.text) if heard is not None else f"{inside[0].type} inside nn.DataParallel"
-    yield weighing(
-        (6 if other else 26) if strong else 6,
-        "suspects-log",
-        f"One process runs on several GPUs by threads: {says}",
-        shown,
-    )
+    strong = bool(inside) or (found is not None and found.last_words)
+    says = short(found.text) if found is not None else f"{inside[0].type} inside nn.DataParallel"
+    says = f"One process runs on several GPUs by threads: {says}"
+    yield weighing((6 if other else 26) if strong else 6, "suspects-log", says, shown)
 
 
 def _summary(scene: Scene) -> str:
@@ -110,10 +104,10 @@ def _summary(scene: Scene) -> str:
             f" was made{made_at(made)}, and no launcher started it"
         )
     if not _threads(scene):
-        heard = startup_failure(scene, WORDING, "data-parallel")
+        found = startup_failure(scene, WORDING, "data-parallel")
         return (
             "One process spreads over all GPUs by nn.DataParallel, without a"
-            f" launcher{f': {short(heard.text, 140)}' if heard is not None else ''}"
+            f" launcher{quote_after(found)}"
         )
     held = len(_gpus(scene))
     return (
@@ -144,9 +138,7 @@ WRITTEN = re.compile(r"(?<!Distributed)\bDataParallel\(")
 
 
 def made_at(made: DataParallelMade) -> str:
-    """` at trainer.py:2672 in _wrap_model, for train.py:40 in <module>`; nothing where the place
-    is unknown.
-    """
+    """` at trainer.py:2672 in _wrap_model, for train.py:40 in <module>`; empty if unknown."""
     by, user = made.by, made.user
     return (
         f" at {by.where}" + (f", for {user.where}" if made.unasked and user is not None else "")
@@ -164,12 +156,8 @@ def launched_plainly(scene: Scene) -> Weighings:
         and plan.argv
         and not any(LAUNCHER.search(word) for word in plan.argv)
     ):
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"It is started as `{short(' '.join(plan.argv), 60)}`, without a launcher",
-            plan,
-        )
+        says = f"It is started as `{short(' '.join(plan.argv), 60)}`, without a launcher"
+        yield weighing(6, "environment-and-limits", says, plan)
 
 
 def written(scene: Scene) -> Weighings:
@@ -182,13 +170,11 @@ def written(scene: Scene) -> Weighings:
         if any(WRITTEN.search(text) for text in (site.text, *(b.text for b in site.blocks)))
     ]
     if sites:
-        yield weighing(
-            6,
-            "source",
+        says = (
             f"The source wraps the model at {sites[0].file.rsplit('/', 1)[-1]}:{sites[0].line}:"
-            f" {short(sites[0].text, 80)}",
-            *sites[:1],
+            f" {short(sites[0].text, 80)}"
         )
+        yield weighing(6, "source", says, *sites[:1])
 
 
 CAUSE = Cause(

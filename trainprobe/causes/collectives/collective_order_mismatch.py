@@ -1,15 +1,13 @@
 """The ranks make the same collective calls, but in another order.
 
 Iterating over a set or over a dict that was filled in another order, hooks that fire in another
-order, or two process groups
-used in turn: rank 0 reduces A and then B, rank 1 reduces B and then A. Each waits in its first call
-for the other.
+order, or two process groups used in turn: rank 0 reduces A and then B, rank 1 reduces B and then A.
+Each waits in its first call for the other.
 
 It is recognised by the journal of collective calls: where the ranks part, each makes next the call
 that the others make here. Without the journal two camps in different operations are only a hint,
-because a collective under an `if` looks the same. Of sends and
-receives the stacks say enough: ranks that wait for each other in them have not put the two halves
-of an exchange in the same order.
+because a collective under an `if` looks the same. Of sends and receives the stacks say enough:
+ranks that wait for each other in them have not put the two halves of an exchange in the same order.
 
 Of a log it is recognised by ranks of which each makes next (sequence number plus one) the call that
 the other makes here.
@@ -30,57 +28,44 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.waits.divergence import camps_say
 
 
 def _weigh(scene: Scene) -> Weighings:
-    told = Timeouts(scene)
+    timeouts = Timeouts(scene)
     parted = scene.group.divergence
-    yield from of_order(scene, told)
+    yield from of_order(scene, timeouts)
     if parted is not None and parted.kind == "order":
-        calls = ", ".join(
-            f"{ranks_say(camp, capital=False)} called {call}"
-            for camp, call in zip(parted.camps, parted.calls, strict=False)
-        )
-        yield weighing(
-            26,
-            "flight-recorder",
+        calls = camps_say(parted)
+        text = (
             f"From collective {parted.position} on the ranks make the same calls in another order:"
-            f" {calls}",
-            ids=parted.evidence,
+            f" {calls}"
         )
+        yield weighing(26, "flight-recorder", text, ids=parted.evidence)
     elif parted is not None and parted.kind == "operation" and not parted.followed:
         # one number against gradients: no other order of the same calls
         points = 10 if len(set(parted.ops)) > 1 else 3
-        yield weighing(
-            points,
-            "flight-recorder",
+        text = (
             f"At collective {parted.position} the ranks were in different calls:"
-            f" {camps_say(parted)}",
-            ids=parted.evidence,
+            f" {camps_say(parted)}"
         )
+        yield weighing(points, "flight-recorder", text, ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
-        yield weighing(
-            -26,
-            "flight-recorder",
-            f"The calls themselves differ between the ranks ({parted.kind}), not only their order",
-            ids=parted.evidence,
+        text = (
+            f"The calls themselves differ between the ranks ({parted.kind}), not only their order"
         )
+        yield weighing(-26, "flight-recorder", text, ids=parted.evidence)
     found = places(scene)
     sides = camps(found)
     halves = exchange(scene)
     if halves:
         says = "; ".join(f"{ranks_say(side)}: {halves[side[0]]}" for side in camps(halves)[:4])
         shown = [place.fact for place in halves.values()]
-        yield weighing(
-            13,
-            "other-stacks",
-            f"Each is in a send or receive whose other half nobody has come to ({says})",
-            *shown,
-        )
+        text = f"Each is in a send or receive whose other half nobody has come to ({says})"
+        yield weighing(13, "other-stacks", text, *shown)
         yield from all_asleep(scene, halves)
         return
     if len(sides) < 2:
@@ -89,32 +74,22 @@ def _weigh(scene: Scene) -> Weighings:
     yield from all_asleep(scene, found)
     if len(sides) == 2 and not any(rank_block(scene, found, side) for side in sides):
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides)
-        yield weighing(
-            6,
-            "other-stacks",
-            f"Two camps are in different collectives, and no `if` on a rank is seen ({says})",
-            *shown,
-        )
+        text = f"Two camps are in different collectives, and no `if` on a rank is seen ({says})"
+        yield weighing(6, "other-stacks", text, *shown)
     elif len(sides) == 2:
         yield weighing(-6, "source", "One camp's call stands under an `if` on the rank", *shown)
     crossed = crossed_groups(scene, found) if parted is None else None
     if crossed is not None:
         (mine, theirs), sites = crossed
-        yield weighing(
-            10,
-            "source",
+        text = (
             f"One line calls it on the group `{mine}`, the other on `{theirs}`: they can only wait"
-            " for each other",
-            *sites,
+            " for each other"
         )
+        yield weighing(10, "source", text, *sites)
     disagree = statement(scene, DISAGREE, scene.world)
     if disagree is not None:
-        yield weighing(
-            3,
-            "suspects-log",
-            f"The backend says that the ranks do not agree: {disagreement(disagree)}",
-            disagree.fact,
-        )
+        text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
+        yield weighing(3, "suspects-log", text, disagree.fact)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -151,6 +126,15 @@ def _summary(scene: Scene) -> str:
     return f"{who} makes its collective calls in another order than the others"
 
 
+FIXES = """
+Make the order the same on all ranks
+    sort what the loop around the calls iterates over{where}: sorted(names) instead of a set or a
+        dict's own order
+Keep two groups apart
+    with several process groups, finish the work on one (work.wait()) before the other is used
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     parted = scene.group.divergence
     sites = [
@@ -160,30 +144,15 @@ def _fixes(scene: Scene) -> Fixes:
     ]
     where = f" ({' and '.join(sites)})" if sites else ""
     if parted is None and exchange(scene):
-        return (
-            fix(
-                "Pair each receive with a send",
-                "let neighbours take turns: even ranks send first, odd ranks receive first; tags"
-                " must be the same",
-            ),
-            fix(
-                "Or start both halves before waiting",
-                "dist.batch_isend_irecv([P2POp(isend, …), P2POp(irecv, …)]), then wait for all of"
-                " them",
-            ),
-        )
-    return (
-        fix(
-            "Make the order the same on all ranks",
-            f"sort what the loop around the calls iterates over{where}: sorted(names) instead of a"
-            " set or a dict's own order",
-        ),
-        fix(
-            "Keep two groups apart",
-            "with several process groups, finish the work on one (work.wait()) before the other is"
-            " used",
-        ),
-    )
+        return fixes("""
+            Pair each receive with a send
+                let neighbours take turns: even ranks send first, odd ranks receive first; tags must
+                    be the same
+            Or start both halves before waiting
+                dist.batch_isend_irecv([P2POp(isend, …), P2POp(irecv, …)]), then wait for all of
+                    them
+        """)
+    return fixes(FIXES, where=where)
 
 
 CAUSE = Cause(

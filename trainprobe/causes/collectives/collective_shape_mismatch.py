@@ -25,32 +25,22 @@ from trainprobe.causes.statements import statement, weigh_message
 from trainprobe.facts import LogJob
 from trainprobe.signatures.messages import message
 from trainprobe.waits import Divergence
+from trainprobe.waits.divergence import camps_say
 
 WORDING = message("collective-shape-mismatch")
 
 
 def _weigh(scene: Scene) -> Weighings:
-    told = Timeouts(scene)
+    timeouts = Timeouts(scene)
     parted = scene.group.divergence
     if parted is not None and parted.kind in ("shape", "dtype"):
-        calls = ", ".join(
-            f"{ranks_say(camp, capital=False)} called {call}"
-            for camp, call in zip(parted.camps, parted.calls, strict=False)
-        )
-        yield weighing(
-            26,
-            "flight-recorder",
-            f"Same call, other tensors, at collective {parted.position}: {calls}",
-            ids=parted.evidence,
-        )
+        calls = camps_say(parted)
+        says = f"Same call, other tensors, at collective {parted.position}: {calls}"
+        yield weighing(26, "flight-recorder", says, ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
-        yield weighing(
-            -26,
-            "flight-recorder",
-            "The ranks called different operations, not one with other sizes",
-            ids=parted.evidence,
-        )
-    yield from of_shape(scene, told)
+        says = "The ranks called different operations, not one with other sizes"
+        yield weighing(-26, "flight-recorder", says, ids=parted.evidence)
+    yield from of_shape(scene, timeouts)
     yield from weigh_message(scene, WORDING)
     disagree = statement(scene, DISAGREE, scene.world)
     if disagree is not None:
@@ -59,24 +49,16 @@ def _weigh(scene: Scene) -> Weighings:
             and scene.one(LogJob) is not None
         )
         points = 13 if told_sizes else 10  # a log shows no other rank's place that could say more
-        yield weighing(
-            points,
-            "suspects-log",
-            f"The backend says that the sizes differ: {disagreement(disagree)}",
-            disagree.fact,
-        )
+        says = f"The backend says that the sizes differ: {disagreement(disagree)}"
+        yield weighing(points, "suspects-log", says, disagree.fact)
     found = places(scene)
     sides = camps(found)
     shown = [place.fact for place in found.values()]
     # The same call on all ranks is what a healthy job looks like as well: it counts only beside the
     # complaint about sizes.
     if len(found) > 1 and len(sides) == 1 and disagree is not None:
-        yield weighing(
-            10,
-            "other-stacks",
-            f"{ranks_say(sorted(found))} broke in the same call, {next(iter(found.values()))}",
-            *shown,
-        )
+        says = f"{ranks_say(sorted(found))} broke in the same call, {next(iter(found.values()))}"
+        yield weighing(10, "other-stacks", says, *shown)
     elif len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
         yield weighing(
@@ -99,9 +81,7 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def _changed(scene: Scene, rank: int, parted: Divergence) -> bool:
-    """Did this rank pass another size or type here than in all its earlier calls at the same
-    line?
-    """
+    """Did this rank pass another size or type than in its earlier calls at this line?"""
     calls = [call for call in scene.calls(rank) if (call.file, call.line) in parted.sites]
     here = next((call for call in calls if call.number == parted.position), None)
     before = [

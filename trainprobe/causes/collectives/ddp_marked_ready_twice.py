@@ -13,10 +13,11 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import fix
+from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import statement, text_of, weigh_message
+from trainprobe.causes.signs import confirmed, stated
+from trainprobe.causes.statements import statement, text_of
 from trainprobe.signatures.messages import message
 
 WORDING = message("ddp-marked-ready-twice")
@@ -28,90 +29,58 @@ CHECKPOINTS = re.compile(
 )
 
 
-def _weigh(scene: Scene) -> Weighings:
-    if (yield from weigh_message(scene, WORDING)) is None:
-        return
-    name = _parameter(scene)
-    if name:
+def _named_parameter(scene: Scene) -> Weighings:
+    if name := _parameter(scene):
         yield weighing(3, "source", f"It names the parameter: {name}", scene.origin)
-    if (found := _checkpoints(scene)) is not None:
-        yield weighing(
-            3, "suspects-stack", f"Checkpoints run parts of the graph again: {found}", scene.origin
-        )
 
 
-def _texts(scene: Scene) -> list[str]:
-    return [text_of(exception) for exception in scene.exceptions(scene.suspects)] + [
-        event.line for event in scene.events("ddp-ready-twice")
-    ]
+def _checkpoints(scene: Scene) -> Weighings:
+    frames = scene.origin.frames if scene.origin is not None else ()
+    frame = next((frame for frame in frames if CHECKPOINTS.search(frame.file)), None)
+    found = statement(scene, CHECKPOINTS.pattern)
+    if frame is not None or found is not None:
+        place = f"{frame.name} in {frame.base}" if frame else found.match.group(0) if found else ""
+        says = f"Checkpoints run parts of the graph again: {place}"
+        yield weighing(3, "suspects-stack", says, scene.origin)
 
 
 def _parameter(scene: Scene) -> str:
-    """`41 (encoder.layer.3.weight)`, empty where no parameter is named."""
-    match = next(
-        (found for text in _texts(scene) if (found := PARAMETER.search(text)) is not None), None
-    )
-    return (
-        ""
-        if match is None
-        else f"{match.group(1)}{f' ({match.group(2)})' if match.group(2) else ''}"
-    )
-
-
-def _checkpoints(scene: Scene) -> str | None:
-    frames = scene.origin.frames if scene.origin is not None else ()
-    frame = next((frame for frame in frames if CHECKPOINTS.search(frame.file)), None)
-    if frame is not None:
-        return f"{frame.name} in {frame.file.rsplit('/', 1)[-1]}"
-    heard = statement(scene, CHECKPOINTS.pattern)
-    return heard.match.group(0) if heard is not None else None
-
-
-def _nobody(scene: Scene) -> tuple[int, ...]:
-    """It is the model's own, not a rank's."""
-    del scene
-    return ()
+    """`41 (encoder.layer.3.weight)`; empty if no parameter is named."""
+    texts = [text_of(exception) for exception in scene.exceptions(scene.suspects)]
+    texts += [event.line for event in scene.events("ddp-ready-twice")]
+    match = next((found for text in texts if (found := PARAMETER.search(text))), None)
+    if match is None:
+        return ""
+    return f"{match.group(1)} ({match.group(2)})" if match.group(2) else match.group(1)
 
 
 def _summary(scene: Scene) -> str:
-    name = _parameter(scene)
-    return (
-        f"DDP saw the gradient of {f'parameter {name}' if name else 'a parameter'} twice in one"
-        " backward pass"
-    )
+    name = f"parameter {_parameter(scene)}" if _parameter(scene) else "a parameter"
+    return f"DDP saw the gradient of {name} twice in one backward pass"
 
 
 CAUSE = Cause(
     id="ddp-marked-ready-twice",
     title="DDP sees a gradient twice in one backward pass",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=confirmed(stated(WORDING), _named_parameter, _checkpoints),
     summary=_summary,
-    fixes=(
-        fix(
-            "Checkpoint without a backward pass of its own",
-            "torch.utils.checkpoint.checkpoint(..., use_reentrant=False)   (torch 1.11 on; the"
-            " default of older code is True)",
-            'model.gradient_checkpointing_enable({"use_reentrant": False}) or'
-            ' gradient_checkpointing_kwargs={"use_reentrant": False} in TrainingArguments'
-            " (transformers 4.35 on)",
-        ),
-        fix(
-            "Or tell DDP that the graph is always the same",
-            "DistributedDataParallel(model, static_graph=True)   (torch 1.11 on), with"
-            " find_unused_parameters=False",
-        ),
-        fix(
-            "Use each parameter in one forward pass of the wrapper",
-            "no call of model.module beside model(...), one loss.backward() per step, no layer"
-            " shared between two checkpoints",
-        ),
-        fix(
-            "Let the name be printed",
-            "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run",
-        ),
-    ),
-    ranks=_nobody,
+    fixes=fixes("""
+        Checkpoint without a backward pass of its own
+            torch.utils.checkpoint.checkpoint(..., use_reentrant=False)   (torch 1.11 on; the
+                default of older code is True)
+            model.gradient_checkpointing_enable({"use_reentrant": False}) or
+                gradient_checkpointing_kwargs={"use_reentrant": False} in TrainingArguments
+                (transformers 4.35 on)
+        Or tell DDP that the graph is always the same
+            DistributedDataParallel(model, static_graph=True)   (torch 1.11 on), with
+                find_unused_parameters=False
+        Use each parameter in one forward pass of the wrapper
+            no call of model.module beside model(...), one loss.backward() per step, no layer shared
+                between two checkpoints
+        Let the name be printed
+            TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run
+    """),
+    ranks=nobody,
     would_settle=(
         "run once without gradient checkpointing, and once with TORCH_DISTRIBUTED_DEBUG=DETAIL,"
         " which prints the name"

@@ -13,85 +13,62 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.measured import weigh_measures
-from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.measured import measured_or_stated, stressed_or, stressed_summary_or
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
+from trainprobe.causes.signs import all_of, confirmed, stated
 from trainprobe.facts import RankException
 from trainprobe.signatures.messages import message
 
 WORDING = message("ddp-unused-parameters")
+MEASURED = "unused."
 INDICES = re.compile(
     r"Parameter(?: indices|s)? which did not receive grad for rank \d{1,7}: ([\w., ]{1,400})"
 )
 
 
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measures(scene, "unused.")
-    if statement(scene, WORDING) is not None:
-        yield from weigh_statement(scene, WORDING)
-        yield from first_to_fail(scene)
-        names = _parameters(scene)
-        if names:
-            yield weighing(3, "source", f"It names the parameters: {names}", scene.origin)
+def _named_parameters(scene: Scene) -> Weighings:
+    if names := _parameters(scene):
+        yield weighing(3, "source", f"It names the parameters: {names}", scene.origin)
 
 
 def _parameters(scene: Scene) -> str:
-    texts = [exception.message for exception in scene.exceptions(scene.suspects)] + [
-        event.line for event in scene.events("ddp-unused-parameters")
-    ]
-    found = [
-        short(match.group(1).strip(" ."), 120) for text in texts if (match := INDICES.search(text))
-    ]
-    return found[0] if found else ""
+    texts = [exception.message for exception in scene.exceptions(scene.suspects)]
+    texts += [event.line for event in scene.events("ddp-unused-parameters")]
+    found = (match.group(1) for text in texts if (match := INDICES.search(text)))
+    return short(next(found, "").strip(" ."), 120)
 
 
-def _nobody(scene: Scene) -> tuple[int, ...]:
-    """It is the model's own, not a rank's, unless only some ranks say so."""
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    """Nobody, since the fault is the model's, unless only some ranks say so."""
     says = {fact.rank for fact in scene.of(RankException) if re.search(WORDING, fact.message)}
     return () if not says or len(says) == len(scene.world) else scene.ranks
 
 
 def _summary(scene: Scene) -> str:
-    if told := stressed_summary(scene.group, "unused."):
-        return told
-    names = _parameters(scene)
-    return (
-        "DDP waits for gradients of parameters that the loss does not"
-        f" use{f' ({names})' if names else ''}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    if found := stressed_fixes(scene, "unused."):
-        return found
-    return (
-        fix(
-            "Let the names be printed",
-            "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run",
-        ),
-        fix(
-            "Use or remove those parameters",
-            "make every output take part in the loss, or set requires_grad_(False) on the unused"
-            " part",
-        ),
-        fix(
-            "Or let DDP look for them",
-            "DistributedDataParallel(model, find_unused_parameters=True)   (costs a walk over the"
-            " graph in each step)",
-        ),
-    )
+    names = f" ({_parameters(scene)})" if _parameters(scene) else ""
+    return f"DDP waits for gradients of parameters that the loss does not use{names}"
 
 
 CAUSE = Cause(
     id="ddp-unused-parameters",
     title="DDP waits for parameters without a gradient",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
-    ranks=_nobody,
+    weigh=all_of(measured_or_stated(MEASURED), confirmed(stated(WORDING), _named_parameters)),
+    summary=stressed_summary_or(MEASURED, _summary),
+    fixes=stressed_or(
+        MEASURED,
+        fixes("""
+            Let the names be printed
+                TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run
+            Use or remove those parameters
+                make every output take part in the loss, or set requires_grad_(False) on the unused
+                    part
+            Or let DDP look for them
+                DistributedDataParallel(model, find_unused_parameters=True)   (costs a walk over the
+                    graph in each step)
+        """),
+    ),
+    ranks=_ranks,
     would_settle="run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which prints the names",
     refines="user-exception",
     wording=WORDING,

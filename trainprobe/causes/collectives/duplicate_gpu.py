@@ -9,9 +9,9 @@ GPU that holds none. As many GPUs as ranks, each with one rank of its own, rule 
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.child_processes import rank_pids
-from trainprobe.causes.phrases import fix, ranks_say
+from trainprobe.causes.phrases import fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     StartupFailure,
@@ -40,16 +40,16 @@ def _heard(scene: Scene) -> StartupFailure | None:
     return startup_failure(scene, WORDING, "duplicate-gpu")
 
 
-def _pair(heard: StartupFailure | None) -> tuple[int, ...]:
-    if heard is None or not {"rank", "other"} <= set(heard.captured):
+def _pair(found: StartupFailure | None) -> tuple[int, ...]:
+    if found is None or not {"rank", "other"} <= set(found.captured):
         return ()
-    return tuple(sorted((int(heard.captured["rank"]), int(heard.captured["other"]))))
+    return tuple(sorted((int(found.captured["rank"]), int(found.captured["other"]))))
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = _heard(scene)
-    if heard is not None:
-        yield from weigh_startup_failure(scene, heard, sign=26)
+    found = _heard(scene)
+    if found is not None:
+        yield from weigh_startup_failure(scene, found, sign=26)
     elif not lines(scene, "interface-missing", "world-mismatch", "nccl-setting-faulty"):
         usage = startup_failure(scene, USAGE, "nccl-usage")
         if usage is not None:  # NCCL says so of a few mistakes, and this is the usual one
@@ -61,10 +61,9 @@ def _weigh(scene: Scene) -> Weighings:
             f"GPU {shared[0].index} holds memory of {len(shared[1])}"
             f" ranks{f', and GPU {free[0].index} of nobody' if free else ''}"
         )
-        yield weighing(
-            10 if free else 3, "gpu", says, shared[0], *free[:1]
-        )  # each rank may have a small context on GPU 0 by mistake
-    elif heard is None and gpus and any(gpu.processes for gpu in gpus):
+        # each rank may have a small context on GPU 0 by mistake
+        yield weighing(10 if free else 3, "gpu", says, shared[0], *free[:1])
+    elif found is None and gpus and any(gpu.processes for gpu in gpus):
         yield weighing(-26, "gpu", "No GPU holds memory of two ranks", *gpus)
 
 
@@ -73,22 +72,18 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
     if pair:
         return pair
     of_pid = {fact.pid: fact.rank for fact in scene.of(JobRank) if fact.rank is not None}
-    return (
-        tuple(sorted(of_pid[pid] for pid in shared[1] if pid in of_pid))
-        if shared is not None
-        else scene.ranks
-    )
+    if shared is not None:
+        return tuple(sorted(of_pid[pid] for pid in shared[1] if pid in of_pid))
+    return scene.ranks
 
 
 def _summary(scene: Scene) -> str:
-    heard, shared = _heard(scene), _shared(scene)
-    device = (
-        heard.captured.get("device", "one")
-        if heard is not None
-        else str(shared[0].index)
-        if shared is not None
-        else "one"
-    )
+    found, shared = _heard(scene), _shared(scene)
+    device = "one"
+    if found is not None:
+        device = found.captured.get("device", "one")
+    elif shared is not None:
+        device = str(shared[0].index)
     return f"{ranks_say(_ranks(scene))} use the same GPU ({device})"
 
 
@@ -98,23 +93,19 @@ CAUSE = Cause(
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Bind each rank to a GPU before anything else",
-            'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
-            "init_process_group(..., device_id=...)",
-        ),
-        fix(
-            "See who is where",
-            "nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
-            "echo $CUDA_VISIBLE_DEVICES",
-        ),
-    ),
+    fixes=fixes("""
+        Bind each rank to a GPU before anything else
+            torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+            init_process_group(..., device_id=...)
+        See who is where
+            nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv
+            echo $CUDA_VISIBLE_DEVICES
+    """),
     would_settle="nvidia-smi --query-compute-apps=pid,gpu_uuid --format=csv",
     ranks=_ranks,
     accounts_for=("user-exception",),
     wording=f"{WORDING}|{USAGE}",
-    ready=Signs(
+    ready=ReadySigns(
         says=("gives several ranks one GPU", "give several ranks one GPU"), checks=("plan.gpus",)
     ),
 )

@@ -12,8 +12,8 @@ set that is said to be empty.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.phrases import fixes, short
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogJob, LogProgress, Progress
 
@@ -23,9 +23,9 @@ SHORT = 0.98  # of its plan: the last line that is printed need not be that of t
 
 
 def _weigh(scene: Scene) -> Weighings:
-    seen = scene.progress(scene.world)
+    shown = scene.progress(scene.world)
     stepped = [
-        fact for fact in seen if (fact.optimizer_steps or 0) > 0 or (fact.backward_calls or 0) > 0
+        fact for fact in shown if (fact.optimizer_steps or 0) > 0 or (fact.backward_calls or 0) > 0
     ]
     if stepped:
         steps = max(fact.optimizer_steps or 0 for fact in stepped)
@@ -42,16 +42,11 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if not ends or not all(end.how == "exited" and end.code == 0 for end in ends):
         return
-    counted = [fact for fact in seen if fact.optimizer_steps == 0]
+    counted = [fact for fact in shown if fact.optimizer_steps == 0]
     if counted and len(counted) == len(scene.world):
-        yield weighing(
-            13,
-            "probe-outcome",
-            f"All {len(counted)} ranks ended with exit code 0 and made no optimizer step",
-            *counted,
-            *ends,
-        )
-    empty = [fact for fact in seen if fact.loader_empty]
+        says = f"All {len(counted)} ranks ended with exit code 0 and made no optimizer step"
+        yield weighing(13, "probe-outcome", says, *counted, *ends)
+    empty = [fact for fact in shown if fact.loader_empty]
     if empty:
         length = next(
             (
@@ -62,21 +57,13 @@ def _weigh(scene: Scene) -> Weighings:
             "",
         )
         yield weighing(13, "suspects-log", f"A data loader gave no batch{length}", *empty)
-    printed = [fact for fact in seen if (fact.output_steps or 0) > 0]
+    printed = [fact for fact in shown if (fact.output_steps or 0) > 0]
     if printed:  # some frameworks step without torch.optim
-        yield weighing(
-            -13,
-            "suspects-log",
-            f"The output counts up to step {max(fact.output_steps or 0 for fact in printed)}",
-            *printed,
-        )
+        says = f"The output counts up to step {max(fact.output_steps or 0 for fact in printed)}"
+        yield weighing(-13, "suspects-log", says, *printed)
     if counted and all(fact.torch_imported is False for fact in counted):
-        yield weighing(
-            -13,
-            "source",
-            "The program never imported torch, so it may not be meant to train",
-            *counted,
-        )
+        says = "The program never imported torch, so it may not be meant to train"
+        yield weighing(-13, "source", says, *counted)
 
 
 def _from_log(scene: Scene, job: LogJob) -> Weighings:
@@ -93,37 +80,25 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
     ended = scene.events("training-ended", "launcher-succeeded")
     if not (done or ended or empty):
         return
-    if (
-        step and not empty and not (of and step < SHORT * of)
-    ):  # a plan, or the step that was resumed, is no step taken
-        yield weighing(
-            -26,
-            "probe-outcome",
-            f"The output counts up to step {step}{f' of {of}' if of else ''}",
-            *bars,
-        )
+    # a plan, or the step that was resumed, is no step taken
+    if step and not empty and not (of and step < SHORT * of):
+        says = f"The output counts up to step {step}{f' of {of}' if of else ''}"
+        yield weighing(-26, "probe-outcome", says, *bars)
     elif done or ended:
-        far = (
-            f"step {step} of {of}"
-            if of
-            else f"step {step}"
-            if step is not None
-            else "no step at all"
-        )
+        far = "no step at all"
+        if of:
+            far = f"step {step} of {of}"
+        elif step is not None:
+            far = f"step {step}"
+        says = f"It says that it is done at {far}"
         yield weighing(
-            13 if not step or 2 * step <= (of or 0) else 10,
-            "probe-outcome",
-            f"It says that it is done at {far}",
-            *(bars or ended),
+            13 if not step or 2 * step <= (of or 0) else 10, "probe-outcome", says, *(bars or ended)
         )
     if (
-        resumed := next(
-            (
-                event
-                for event in scene.events("resumed-at")
-                if event.captured.get("step", "").isdigit()
-            ),
-            None,
+        resumed := first_found(
+            event
+            for event in scene.events("resumed-at")
+            if event.captured.get("step", "").isdigit()
         )
     ) is not None and not step:
         yield weighing(6, "source", f"It resumed at step {resumed.captured['step']}", resumed)
@@ -132,10 +107,8 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
 def _count(scene: Scene) -> tuple[int | None, int | None, bool]:
     """(the last step of any rank, of how many, whether an end was announced)."""
     bars = scene.of(LogProgress)
-    steps, plans = (
-        [bar.step for bar in bars if bar.step is not None],
-        [bar.of for bar in bars if bar.of],
-    )
+    steps = [bar.step for bar in bars if bar.step is not None]
+    plans = [bar.of for bar in bars if bar.of]
     return max(steps, default=None), max(plans, default=None), any(bar.finished for bar in bars)
 
 
@@ -145,15 +118,13 @@ def _empty(scene: Scene) -> Progress | None:
 
 def _summary(scene: Scene) -> str:
     empty = _empty(scene)
-    length = (
-        f" (its dataset has {empty.dataset_len} samples)"
-        if empty is not None and empty.dataset_len is not None
-        else ""
-    )
+    length = ""
+    if empty is not None and empty.dataset_len is not None:
+        length = f" (its dataset has {empty.dataset_len} samples)"
     if scene.one(LogJob) is not None:
         step, of, _ = _count(scene)
-        told = scene.events(*NOTHING)
-        reason = f": {short(told[0].line, 120)}" if told else ""
+        reported = scene.events(*NOTHING)
+        reason = f": {short(reported[0].line, 120)}" if reported else ""
         total = f" of {of}" if of else ""
         return f"The run ended as if it were done at step {step or 0}{total}{reason}"
     why = f" because a data loader gave no batch{length}" if empty is not None else ""
@@ -163,21 +134,17 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="no-steps-run",
     title="The run ended without doing a step",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Look at what the loader is given",
-            "print(len(dataset), len(loader)) before the loop",
-            "check paths, filters, drop_last with a small dataset, and the split's name",
-        ),
-        fix(
-            "Look at how long the loop may run",
-            "compare max_steps and num_epochs with the step that the checkpoint resumes at",
-        ),
-        fix("Make it fail loudly", "assert len(loader) > 0, 'the data loader is empty'"),
-    ),
+    fixes=fixes("""
+        Look at what the loader is given
+            print(len(dataset), len(loader)) before the loop
+            check paths, filters, drop_last with a small dataset, and the split's name
+        Look at how long the loop may run
+            compare max_steps and num_epochs with the step that the checkpoint resumes at
+        Make it fail loudly
+            assert len(loader) > 0, 'the data loader is empty'
+    """),
     ranks=nobody,
     would_settle="print(len(dataset), len(loader)) before the training loop",
 )

@@ -25,7 +25,7 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import live_pid
 from trainprobe.causes.diverging_calls import ASKS_FOR_RANK
 from trainprobe.causes.long_tasks import of_long_task
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import Deadline, MainThread, RankException
 from trainprobe.waits.divergence import call_says
@@ -38,9 +38,7 @@ NAMES_A_TASK = re.compile(
 
 
 def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
-    """(seconds that the longest waiting of the others has slept, seconds of the group's timeout,
-    its facts); 0 where unknown.
-    """
+    """(seconds of the longest sleep among the others, the group's timeout, facts); 0 if unknown."""
     asleep = [
         state.asleep_s
         for rank in scene.others
@@ -55,9 +53,7 @@ def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
 
 
 def _least(thread: MainThread) -> int:
-    """The bytes that count as work. Who asks a service again and again writes as much as a
-    request has.
-    """
+    """Bytes that count as work; polling a service writes as much as a request has."""
     return 64_000 if thread.leaf == "net-io" else 1
 
 
@@ -101,35 +97,23 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_long_task(scene, Timeouts(scene))
     late = came_late(scene)
     if late is not None:
-        yield weighing(
-            13,
-            "other-stacks",
-            f"{late.says}, so it had been at work elsewhere",
-            late.gave_up,
-            *late.facts,
-        )
+        says = f"{late.says}, so it had been at work elsewhere"
+        yield weighing(13, "other-stacks", says, late.gave_up, *late.facts)
     at_work = working(scene) if scene.group.mode != "crash" else ()
     if not scene.others or len(scene.ranks) > len(scene.others):
         return
     for thread, doing in at_work[:1]:
         where = f" at {thread.where}" if thread.where else ""
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks",
-            thread,
-            scene.process_of(thread.pid),
-        )
+        says = f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks"
+        yield weighing(13, "suspects-stack", says, thread, scene.process_of(thread.pid))
         yield from others_wait(scene, 10)
         slept, limit, limits = waited(scene)
         if limit and slept >= limit / 4:
-            yield weighing(
-                6,
-                "scheduler",
+            says = (
                 f"The others have waited {slept:.0f} s of the {limit:.0f} s after which they"
-                " give up",
-                *limits,
+                " give up"
             )
+            yield weighing(6, "scheduler", says, *limits)
         sites = scene.sites(thread.frames)
         blocks = [
             block
@@ -138,12 +122,8 @@ def _weigh(scene: Scene) -> Weighings:
             if block.kind == "if" and ASKS_FOR_RANK.search(block.text)
         ]
         if blocks:
-            yield weighing(
-                6,
-                "source",
-                f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})",
-                *sites,
-            )
+            says = f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})"
+            yield weighing(6, "source", says, *sites)
         elif any(NAMES_A_TASK.search(frame.name) for frame in thread.frames[-8:]):
             yield weighing(
                 3,
@@ -157,14 +137,14 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    told = Timeouts(scene)
-    if told.calls:
-        who, task, limit = away(told, task=True), told.task, told.timeout_s
+    timeouts = Timeouts(scene)
+    if timeouts.calls:
+        who, task, limit = away(timeouts, task=True), timeouts.task, timeouts.timeout_s
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return (
             f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in"
-            f" {call_says(told.calls[0])}{after}"
+            f" {call_says(timeouts.calls[0])}{after}"
         )
     late = came_late(scene)
     if late is not None:
@@ -173,7 +153,7 @@ def _summary(scene: Scene) -> str:
             f" {late.says[:1].lower()}{late.says[1:]}"
         )
     if not (at_work := working(scene)):  # a log whose timeout names no call
-        task = next(iter(told.events("task-began")[-1:]), None)
+        task = next(iter(timeouts.events("task-began")[-1:]), None)
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return f"Rank 0 worked alone{at} until the others, which let it go first, gave up"
     thread, doing = at_work[0]
@@ -186,35 +166,32 @@ def _summary(scene: Scene) -> str:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    told, late = Timeouts(scene), came_late(scene)
+    timeouts, late = Timeouts(scene), came_late(scene)
     if late is not None:
         return late.ranks
-    if not told.calls and scene.group.mode == "crash" and not working(scene):
+    if not timeouts.calls and scene.group.mode == "crash" and not working(scene):
         return (0,)  # whoever goes first where the others wait for the main process
-    return away(told, task=True) or scene.ranks
+    return away(timeouts, task=True) or scene.ranks
+
+
+FIXES = """
+Do it before the training
+    a job of its own on one process: tokenise, download or convert once, keep the result on disk,
+        and only load it here
+Or give it the time that it takes
+    init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;
+        InitProcessGroupKwargs(timeout={hours}) in accelerate
+Or share it among the ranks
+    save sharded or in the background (async_save), validate on all ranks, with the data split
+        between them
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
-    told = Timeouts(scene)
-    if told.calls or not working(scene):
-        hours = f"timedelta(hours={max(2, round((told.timeout_s or 0) / 1200))})"
-        return (
-            fix(
-                "Do it before the training",
-                "a job of its own on one process: tokenise, download or convert once, keep the"
-                " result on disk, and only load it here",
-            ),
-            fix(
-                "Or give it the time that it takes",
-                f"init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;"
-                f" InitProcessGroupKwargs(timeout={hours}) in accelerate",
-            ),
-            fix(
-                "Or share it among the ranks",
-                "save sharded or in the background (async_save), validate on all ranks, with the"
-                " data split between them",
-            ),
-        )
+    timeouts = Timeouts(scene)
+    if timeouts.calls or not working(scene):
+        hours = f"timedelta(hours={max(2, round((timeouts.timeout_s or 0) / 1200))})"
+        return fixes(FIXES, hours=hours)
     slept, limit, _limits = waited(scene)
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
     return (
@@ -223,15 +200,13 @@ def _fixes(scene: Scene) -> Fixes:
             wait,
             f"{max(limit - slept, 0):.0f} s are left before the others give up" if limit else "",
         ),
-        fix(
-            "Give the long part the time that it takes",
-            "init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group"
-            " around it",
-        ),
-        fix(
-            "Or take it out of the training",
-            "do it before the launch, on all ranks in parts, or in the background (async_save)",
-        ),
+        *fixes("""
+            Give the long part the time that it takes
+                init_process_group(..., timeout=timedelta(hours=2)), or a barrier of its own group
+                    around it
+            Or take it out of the training
+                do it before the launch, on all ranks in parts, or in the background (async_save)
+        """),
     )
 
 
@@ -244,9 +219,7 @@ LEAST_S = 2.0  # ranks that fail together are less than that apart
 
 @dataclass(frozen=True)
 class CameLate:
-    """`ranks` came `after_s` seconds after `gave_up` had raised; `facts` are what they raised
-    then: that the other was gone.
-    """
+    """`ranks` came `after_s` seconds after `gave_up` had raised; `facts` say so."""
 
     ranks: tuple[int, ...]
     after_s: float

@@ -34,7 +34,7 @@ from trainprobe.causes.diverging_calls import (
     singled_out,
 )
 from trainprobe.causes.early_loop_exits import places_of_rest, steps_ahead
-from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.waits.divergence import camps_say
@@ -47,23 +47,16 @@ OTHER_KINDS = {
 
 
 def _weigh(scene: Scene) -> Weighings:
-    told = Timeouts(scene)
+    timeouts = Timeouts(scene)
     parted = scene.group.divergence
-    yield from of_conditional(scene, told)
+    yield from of_conditional(scene, timeouts)
     if parted is not None and parted.kind in ("operation", "call-site"):
-        calls = ", ".join(
-            f"{ranks_say(camp, capital=False)} called {call}"
-            for camp, call in zip(parted.camps, parted.calls, strict=False)
-        )
+        calls = camps_say(parted)
         # Two call sites of one operation may be meant to meet, and calls of which the next are
         # unknown may be another order of the same.
         points = 26 if parted.kind == "operation" and parted.followed else 13
-        yield weighing(
-            points,
-            "flight-recorder",
-            f"The ranks part at their collective {parted.position}: {calls}",
-            ids=parted.evidence,
-        )
+        text = f"The ranks part at their collective {parted.position}: {calls}"
+        yield weighing(points, "flight-recorder", text, ids=parted.evidence)
         if not parted.followed and len(parted.camps[0]) < len(parted.camps[-1]):
             alone = (
                 f"{ranks_say(parted.camps[0])} alone {verb(parted.camps[0], 'was', 'were')} in"
@@ -71,12 +64,8 @@ def _weigh(scene: Scene) -> Weighings:
             )
             yield weighing(6, "other-stacks", alone, ids=parted.evidence)
     elif parted is not None and parted.kind in OTHER_KINDS:
-        yield weighing(
-            -26,
-            "flight-recorder",
-            f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}",
-            ids=parted.evidence,
-        )
+        text = f"All ranks made the same calls; only {OTHER_KINDS[parted.kind]}"
+        yield weighing(-26, "flight-recorder", text, ids=parted.evidence)
     if parted is not None and parted.kind == "left-out":
         says = (
             f"{ranks_say(parted.camps[0])} left {parted.calls[1]} out: all other groups of that"
@@ -94,30 +83,17 @@ def _weigh(scene: Scene) -> Weighings:
     if len(sides) > 1:
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides[:3])
         same_op = len({place.op for place in found.values()}) == 1
-        yield weighing(
-            10 if same_op else 13,
-            "other-stacks",
-            f"The ranks are in different collectives ({says})",
-            *shown,
-        )
+        text = f"The ranks are in different collectives ({says})"
+        yield weighing(10 if same_op else 13, "other-stacks", text, *shown)
         yield from all_asleep(scene, found)
     elif len(found) == len(scene.world):
-        yield weighing(
-            -13,
-            "other-stacks",
-            f"All ranks are in the same call, {next(iter(found.values()))}",
-            *shown,
-        )
+        text = f"All ranks are in the same call, {next(iter(found.values()))}"
+        yield weighing(-13, "other-stacks", text, *shown)
     disagree = statement(scene, DISAGREE, scene.world)
-    if (
-        disagree is not None
-    ):  # shared with the two mismatch causes, so it decides little between them
-        yield weighing(
-            6,
-            "suspects-log",
-            f"The backend says that the ranks do not agree: {disagreement(disagree)}",
-            disagree.fact,
-        )
+    # shared with the two mismatch causes, so it decides little between them
+    if disagree is not None:
+        text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
+        yield weighing(6, "suspects-log", text, disagree.fact)
     yield from _source(scene)
 
 
@@ -138,12 +114,8 @@ def _source(scene: Scene) -> Weighings:
             f"A step can be skipped: `{short(skip.text, 80)}` (line {skip.line}), in the loop that"
             f" {ranks_say(out, capital=False)} left first"
         )
-        yield weighing(
-            10,
-            "source",
-            says,
-            *scene.sites([frame for place in places_of_rest(scene, out) for frame in place.frames]),
-        )
+        frames = [frame for place in places_of_rest(scene, out) for frame in place.frames]
+        yield weighing(10, "source", says, *scene.sites(frames))
         return
     if (own := along_a_mesh(scene, found)) is not None:
         says = (
@@ -152,17 +124,12 @@ def _source(scene: Scene) -> Weighings:
         )
         yield weighing(-3, "source", says, own[1])
     if (crossed := crossed_groups(scene, found)) is not None:
-        yield weighing(
-            -3,
-            "source",
-            f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}",
-            *crossed[1],
-        )
+        says = f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}"
+        yield weighing(-3, "source", says, *crossed[1])
     for side in camps(found)[:1] if crossed is None else ():
         blocks = own_blocks(scene, found, side)
-        if blocks and len(side) < len(
-            scene.world
-        ):  # a condition that is not about the rank may still differ between ranks
+        # a condition that is not about the rank may still differ between ranks
+        if blocks and len(side) < len(scene.world):
             says = (
                 f"The call of {ranks_say(side, capital=False)} stands under `{blocks[-1].text}`,"
                 " the others' does not"
@@ -213,67 +180,51 @@ def _summary(scene: Scene) -> str:
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = rank_block(scene, found, who) if who else None
     skip = steps_ahead(scene)[1]
-    ahead = (
-        f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
-        if skip is not None
-        else ""
-    )
+    ahead = ""
+    if skip is not None:
+        ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
     under = f" under `{block.text}`" if block is not None else ahead
-    rest = (
-        f", while the others are in {' and '.join(sorted(others)[:2])}"
-        if others
-        else ", which the others do not call"
-    )
+    rest = ", which the others do not call"
+    if others:
+        rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
     return f"{subject(scene, who)} called {mine}{under}{rest}"
 
 
+SKIPPED = """
+Skip a step on all ranks or on none
+    `{skip}` (line {line}) leaves out the collectives below it
+    let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad,
+        op=dist.ReduceOp.MAX); skip on all ranks or on none
+Or take part with nothing to say
+    in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()
+"""
+FIXES = """
+Let all ranks make the same calls
+    move the collective at {place} out of {under}
+    {rest}
+Or leave the others out on purpose
+    make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    who, found = _ranks(scene), places(scene)
-    place = (
-        next((file_line(found[rank].file, found[rank].line) for rank in who if rank in found), "")
-        or "the call above"
-    )
-    if scene.group.divergence is not None and scene.group.divergence.kind == "left-out":
-        place = file_line(*scene.group.divergence.sites[0]) or place
+    who, found, parted = _ranks(scene), places(scene), scene.group.divergence
+    lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
+    place = next(lines, "") or "the call above"
+    if parted is not None and parted.kind == "left-out":
+        place = file_line(*parted.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
-    under = (
-        f"`{block.text}` (line {block.line})"
-        if block is not None
-        else "the branch that only some ranks take"
-    )
-    skipped = (
+    if block is not None:
+        under = f"`{block.text}` (line {block.line})"
+        rest = "keep only the printing or saving under the rank's `if`"
+        return fixes(FIXES, place=place, under=under, rest=rest)
+    if (skip := steps_ahead(scene)[1]) is not None:
+        return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    rest = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"
     )
-    if block is None and (skip := steps_ahead(scene)[1]) is not None:
-        together = (
-            "let the ranks decide together: bad = torch.tensor(float(bad)); dist.all_reduce(bad,"
-            " op=dist.ReduceOp.MAX); skip on all ranks or on none"
-        )
-        return (
-            fix(
-                "Skip a step on all ranks or on none",
-                f"`{short(skip.text, 80)}` (line {skip.line}) leaves out the collectives below it",
-                together,
-            ),
-            fix(
-                "Or take part with nothing to say",
-                "in its place: loss = 0.0 * sum(p.sum() for p in model.parameters());"
-                " loss.backward()",
-            ),
-        )
-    steps = (
-        f"move the collective at {place} out of {under}",
-        "keep only the printing or saving under the rank's `if`" if block is not None else skipped,
-    )
-    return (
-        fix("Let all ranks make the same calls", *steps),
-        fix(
-            "Or leave the others out on purpose",
-            "make the call on a group of just those ranks: dist.new_group([...]), built by all"
-            " ranks",
-        ),
-    )
+    return fixes(FIXES, place=place, under="the branch that only some ranks take", rest=rest)
 
 
 CAUSE = Cause(

@@ -23,9 +23,10 @@ from trainprobe.causes.collective_calls import away, of_divergent_forward
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import all_asleep, own_blocks, places
 from trainprobe.causes.early_loop_exits import COUNTS
-from trainprobe.causes.phrases import Fixes, fix, listed, ranks_say, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread
+from trainprobe.model.ranks import and_list
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import camps_say
 
@@ -66,18 +67,9 @@ def _weigh(scene: Scene) -> Weighings:
     if not sharded:
         return
     if parted is not None and parted.kind in ("shape", "operation", "call-site"):
-        calls = listed(
-            [
-                f"{ranks_say(camp, capital=False)} called {call}"
-                for camp, call in zip(parted.camps, parted.calls, strict=False)
-            ]
-        )
-        yield weighing(
-            13,
-            "flight-recorder",
-            f"Below sharded layers the ranks part at collective {parted.position}: {calls}",
-            ids=parted.evidence,
-        )
+        calls = camps_say(parted)
+        text = f"Below sharded layers the ranks part at collective {parted.position}: {calls}"
+        yield weighing(13, "flight-recorder", text, ids=parted.evidence)
     if (
         len(sides) > 1
         and scene.ranks
@@ -93,45 +85,27 @@ def _weigh(scene: Scene) -> Weighings:
         by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
         says = "; ".join(f"{ranks_say(side)}: {_word(by_rank[side[0]])}" for side in sides[:3])
         both = all(by_rank[side[0]] in sharded for side in sides)
-        yield weighing(
-            13 if both else 10,
-            "other-stacks",
-            f"The ranks stand in different collectives of sharded layers ({says})",
-            *sharded,
-        )
-        yield weighing(
-            10 if both else 3,
-            "suspects-stack",
-            f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO",
-            *sharded,
-        )
+        text = f"The ranks stand in different collectives of sharded layers ({says})"
+        yield weighing(13 if both else 10, "other-stacks", text, *sharded)
+        text = f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO"
+        yield weighing(10 if both else 3, "suspects-stack", text, *sharded)
         yield from all_asleep(scene, places(scene))
         yield from _branch(scene, sides)
     elif len(sharded) == len(scene.world):
-        yield weighing(
-            -13,
-            "other-stacks",
-            f"All ranks wait in the same call of the same layer ({_word(sharded[0])})",
-            *sharded,
-        )
+        text = f"All ranks wait in the same call of the same layer ({_word(sharded[0])})"
+        yield weighing(-13, "other-stacks", text, *sharded)
     traced = [event for event in scene.of(LogEvent) if event.event == "zero-trace-invalidated"]
     if traced:
-        yield weighing(
-            10,
-            "suspects-log",
-            f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}",
-            traced[-1],
-        )
+        text = f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}"
+        yield weighing(10, "suspects-log", text, traced[-1])
 
 
 def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
-    """An `if` around the calls of one camp alone, which may hold on some ranks only: not one
-    that counts steps.
-    """
+    """An `if` around one camp's calls that may hold on some ranks only, unless it counts steps."""
     found = places(scene)
     for side in sides:
-        block = next(
-            (one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)), None
+        block = first_found(
+            one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)
         )
         if block is not None:
             says = (
@@ -160,33 +134,29 @@ def _summary(scene: Scene) -> str:
     sides = _camps(scene)
     by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
     if not sides:
-        calls = (
-            f"their calls part: {camps_say(scene.parted)}"
-            if scene.parted is not None
-            else "ZeRO says that the order of layers changed"
-        )
+        calls = "ZeRO says that the order of layers changed"
+        if scene.parted is not None:
+            calls = f"their calls part: {camps_say(scene.parted)}"
         return f"The ranks ran different layers of a sharded model in this step; {calls}"
-    where = listed(
+    where = and_list(
         [f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]]
     )
     return f"{ranks_say(_ranks(scene))} ran other layers than the rest in this step: {where}"
 
 
+FIXES = """
+Run every layer on every rank
+    look at {place}: call the unused layer on a dummy input and add 0 * its output to the loss
+Generate in step
+    model.generate(..., synced_gpus=True)
+Or shard less
+    ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap policy
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     place = next((thread.where for thread in _sharded(scene)), "forward")
-    return (
-        fix(
-            "Run every layer on every rank",
-            f"look at {place}: call the unused layer on a dummy input and add 0 * its output to the"
-            " loss",
-        ),
-        fix("Generate in step", "model.generate(..., synced_gpus=True)"),
-        fix(
-            "Or shard less",
-            "ZeRO stage 2, or leave the layer that is not always used out of fully_shard / the wrap"
-            " policy",
-        ),
-    )
+    return fixes(FIXES, place=place)
 
 
 CAUSE = Cause(

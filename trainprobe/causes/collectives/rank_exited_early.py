@@ -24,7 +24,7 @@ from trainprobe.causes.collective_calls import of_left
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
 from trainprobe.facts import LogJob, Output, RankEnding
 
@@ -42,12 +42,8 @@ def _weigh(scene: Scene) -> Weighings:
     left = _left(scene)
     failed = [end for end in scene.endings(scene.ranks) if end.abnormal]
     if failed and not left:
-        yield weighing(
-            -26,
-            "exit-status",
-            f"Rank {failed[0].rank} ended with an error, not with exit code 0",
-            *failed,
-        )
+        says = f"Rank {failed[0].rank} ended with an error, not with exit code 0"
+        yield weighing(-26, "exit-status", says, *failed)
     if not left or not scene.others:
         return
     waiting = [
@@ -62,27 +58,15 @@ def _weigh(scene: Scene) -> Weighings:
     ):
         yield weighing(-26, "exit-status", "All other ranks ended with exit code 0 as well", *ended)
         return
-    yield weighing(
-        13,
-        "exit-status",
-        f"{ranks_say(scene.ranks)} ended with exit code 0 while the job went on",
-        *left,
-    )
+    says = f"{ranks_say(scene.ranks)} ended with exit code 0 while the job went on"
+    yield weighing(13, "exit-status", says, *left)
     if waiting:
-        yield weighing(
-            10,
-            "other-stacks",
-            f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective",
-            *waiting,
-        )
+        says = f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective"
+        yield weighing(10, "other-stacks", says, *waiting)
     elif echoes:
         ranks = sorted({error.rank for error in echoes if error.rank is not None})
-        yield weighing(
-            10,
-            "other-stacks",
-            f"{ranks_say(ranks)} broke afterwards because a peer was gone",
-            *echoes,
-        )
+        says = f"{ranks_say(ranks)} broke afterwards because a peer was gone"
+        yield weighing(10, "other-stacks", says, *echoes)
     counts = batch_counts(scene)
     if counts is not None and counts.apart >= 2:
         yield weighing(-10, "source", f"The loaders are uneven: {counts.says}", *counts.facts)
@@ -90,8 +74,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     left = _left(scene)
-    if not left and (said := next(of_left(scene, Timeouts(scene)), None)) is not None:
-        return said.says
+    if not left and (printed := next(of_left(scene, Timeouts(scene)), None)) is not None:
+        return printed.says
     if not left and (words := next(gave_up(scene), None)) is not None:
         return (
             f"{subject(scene)} left while the others still needed it:"
@@ -109,13 +93,11 @@ def _summary(scene: Scene) -> str:
         for progress in scene.progress(scene.ranks)
         if progress.optimizer_steps is not None
     ]
-    after = (
-        f" after {steps[0]} steps"
-        if steps
-        else f" after {left[0].took_s:.1f} s"
-        if left and left[0].took_s
-        else ""
-    )
+    after = ""
+    if steps:
+        after = f" after {steps[0]} steps"
+    elif left and left[0].took_s:
+        after = f" after {left[0].took_s:.1f} s"
     return (
         f"{subject(scene)} left with exit code 0{after} while"
         f" {ranks_say(scene.others, capital=False)} still needed it"
@@ -148,29 +130,24 @@ LAST_LINES = 3
 
 
 def gave_up(scene: Scene) -> Weighings:
-    """Of a log: the last words of the rank that alone told of no failure are that it leaves, and
-    the others lost their peer.
-    """
+    """The last words in the log of the one rank that left while the others lost their peer."""
     echoes = scene.exceptions(scene.others, echo=True)
     if scene.group.how != "not-visible" or not echoes or scene.one(LogJob) is None:
         return
     outputs = [output for rank in (*scene.ranks, None) for output in scene.of(Output, rank=rank)]
     for output in outputs:
-        line = next(
-            (line for line in output.tail.splitlines()[-LAST_LINES:] if _GIVES_UP.search(line)),
-            None,
+        line = first_found(
+            line for line in output.tail.splitlines()[-LAST_LINES:] if _GIVES_UP.search(line)
         )
         if line is not None:
             yield weighing(
                 10, "suspects-log", f"The last that it said is «{short(line, 100)}»", output
             )
-            yield weighing(
-                6,
-                "other-stacks",
+            says = (
                 f"{ranks_say([error.rank or 0 for error in echoes])} broke afterwards because a"
-                " peer was gone",
-                *echoes,
+                " peer was gone"
             )
+            yield weighing(6, "other-stacks", says, *echoes)
             return
 
 

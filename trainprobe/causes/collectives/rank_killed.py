@@ -50,9 +50,7 @@ def _killed(scene: Scene) -> tuple[RankEnding, ...]:
 
 
 def _gone(scene: Scene) -> Weighings:
-    """A rank of a live job without a process, under nobody who ends the others when one fails:
-    likelier killed than ended well in mid-run.
-    """
+    """A live job's rank without a process that nobody else would have ended."""
     job, gone = scene.live, absent(scene)
     if (
         job is None
@@ -70,12 +68,8 @@ def _gone(scene: Scene) -> Weighings:
         10, "exit-status", f"{who} has no process any more, and left no word of an end", job
     )
     if line is not None:
-        yield weighing(
-            -13,
-            "kernel-log",
-            f"The kernel killed pid {line.pid} ({line.name}) for lack of memory",
-            line,
-        )
+        says = f"The kernel killed pid {line.pid} ({line.name}) for lack of memory"
+        yield weighing(-13, "kernel-log", says, line)
     elif scene.memory is not None and scene.memory.oom_kill_rise == 0:
         yield weighing(
             3, "host-pressure", "Nothing was killed for lack of memory in its cgroup", scene.memory
@@ -89,79 +83,54 @@ def _weigh(scene: Scene) -> Weighings:
     yield from _gone(scene)
     for end in _killed(scene):
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
-            yield weighing(
-                -26,
-                "host-pressure",
+            says = (
                 f"The count of out-of-memory kills rose by {end.oom_rise or 1} when rank {end.rank}"
-                " died",
-                end,
+                " died"
             )
+            yield weighing(-26, "host-pressure", says, end)
             continue
         if end.place is not None:
             yield from _from_log(scene, end)
             continue
-        yield weighing(
-            13,
-            "exit-status",
+        says = (
             f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the"
-            " launcher sent",
-            end,
+            " launcher sent"
         )
+        yield weighing(13, "exit-status", says, end)
         line = next((kill for kill in scene.oom_kills if kill.pid == end.pid), None)
         memory = scene.memory
         if line is not None:
-            yield weighing(
-                -26,
-                "kernel-log",
-                f"The kernel log says that pid {end.pid} was killed for lack of memory",
-                line,
-            )
+            says = f"The kernel log says that pid {end.pid} was killed for lack of memory"
+            yield weighing(-26, "kernel-log", says, line)
         elif memory is not None and memory.oom_kill_rise is not None and memory.oom_kill_rise > 0:
-            yield weighing(
-                -26,
-                "host-pressure",
-                f"The count of out-of-memory kills rose by {memory.oom_kill_rise} in this run",
-                memory,
-            )
+            says = f"The count of out-of-memory kills rose by {memory.oom_kill_rise} in this run"
+            yield weighing(-26, "host-pressure", says, memory)
         elif end.oom_rise == 0 or (memory is not None and memory.oom_kill_rise == 0):
-            yield weighing(
-                13,
-                "host-pressure",
+            says = (
                 "The count of out-of-memory kills did not rise, so the signal came from somewhere"
-                " else",
-                memory,
-                end,
+                " else"
             )
+            yield weighing(13, "host-pressure", says, memory, end)
         if scene.others and scene.exceptions(scene.others, echo=True):
-            yield weighing(
-                3,
-                "other-stacks",
-                "The other ranks broke after it, with errors that only repeat its end",
-                *scene.exceptions(scene.others, echo=True),
-            )
+            says = "The other ranks broke after it, with errors that only repeat its end"
+            yield weighing(3, "other-stacks", says, *scene.exceptions(scene.others, echo=True))
 
 
 def _from_log(scene: Scene, end: RankEnding) -> Weighings:
-    """A log knows who was ended by a signal, and seldom by whom: SIGKILL alone is memory's more
-    often, SIGTERM to all the scheduler's.
-    """
-    who = (
-        ranks_say([end.rank])
-        if end.rank is not None
-        else f"Process {end.pid}"
-        if end.pid
-        else "A process"
-    )
+    """A log shows who was ended by a signal, and seldom by whom."""
+    who = "A process"
+    if end.rank is not None:
+        who = ranks_say([end.rank])
+    elif end.pid:
+        who = f"Process {end.pid}"
     alone = (
         len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
     )
-    points = (
-        6
-        if end.signal_name == "SIGKILL"
-        else 10
-        if alone and end.rank is not None and len(scene.world) > 1
-        else 3
-    )
+    points = 3
+    if end.signal_name == "SIGKILL":
+        points = 6
+    elif alone and end.rank is not None and len(scene.world) > 1:
+        points = 10
     yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
     sent = scene.events("process-reaped", "liveness-failed", "interrupted")
     if sent:
@@ -173,12 +142,8 @@ def _from_log(scene: Scene, end: RankEnding) -> Weighings:
     if (
         outside := scene.events("preempted", "launcher-signalled", "node-failed", "evicted")
     ) and end.signal_name != "SIGKILL":
-        yield weighing(
-            -10,
-            "scheduler",
-            f"The whole job was told to end: {short(outside[0].line, 100)}",
-            outside[0],
-        )
+        says = f"The whole job was told to end: {short(outside[0].line, 100)}"
+        yield weighing(-10, "scheduler", says, outside[0])
 
 
 def _summary(scene: Scene) -> str:
@@ -221,7 +186,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="rank-killed",
     title="A rank was killed from outside",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -5,10 +5,9 @@ stands at the same place in every look. What it does there (sleep, wait for a fi
 loop) is for its own code to answer; the line is in the report.
 
 It is recognised by where the rank stands, by that it does not move on, and by that all others wait
-in a collective.
-It steps back where something more telling is seen: a process that is stopped, an import, a file
-lock, a loader worker, an interpreter lock that is held. It is ruled out when the rank is stopped,
-is dead, or is inside a collective itself.
+in a collective. It steps back where something more telling is seen: a process that is stopped, an
+import, a file lock, a loader worker, an interpreter lock that is held. It is ruled out when the
+rank is stopped, is dead, or is inside a collective itself.
 """
 
 from __future__ import annotations
@@ -20,8 +19,8 @@ from trainprobe.causes.collective_calls import away, of_stuck
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.facts import FlightDump, MainThread
 from trainprobe.waits import Divergence
@@ -47,12 +46,8 @@ def _weigh(scene: Scene) -> Weighings:
     for rank in scene.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
-            yield weighing(
-                -26,
-                "process-state-and-locks",
-                f"Rank {rank} is stopped (state {process.state}), not stuck",
-                process,
-            )
+            says = f"Rank {rank} is stopped (state {process.state}), not stuck"
+            yield weighing(-26, "process-state-and-locks", says, process)
         if (
             process is not None
             and process.state == "D"
@@ -64,21 +59,14 @@ def _weigh(scene: Scene) -> Weighings:
                 " state D), which is no wait of its own code"
             )
             yield weighing(-26, "process-state-and-locks", says, process)
-        ending = next(
-            (
-                end
-                for end in scene.endings([rank])
-                if not (end.by_us or end.by_launcher) and end.how != "timed_out"
-            ),
-            None,
+        ending = first_found(
+            end
+            for end in scene.endings([rank])
+            if not (end.by_us or end.by_launcher) and end.how != "timed_out"
         )
         if ending is not None:
-            yield weighing(
-                -26,
-                "exit-status",
-                f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})",
-                ending,
-            )
+            says = f"Rank {rank} has ended ({ending.signal_name or f'exit code {ending.code}'})"
+            yield weighing(-26, "exit-status", says, ending)
         if thread is not None:
             yield from _of_thread(scene, rank, thread)
     if (
@@ -87,36 +75,26 @@ def _weigh(scene: Scene) -> Weighings:
         and not (scene.live.elsewhere or only_dumps(scene.live))
         and not any(at_exit(scene.thread(rank)) for rank in scene.ranks)
     ):
-        yield weighing(
-            -10,
-            "other-stacks",
-            f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for"
-            " that",
-            scene.live,
+        says = (
+            f"{ranks_say(absent(scene))} of the world has no process here, and it may wait for that"
         )
+        yield weighing(-10, "other-stacks", says, scene.live)
     elif (
         (absent_ranks := absent(scene))
         and scene.ranks
         and all(at_exit(scene.thread(rank)) for rank in scene.ranks)
     ):
-        yield weighing(
-            6,
-            "other-stacks",
-            f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end"
-            " already",
-            scene.live,
+        says = (
+            f"{ranks_say(absent_ranks)} {verb(absent_ranks, 'has', 'have')} come to the end already"
         )
+        yield weighing(6, "other-stacks", says, scene.live)
     circling = [thread for thread in scene.threads(scene.world) if endless(scene, thread)]
     functions = {(thread.user_file, thread.user_function) for thread in circling}
     if len(circling) > len(functions) == 1 and set(scene.ranks) <= {
         thread.rank for thread in circling
     }:
-        yield weighing(
-            -13,
-            "suspects-stack",
-            "They go round in a loop without an end of its own, and may wait for each other",
-            *circling,
-        )
+        says = "They go round in a loop without an end of its own, and may wait for each other"
+        yield weighing(-13, "suspects-stack", says, *circling)
     waiting = [
         thread
         for thread in scene.threads(scene.others)
@@ -124,13 +102,11 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     if waiting and len(waiting) == len(scene.others):
         who = ranks_say(scene.others)
-        yield weighing(
-            6,
-            "other-stacks",
+        says = (
             f"{who} {verb(scene.others, 'waits', 'wait')} in a collective for"
-            f" {ranks_say(scene.ranks, capital=False)}",
-            *waiting,
+            f" {ranks_say(scene.ranks, capital=False)}"
         )
+        yield weighing(6, "other-stacks", says, *waiting)
 
 
 def _never_made(scene: Scene) -> Divergence | None:
@@ -138,14 +114,12 @@ def _never_made(scene: Scene) -> Divergence | None:
     found = scene.group.divergence
     if found is None or found.kind != "missing" or set(found.camps[0]) != set(scene.ranks):
         return None
-    return (
-        None
-        if any(
-            scene.thread(rank) or scene.process(rank) or scene.endings([rank])
-            for rank in found.camps[0]
-        )
-        else found
-    )
+    if any(
+        scene.thread(rank) or scene.process(rank) or scene.endings([rank])
+        for rank in found.camps[0]
+    ):
+        return None
+    return found
 
 
 def _left_record(scene: Scene, rank: int) -> bool:
@@ -155,46 +129,28 @@ def _left_record(scene: Scene, rank: int) -> bool:
 
 def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
     if thread.leaf in WAITS_FOR_RANKS:
-        yield weighing(
-            -26,
-            "suspects-stack",
-            f"Rank {rank} is inside {thread.op or 'a collective'} itself",
-            thread,
-        )
+        says = f"Rank {rank} is inside {thread.op or 'a collective'} itself"
+        yield weighing(-26, "suspects-stack", says, thread)
     elif thread.moved is False:
         # Not 13: a more special illness that no rule knows yet looks the same, as a third of the
         # programs that nobody had planned for did. A thread of its own that keeps it from ending is
         # seen, and needs no other cause.
         points = 13 if at_exit(thread) else 10
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks",
-            thread,
+        says = (
+            f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks"
         )
+        yield weighing(points, "suspects-stack", says, thread)
     elif thread.moved and (loop := goes_round(scene, rank)):
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"Rank {rank} goes round in {loop} in all {thread.looks} looks",
-            thread,
-        )
+        says = f"Rank {rank} goes round in {loop} in all {thread.looks} looks"
+        yield weighing(10, "suspects-stack", says, thread)
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
-        yield weighing(
-            6,
-            "suspects-stack",
-            f"Rank {rank} stood at {thread.where or 'a place of its own'} in the only look",
-            thread,
-        )
+        says = f"Rank {rank} stood at {thread.where or 'a place of its own'} in the only look"
+        yield weighing(6, "suspects-stack", says, thread)
     if thread.leaf == "lock" and thread.op == "mp-lock":
-        yield weighing(
-            -13,
-            "suspects-stack",
-            "It waits for a lock shared between processes, and nobody here is seen to hold it",
-            thread,
-        )
+        says = "It waits for a lock shared between processes, and nobody here is seen to hold it"
+        yield weighing(-13, "suspects-stack", says, thread)
     if (
         (thread.leaf in SOMEBODY_ELSES and not at_exit(thread))
         or thread.importing
@@ -215,8 +171,10 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
 def _summary(scene: Scene) -> str:
     if (given := broken(scene, "stood")) is not None:
         return given.says
-    if (told := Timeouts(scene).missing) is not None:
-        return f"{ranks_say(told.ranks)} never came to the collective in which the others gave up"
+    if (missing := Timeouts(scene).missing) is not None:
+        return (
+            f"{ranks_say(missing.ranks)} never came to the collective in which the others gave up"
+        )
     if (calls := _never_made(scene)) is not None:
         last = last_recorded(scene.facts, scene.cell, scene.ranks[0])
         after = (
@@ -244,9 +202,8 @@ def _summary(scene: Scene) -> str:
     )
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
     where = " at its end" if ending else where
-    wait = next(
-        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None),
-        None,
+    wait = first_found(
+        found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None
     )
     what = f", waiting for {wait.says}" if wait is not None else ""
     return f"{subject(scene)} {verb(scene.ranks, 'stands', 'stand')} still{where}{what}{rest}"
@@ -254,13 +211,11 @@ def _summary(scene: Scene) -> str:
 
 def _fixes(scene: Scene) -> Fixes:
     if Timeouts(scene).missing is not None or _never_made(scene) is not None:
-        return (
-            fix(
-                "See where that rank stands",
-                "TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 in the environment",
-                "trainprobe attach   (while it hangs, on that rank's node)",
-            ),
-        )
+        return fixes("""
+            See where that rank stands
+                TORCH_NCCL_TRACE_BUFFER_SIZE=2000 TORCH_NCCL_DUMP_ON_TIMEOUT=1 in the environment
+                trainprobe attach   (while it hangs, on that rank's node)
+        """)
     if (given := broken(scene, "stood")) is not None:
         return (
             fix(
@@ -281,11 +236,7 @@ def _fixes(scene: Scene) -> Fixes:
         "bound it with a timeout that raises, so that the job fails loudly instead of hanging",
     )
     return (
-        fix(
-            "See what that line waits for",
-            f"open {place} and find what ends the wait",
-            *look,
-        ),
+        fix("See what that line waits for", f"open {place} and find what ends the wait", *look),
         fix("Give the wait an end", *mend),
     )
 

@@ -12,18 +12,11 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, goes_round
-from trainprobe.causes.phrases import (
-    Fixes,
-    fix,
-    listed,
-    native_stack,
-    ranks_say,
-    subject,
-    verb,
-)
+from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Gpu, LogJob, LogProgress, Thread
+from trainprobe.model.ranks import and_list
 
 ENOUGH_LOOKS = (
     3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
@@ -38,9 +31,7 @@ def _outside(looks: tuple[Thread, ...]) -> int:
 
 
 def _late(scene: Scene) -> tuple[int, ...]:
-    """Ranks that work outside collectives in every look, where the others wait in most of
-    theirs.
-    """
+    """Ranks that work outside collectives in every look while the others mostly wait."""
     looks = {rank: scene.looks(rank) for rank in scene.world}
     always = tuple(
         rank for rank, found in looks.items() if len(found) >= 2 and _outside(found) == len(found)
@@ -53,9 +44,8 @@ def _late(scene: Scene) -> tuple[int, ...]:
 def _weigh(scene: Scene) -> Weighings:
     yield from _from_log(scene)
     late = _late(scene)
-    if (
-        not late or not scene.ranks
-    ):  # where the job as a whole lacks something, somebody is last by chance
+    # where the job as a whole lacks something, somebody is last by chance
+    if not late or not scene.ranks:
         return
     threads, number = scene.threads(late), min(len(scene.looks(rank)) for rank in late)
     says = (
@@ -64,12 +54,8 @@ def _weigh(scene: Scene) -> Weighings:
     )
     yield weighing(13 if number >= ENOUGH_LOOKS else 6, "suspects-stack", says, *threads)
     others = [rank for rank in scene.world if rank not in late]
-    yield weighing(
-        10,
-        "other-stacks",
-        f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks",
-        *scene.threads(others),
-    )
+    says = f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks"
+    yield weighing(10, "other-stacks", says, *scene.threads(others))
     going = [thread for thread in threads if thread.moved or goes_on(scene.process_of(thread.pid))]
     stuck = [
         thread
@@ -77,28 +63,18 @@ def _weigh(scene: Scene) -> Weighings:
         if thread.moved is False and not goes_on(scene.process_of(thread.pid))
     ]
     if going and not (going[0].rank is not None and goes_round(scene, going[0].rank)):
-        yield weighing(
-            6,
-            "process-state-and-locks",
-            f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}",
-            *going,
-        )
+        says = f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}"
+        yield weighing(6, "process-state-and-locks", says, *going)
     elif stuck and scene.group.mode == "hang":
-        yield weighing(
-            -26,
-            "process-state-and-locks",
-            f"{ranks_say([stuck[0].rank or 0])} does not go on at all",
-            *stuck,
-        )
+        says = f"{ranks_say([stuck[0].rank or 0])} does not go on at all"
+        yield weighing(-26, "process-state-and-locks", says, *stuck)
 
 
 def _from_log(scene: Scene) -> Weighings:
-    """What logs tell: a detector's report, or one rank whose steps lag behind those of all
-    others.
-    """
-    said = scene.one(LogJob) and next(iter(scene.events("straggler-told")), None)
-    if said:
-        yield quote(26, "A detector says so", said)
+    """A detector's report, or one rank whose steps lag behind those of all others."""
+    printed = scene.one(LogJob) and next(iter(scene.events("straggler-told")), None)
+    if printed:
+        yield quote(26, "A detector says so", printed)
     rates = _rates(scene)
     slow = max(rates, default=None, key=lambda rank: rates[rank])
     if (
@@ -107,12 +83,8 @@ def _from_log(scene: Scene) -> Weighings:
         and rates[slow] >= SLOWER * sorted(rates.values())[len(rates) // 2]
     ):
         middle = sorted(rates.values())[len(rates) // 2]
-        yield weighing(
-            13,
-            "probe-outcome",
-            f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s",
-            *_bars(scene),
-        )
+        says = f"Rank {slow} takes {rates[slow]:.2f} s for a step, the middle one {middle:.2f} s"
+        yield weighing(13, "probe-outcome", says, *_bars(scene))
 
 
 def _bars(scene: Scene) -> tuple[LogProgress, ...]:
@@ -123,10 +95,8 @@ def _rates(scene: Scene) -> dict[int, float]:
     """Seconds a step by rank, where a rank printed at least ten of them with their times."""
     found = {}
     for bar in _bars(scene):
-        steps, spent = (
-            (bar.step or 0) - (bar.first_step or 0),
-            (bar.at or 0.0) - (bar.first_at or 0.0),
-        )
+        steps = (bar.step or 0) - (bar.first_step or 0)
+        spent = (bar.at or 0.0) - (bar.first_at or 0.0)
         if steps >= LEAST_STEPS and spent > 0 and bar.rank is not None:
             found[bar.rank] = spent / steps
     return found
@@ -150,10 +120,10 @@ def _places(scene: Scene) -> list[str]:
 
 def _summary(scene: Scene) -> str:
     late = _ranks(scene)
-    if (told := next(_from_log(scene), None)) is not None:
+    if (reported := next(_from_log(scene), None)) is not None:
         return (
             f"{subject(scene, late)} {verb(late, 'is', 'are')} steadily slower than the others."
-            f" {told.says}"
+            f" {reported.says}"
         )
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
@@ -172,7 +142,7 @@ def _fixes(scene: Scene) -> Fixes:
         fix(
             "See what it does meanwhile",
             *native_stack(scene, ranks_say(late, capital=False), pid),
-            f"most looks are at {listed(_places(scene)[:2])}",
+            f"most looks are at {and_list(_places(scene)[:2])}",
         ),
         fix(
             "Compare it with a rank of another node",

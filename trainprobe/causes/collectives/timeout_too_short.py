@@ -22,7 +22,7 @@ from trainprobe.causes.collective_calls import SHORT_S, away
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.collectives.rank0_long_task import waited, working
 from trainprobe.causes.long_tasks import of_short_timeout
-from trainprobe.causes.phrases import Fixes, fix, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, subject, verb
 from trainprobe.causes.predicted import foreseen, grows_too_fast, needed, too_long, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.waits.divergence import call_says
@@ -30,9 +30,12 @@ from trainprobe.waits.measured_series import STARTUP
 
 
 def _weigh(scene: Scene) -> Weighings:
-    one = foreseen(scene.group, STARTUP)
+    prediction = foreseen(scene.group, STARTUP)
     yield from weigh_foreseen(
-        one, 6 if one is not None and (grows_too_fast(one) or too_long(one)) else 26
+        prediction,
+        6
+        if prediction is not None and (grows_too_fast(prediction) or too_long(prediction))
+        else 26,
     )
     if scene.group.mode == "check":
         return
@@ -51,27 +54,20 @@ def _weigh(scene: Scene) -> Weighings:
             )
         return
     thread, doing = at_work[0]
-    yield weighing(
-        13,
-        "scheduler",
-        f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed",
-        *limits,
-    )
-    yield weighing(
-        13,
-        "suspects-stack",
-        f"Rank {thread.rank} is still at work ({doing}) at {thread.where}",
-        thread,
-    )
+    says = f"The group's timeout is only {limit:.0f} s, and {slept:.0f} s of it have passed"
+    yield weighing(13, "scheduler", says, *limits)
+    says = f"Rank {thread.rank} is still at work ({doing}) at {thread.where}"
+    yield weighing(13, "suspects-stack", says, thread)
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, STARTUP)) is not None:
-        return f"Start-up will take longer than the ranks wait for each other: {one.says}"
-    told = Timeouts(scene)
-    if told.timeout_s:
+    if (prediction := foreseen(scene.group, STARTUP)) is not None:
+        return f"Start-up will take longer than the ranks wait for each other: {prediction.says}"
+    timeouts = Timeouts(scene)
+    if timeouts.timeout_s:
         return (
-            f"The ranks gave up in {call_says(told.calls[0])} after only {told.timeout_s:.0f} s:"
+            f"The ranks gave up in {call_says(timeouts.calls[0])} after only"
+            f" {timeouts.timeout_s:.0f} s:"
             " the limit of the process group is shorter than that step"
         )
     slept, limit, _limits = waited(scene)
@@ -82,40 +78,31 @@ def _summary(scene: Scene) -> str:
     )
 
 
+PREPARE = """
+Prepare the data once, before the ranks start
+    one process builds and saves it; the ranks then only open it
+"""
+LONGER = """
+A longer timeout
+    init_process_group(..., timeout=timedelta(minutes={minutes}))
+    {trainer}
+"""
+BARRIER = """
+Or a barrier of its own around the long part
+    dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, STARTUP)
-    minutes = max(30, 10 * math.ceil(needed(one) / 600)) if one is not None else 30
-    hf = f"transformers: --ddp_timeout {60 * minutes}" if one is not None else ""
-    return (
-        *(
-            (
-                fix(
-                    "Prepare the data once, before the ranks start",
-                    "one process builds and saves it; the ranks then only open it",
-                ),
-            )
-            if one is not None
-            else ()
-        ),
-        *(
-            (
-                fix(
-                    "A longer timeout",
-                    f"init_process_group(..., timeout=timedelta(minutes={minutes}))",
-                    hf,
-                ),
-            )
-            if one is None
-            or not (
-                grows_too_fast(one) or too_long(one)
-            )  # no timeout is long enough for such growth
-            else ()
-        ),
-        fix(
-            "Or a barrier of its own around the long part",
-            "dist.monitored_barrier(group=long_group, timeout=timedelta(hours=2))",
-        ),
-    )
+    prediction = foreseen(scene.group, STARTUP)
+    if prediction is None:
+        return fixes(LONGER + BARRIER.lstrip("\n"), minutes=30, trainer="")
+    minutes = max(30, 10 * math.ceil(needed(prediction) / 600))
+    trainer = f"transformers: --ddp_timeout {60 * minutes}"
+    # No timeout is long enough for such growth.
+    endless = grows_too_fast(prediction) or too_long(prediction)
+    longer = () if endless else fixes(LONGER, minutes=minutes, trainer=trainer)
+    return (*fixes(PREPARE), *longer, *fixes(BARRIER))
 
 
 CAUSE = Cause(

@@ -9,9 +9,8 @@ It is recognised by batch counts of the witness that differ by more than the one
 synchronous job may be apart, or by a rank that ended or stands behind its loop while the others are
 inside a `for` loop over a loader. A rank that left the loop for another reason
 (`rank-exited-early`) looks alike; the counts tell them apart. Where the loop can skip a step (`if
-bad(batch): continue`),
-a rank that did so has as many batches as the others and yet leaves first: then the place behind the
-loop says little.
+bad(batch): continue`), a rank that did so has as many batches as the others and yet leaves first:
+then the place behind the loop says little.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from trainprobe.causes.early_loop_exits import (
     out_of_loop,
     step_skipped,
 )
-from trainprobe.causes.phrases import fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
 
@@ -52,12 +51,8 @@ def _weigh(scene: Scene) -> Weighings:
             13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts
         )
     elif counts is not None and counts.apart <= 0:
-        yield weighing(
-            -13,
-            "probe-outcome",
-            f"The rank had no fewer batches than the others: {counts.says}",
-            *counts.facts,
-        )
+        text = f"The rank had no fewer batches than the others: {counts.says}"
+        yield weighing(-13, "probe-outcome", text, *counts.facts)
     if loop is not None:
         behind = (
             not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
@@ -77,23 +72,17 @@ def _weigh(scene: Scene) -> Weighings:
         )
         if behind and scene.group.mode == "hang" and skip is None:
             shown = [place.fact for place in places(scene).values()]
-            yield weighing(
-                10,
-                "other-stacks",
+            text = (
                 f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop,"
-                " in the same function; the others in one inside it",
-                *shown,
+                " in the same function; the others in one inside it"
             )
+            yield weighing(10, "other-stacks", text, *shown)
     uneven = counts is not None and counts.apart >= SURE
     # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is
     # a sign of unequal loops.
     if left and (loop is not None or uneven):
-        yield weighing(
-            10 if uneven else 3,
-            "exit-status",
-            f"Rank {left[0].rank} came to its end with exit code 0",
-            *left,
-        )
+        text = f"Rank {left[0].rank} came to its end with exit code 0"
+        yield weighing(10 if uneven else 3, "exit-status", text, *left)
 
 
 def _summary(scene: Scene) -> str:
@@ -102,34 +91,28 @@ def _summary(scene: Scene) -> str:
         return measured.says
     out = out_of_loop(scene)
     counts, loop = batch_counts(scene), loop_left(scene, out)
-    detail = (
-        f": {counts.says}"
-        if counts is not None
-        else f": the others are still inside `{short(loop.text, 80)}`"
-        if loop is not None
-        else ""
-    )
+    detail = ""
+    if counts is not None:
+        detail = f": {counts.says}"
+    elif loop is not None:
+        detail = f": the others are still inside `{short(loop.text, 80)}`"
     return f"{subject(scene, out)} ran out of batches before the others{detail}"
 
 
 CAUSE = Cause(
     id="uneven-inputs",
     title="The ranks have different numbers of batches",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Give every rank the same number of batches",
-            "DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the"
-            " shortest",
-        ),
-        fix(
-            "Or let DDP bear the difference",
-            "wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...",
-        ),
-        fix("Check the lengths before training", "print(dist.get_rank(), len(loader))"),
-    ),
+    fixes=fixes("""
+        Give every rank the same number of batches
+            DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the
+                shortest
+        Or let DDP bear the difference
+            wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...
+        Check the lengths before training
+            print(dist.get_rank(), len(loader))
+    """),
     ranks=out_of_loop,
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",

@@ -16,8 +16,9 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.diverging_calls import DISAGREE
+from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
 from trainprobe.facts import ProbeFailure, Progress, RankException
@@ -39,13 +40,11 @@ def _weigh(scene: Scene) -> Weighings:
     origin = scene.origin
     left = _left_with_a_code(scene) if origin is None else None
     if left is not None and left.left_at is not None:
-        yield weighing(
-            13,
-            "exit-status",
+        says = (
             f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at"
-            f" {left.left_at.where}",
-            left,
+            f" {left.left_at.where}"
         )
+        yield weighing(13, "exit-status", says, left)
         yield from first_to_fail(scene)
         return
     if origin is None and (given := _own_object(scene)) is not None:
@@ -59,28 +58,16 @@ def _weigh(scene: Scene) -> Weighings:
             and scene.looked("output")
             and not scene.exceptions(scene.suspects, echo=True)
         ):
-            yield weighing(
-                -26,
-                "suspects-log",
-                "The first rank to fail left no exception in its output",
-                ending,
-            )
+            says = "The first rank to fail left no exception in its output"
+            yield weighing(-26, "suspects-log", says, ending)
         return
     if re.search(DISAGREE, text_of(origin)):
-        yield weighing(
-            -26,
-            "suspects-log",
-            "The exception is a collective's complaint about what another rank sent",
-            origin,
-        )
+        says = "The exception is a collective's complaint about what another rank sent"
+        yield weighing(-26, "suspects-log", says, origin)
         return
     if origin.interrupted:
-        yield weighing(
-            -26,
-            "suspects-log",
-            "Somebody pressed Ctrl-C; the traceback only shows where it stood",
-            origin,
-        )
+        says = "Somebody pressed Ctrl-C; the traceback only shows where it stood"
+        yield weighing(-26, "suspects-log", says, origin)
         return
     if CHILD_DIED.search(text_of(origin)):
         yield weighing(
@@ -95,57 +82,36 @@ def _weigh(scene: Scene) -> Weighings:
     # Only what the program itself raised decides; what the network or the system did to it is no
     # fault of its lines.
     points = 6 if origin.of_the_system else 26
-    yield weighing(
-        points,
-        "suspects-log",
-        f"{who} raised {_what(origin)}, and nothing before it failed",
-        origin,
-    )
+    says = f"{who} raised {_what(origin)}, and nothing before it failed"
+    yield weighing(points, "suspects-log", says, origin)
     yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
-        yield weighing(
-            3,
-            "other-stacks",
-            (
-                f"{len(echoes)} other exceptions only repeat that a peer is gone"
-                if len(echoes) > 1
-                else "The other exception only repeats that a peer is gone"
-            ),
-            *echoes,
-        )
-    name = _better_name(origin)
+        others = "The other exception only repeats"
+        if len(echoes) > 1:
+            others = f"{len(echoes)} other exceptions only repeat"
+        yield weighing(3, "other-stacks", f"{others} that a peer is gone", *echoes)
+    name = finer_cause(lambda wording: re.search(wording, text_of(origin)), CAUSE.id)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
     if OF_THE_DEVICE.search(text_of(origin)):
-        yield weighing(
-            -26,
-            "source",
-            "It is the driver that complains, of something that no line of the program names",
-            origin,
-        )
+        says = "It is the driver that complains, of something that no line of the program names"
+        yield weighing(-26, "source", says, origin)
 
 
 def _own_object(scene: Scene) -> ProbeFailure | None:
-    """An object that was named on the command line and gave nonsense, or ended its process with
-    a code.
-    """
+    """An object from the command line that was invalid or ended its process with a code."""
     died = broken(scene, "died")
     return broken(scene, "nonsense") or (died if not killed_by(died) else None)
 
 
 def _left_with_a_code(scene: Scene) -> Progress | None:
-    """The suspect that ended its own program by sys.exit with another code than 0; argparse and
-    other libraries do so for reasons of their own.
-    """
-    seen = scene.progress(scene.suspects)
-    return next(
-        (
-            fact
-            for fact in seen
-            if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)
-        ),
-        None,
+    """The suspect that ended its program by sys.exit with another code than 0."""
+    shown = scene.progress(scene.suspects)
+    return first_found(
+        fact
+        for fact in shown
+        if fact.exit_code and fact.left_at is not None and is_user(fact.left_at)
     )
 
 
@@ -156,17 +122,6 @@ def _what(exception: RankException) -> str:
         else (exception.type, exception.message)
     )
     return f"{kind}: {short(message, 120)}" if message else kind
-
-
-def _better_name(exception: RankException) -> str:
-    """The more specific cause whose wording is in the exception: one that refines this, or the
-    failed import that refines this.
-    """
-    from trainprobe.causes import built  # the catalogue holds this very file
-
-    text = text_of(exception)
-    finer = [cause for cause in built() if cause.wording and cause.id != CAUSE.id]
-    return next((cause.id for cause in finer if re.search(cause.wording, text)), "")
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -222,9 +177,8 @@ def _fixes(scene: Scene) -> Fixes:
         f"the line that raised: {line.strip()}" if line else f"open {where}",
         f"what it raised: {_what(origin)}" if origin else "",
     )
-    if (
-        origin is not None and origin.role in OBJECTS
-    ):  # a child of a probe raised it: no ranks, and no output but this
+    # a child of a probe raised it: no ranks, and no output but this
+    if origin is not None and origin.role in OBJECTS:
         return (mend,)
     return (
         mend,
@@ -239,7 +193,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="user-exception",
     title="An exception in the training code",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

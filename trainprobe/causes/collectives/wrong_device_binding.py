@@ -14,104 +14,82 @@ from __future__ import annotations
 from collections import defaultdict
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, listed, short, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.phrases import Fixes, fixes, subject
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import all_of, failed_at_start
 from trainprobe.causes.startup_failures import (
     captured,
     failed_of_something_else,
     lines,
     startup_failure,
-    weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote
+from trainprobe.causes.statements import quote, quote_after
 from trainprobe.facts import LogEvent
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("wrong-device-binding")
 SHOWS = ("device-crossed", "device-of-checkpoint")
+FIXES = """
+Bind the rank before anything else touches CUDA
+    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+    init_process_group(..., device_id=torch.device('cuda', local_rank))
+Put everything on that device
+    {look}
+    tensor.to(model_device) instead of .cuda() or 'cuda:0'
+    torch.load(path, map_location='cpu')   or   map_location=f'cuda:{local_rank}'
+See who is where
+    nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv
+"""
 
 
 def _crowded(scene: Scene) -> tuple[str, tuple[LogEvent, ...]]:
-    """The GPU on which several processes of nvidia-smi's table have memory while some of them
-    have their own elsewhere too.
-    """
+    """The GPU that several processes use, some of which also use their own."""
     by_gpu: dict[str, dict[str, LogEvent]] = defaultdict(dict)
     for event in lines(scene, "gpu-process"):
         by_gpu[event.captured.get("gpu", "")][event.captured.get("pid", "")] = event
-    if not by_gpu:
-        return "", ()
-    gpu = max(by_gpu, key=lambda one: len(by_gpu[one]))
+    gpu = max(by_gpu, key=lambda index: len(by_gpu[index]), default="")
+    crowd = by_gpu.get(gpu, {})
     elsewhere = {pid for other, pids in by_gpu.items() if other != gpu for pid in pids}
-    return (
-        (gpu, tuple(by_gpu[gpu].values()))
-        if len(by_gpu[gpu]) > 1 and elsewhere & set(by_gpu[gpu])
-        else ("", ())
-    )
+    return (gpu, tuple(crowd.values())) if len(crowd) > 1 and elsewhere & set(crowd) else ("", ())
 
 
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_startup_failure(scene, startup_failure(scene, WORDING, *SHOWS), sign=26)
+def _shared(scene: Scene) -> Weighings:
     gpu, crowd = _crowded(scene)
     if crowd:
-        yield weighing(
-            13,
-            "gpu",
-            f"{len(crowd)} processes have memory on GPU {gpu}, and some of them on another too",
-            *crowd[:4],
-        )
-    unset = lines(scene, "device-unset")
-    if unset and not failed_of_something_else(scene):
-        yield quote(6, "A rank has not said which GPU is its own", unset[0])
+        says = f"{len(crowd)} processes have memory on GPU {gpu}, and some of them on another too"
+        yield weighing(13, "gpu", says, *crowd[:4])
+
+
+def _unset(scene: Scene) -> Weighings:
+    events = lines(scene, "device-unset")
+    if events and not failed_of_something_else(scene):
+        yield quote(6, "A rank has not said which GPU is its own", events[0])
 
 
 def _summary(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, *SHOWS)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    where = f" at {frame.where}" if frame is not None else ""
-    crossed = lines(scene, "device-crossed")
-    pair = captured(crossed[:1], "first") + captured(crossed[:1], "second")
+    found, crossed = startup_failure(scene, WORDING, *SHOWS), lines(scene, "device-crossed")[:1]
+    pair, at = captured(crossed, "first") + captured(crossed, "second"), scene.at_own_line
     if len(pair) == 2:
-        return f"{subject(scene)} has tensors on {listed(pair)}{where}"
-    if heard is not None:
-        return f"{subject(scene)} uses another GPU than its own{where}: {short(heard.text, 140)}"
+        return f"{subject(scene)} has tensors on {and_list(pair)}{at}"
+    if found is not None:
+        return f"{subject(scene)} uses another GPU than its own{at}{quote_after(found)}"
     gpu, crowd = _crowded(scene)
-    return (
-        f"{len(crowd)} processes use GPU {gpu}"
-        if crowd
-        else f"{subject(scene)} has not said which GPU is its own"
-    )
+    if crowd:
+        return f"{len(crowd)} processes use GPU {gpu}"
+    return f"{subject(scene)} has not said which GPU is its own"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    return (
-        fix(
-            "Bind the rank before anything else touches CUDA",
-            'torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))',
-            "init_process_group(..., device_id=torch.device('cuda', local_rank))",
-        ),
-        fix(
-            "Put everything on that device",
-            (
-                f"open {frame.where}   ({frame.text.strip()})"
-                if frame is not None and frame.text
-                else ""
-            ),
-            "tensor.to(model_device) instead of .cuda() or 'cuda:0'",
-            "torch.load(path, map_location='cpu')   or   map_location=f'cuda:{local_rank}'",
-        ),
-        fix(
-            "See who is where",
-            "nvidia-smi --query-compute-apps=pid,gpu_uuid,used_memory --format=csv",
-        ),
-    )
+    frame = scene.own_frame
+    look = f"open {frame.where}   ({frame.text.strip()})" if frame and frame.text else ""
+    return fixes(FIXES, look=look)
 
 
 CAUSE = Cause(
     id="wrong-device-binding",
     title="A rank uses another GPU than its own",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=all_of(failed_at_start(WORDING, *SHOWS, sign=26), _shared, _unset),
     summary=_summary,
     fixes=_fixes,
     would_settle="torch.cuda.current_device() in each rank beside its LOCAL_RANK, and nvidia-smi",

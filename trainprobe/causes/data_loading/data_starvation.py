@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import IDLE, goes_on
-from trainprobe.causes.phrases import Fixes, fix, listed, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Gpu, MainThread, Thread
+from trainprobe.model.ranks import and_list
 
 MOST = 0.6  # of all looks at main threads
 FETCHES = "torch/utils/data/_utils/fetch.py"
@@ -28,9 +29,7 @@ def _in_loader(looks: tuple[Thread, ...]) -> int:
 
 
 def _starved(scene: Scene) -> tuple[tuple[int, ...], float]:
-    """The ranks whose main thread stands in the loader in most looks, and the share of these
-    looks among all of all ranks.
-    """
+    """Ranks whose main thread is mostly in the loader, and their share of all looks."""
     looks = {rank: scene.looks(rank) for rank in scene.world}
     total = sum(len(found) for found in looks.values())
     ranks = tuple(
@@ -66,13 +65,11 @@ def _weigh(scene: Scene) -> Weighings:
         and not goes_on(scene.process_of(thread.pid))
     ]
     if fetching:
-        yield weighing(
-            10,
-            "other-stacks",
+        says = (
             f"{len(fetching)} of {len(workers)} workers are at work, such as {fetching[0].pid} at"
-            f" {fetching[0].where}",
-            *fetching,
+            f" {fetching[0].where}"
         )
+        yield weighing(10, "other-stacks", says, *fetching)
     elif still:
         yield weighing(
             -13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still
@@ -89,12 +86,8 @@ def _weigh(scene: Scene) -> Weighings:
         if gpu.utilization_percent is not None and gpu.utilization_percent < 50 and gpu.processes
     ]
     if idle:
-        yield weighing(
-            6,
-            "gpu",
-            f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only",
-            *idle,
-        )
+        says = f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only"
+        yield weighing(6, "gpu", says, *idle)
 
 
 def _slowest(scene: Scene) -> list[str]:
@@ -105,37 +98,31 @@ def _slowest(scene: Scene) -> list[str]:
 
 def _summary(scene: Scene) -> str:
     ranks, share = _starved(scene)
-    at = f"; its workers are at {listed(_slowest(scene)[:2])}" if _slowest(scene) else ""
+    at = f"; its workers are at {and_list(_slowest(scene)[:2])}" if _slowest(scene) else ""
     return (
         f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of all"
         f" looks{at}"
     )
 
 
+FIXES = """
+More workers that prepare ahead
+    DataLoader(..., num_workers={workers}, prefetch_factor=4, persistent_workers=True)
+Make a sample cheaper
+    {profile}
+    prepare samples beforehand
+Faster storage
+    copy the data set to a local disk; read large files in order (WebDataset, Arrow) instead of many
+        small ones
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     workers = len(scene.workers(scene.world)) // max(len(scene.world), 1)
-    line = next(iter(_slowest(scene)), "")
-    return (
-        fix(
-            "More workers that prepare ahead",
-            f"DataLoader(..., num_workers={max(2 * workers, 4)}, prefetch_factor=4,"
-            " persistent_workers=True)",
-        ),
-        fix(
-            "Make a sample cheaper",
-            (
-                f"py-spy top --pid <PID>   (a worker's; most are at {line})"
-                if line
-                else "profile __getitem__"
-            ),
-            "prepare samples beforehand",
-        ),
-        fix(
-            "Faster storage",
-            "copy the data set to a local disk; read large files in order (WebDataset, Arrow)"
-            " instead of many small ones",
-        ),
-    )
+    profile = "profile __getitem__"
+    for line in _slowest(scene)[:1]:
+        profile = f"py-spy top --pid <PID>   (a worker's; most are at {line})"
+    return fixes(FIXES, workers=max(2 * workers, 4), profile=profile)
 
 
 CAUSE = Cause(

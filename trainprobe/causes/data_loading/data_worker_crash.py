@@ -11,7 +11,7 @@ It is recognised by those words and by the end of the worker itself. Bus errors 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import fix, short, subject
+from trainprobe.causes.phrases import fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.facts import RankEnding
@@ -22,36 +22,23 @@ KILLED = r"is killed by signal: Killed"
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
     yield from weigh_statement(scene, WORDING)
     dead = _dead_workers(scene)
     if dead:
         how = dead[0].signal_name or f"exit code {dead[0].code}"
-        yield weighing(
-            10,
-            "exit-status",
-            f"Loader worker {dead[0].pid} of rank {dead[0].rank} ended with {how}",
-            *dead,
-        )
-    elif heard is not None:
+        says = f"Loader worker {dead[0].pid} of rank {dead[0].rank} ended with {how}"
+        yield weighing(10, "exit-status", says, *dead)
+    elif statement(scene, WORDING) is not None:
         yield from first_to_fail(scene)
-    memory = scene.memory
-    if (
-        statement(scene, KILLED) is not None
-        and memory is not None
-        and (memory.oom_kill_rise or 0) > 0
-    ):
-        yield weighing(
-            -26,
-            "host-pressure",
-            f"The cgroup counted {memory.oom_kill_rise} out-of-memory kills",
-            memory,
-        )
+    kills = scene.memory.oom_kill_rise if scene.memory is not None else 0
+    if kills and statement(scene, KILLED) is not None:
+        says = f"The cgroup counted {kills} out-of-memory kills"
+        yield weighing(-26, "host-pressure", says, scene.memory)
 
 
 def _dead_workers(scene: Scene) -> tuple[RankEnding, ...]:
+    """Workers that crashed; a parent that leaves ends its workers with SIGTERM."""
     found = [fact for rank in scene.suspects for fact in scene.of(RankEnding, rank=rank)]
-    # A worker that its parent ends with SIGTERM while leaving did not crash.
     return tuple(
         fact
         for fact in found
@@ -60,35 +47,27 @@ def _dead_workers(scene: Scene) -> tuple[RankEnding, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    heard, dead = statement(scene, WORDING), _dead_workers(scene)
-    what = (
-        short(heard.text, 140)
-        if heard is not None
-        else f"worker {dead[0].pid} died of {dead[0].signal_name}"
-        if dead
-        else "a worker died"
-    )
+    found, dead = statement(scene, WORDING), _dead_workers(scene)
+    what = "a worker died"
+    if found is not None:
+        what = short(found.text, 140)
+    elif dead:
+        what = f"worker {dead[0].pid} died of {dead[0].signal_name}"
     return f"{subject(scene)} lost a loader worker: {what}"
 
 
 CAUSE = Cause(
     id="data-worker-crash",
     title="A loader worker crashed",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Let the crash happen in the training process",
-            "DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the"
-            " line",
-        ),
-        fix(
-            "Find the library",
-            "dmesg | grep -i segfault | tail -3   (names the library, where it may be read)",
-            "upgrade the decoder that the line calls",
-        ),
-    ),
+    fixes=fixes("""
+        Let the crash happen in the training process
+            DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the line
+        Find the library
+            dmesg | grep -i segfault | tail -3   (names the library, where it may be read)
+            upgrade the decoder that the line calls
+    """),
     would_settle="the same command with num_workers=0 and PYTHONFAULTHANDLER=1",
     refines="user-exception",
     wording=WORDING,

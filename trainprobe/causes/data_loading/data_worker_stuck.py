@@ -12,7 +12,7 @@ idle the fault is elsewhere.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.causes.user_objects import broken, weigh_broken
@@ -30,53 +30,41 @@ def _busy(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = tuple(weigh_statement(scene, WORDING))
-    yield from heard
+    found = tuple(weigh_statement(scene, WORDING))
+    yield from found
     stood = broken(scene, "stood")
     if stood is not None and stood.details.get("in_worker"):
         yield from weigh_broken(stood, 26)
-    if heard and scene.group.mode == "crash":
+    if found and scene.group.mode == "crash":
         yield from first_to_fail(scene)
     parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
     if not parents:
         return
-    yield weighing(
-        6,
-        "other-stacks",
+    says = (
         f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for a"
-        " worker",
-        *parents,
+        " worker"
     )
+    yield weighing(6, "other-stacks", says, *parents)
     busy, workers = _busy(scene), scene.workers(scene.ranks)
     still = [thread for thread in busy if thread.moved is False]
     if still:
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"Worker {still[0].pid} stands at {still[0].where or 'one place'} in all"
-            f" {still[0].looks} looks",
-            *still,
+            f" {still[0].looks} looks"
         )
+        yield weighing(13, "suspects-stack", says, *still)
         process = scene.process_of(still[0].pid)
         if process is not None and process.state in ("S", "D", "T"):
             points = 6 if process.state != "T" else 3
-            yield weighing(
-                points,
-                "process-state-and-locks",
-                f"It is in state {process.state} and uses no CPU",
-                process,
-            )
+            says = f"It is in state {process.state} and uses no CPU"
+            yield weighing(points, "process-state-and-locks", says, process)
     elif any(thread.moved for thread in busy):
         yield weighing(
             -10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy
         )
     elif workers and not busy:
-        yield weighing(
-            -13,
-            "suspects-stack",
-            f"All {len(workers)} workers are idle and wait for work themselves",
-            *workers,
-        )
+        says = f"All {len(workers)} workers are idle and wait for work themselves"
+        yield weighing(-13, "suspects-stack", says, *workers)
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
@@ -84,18 +72,16 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    busy, heard, stood = _busy(scene), statement(scene, WORDING), broken(scene, "stood")
-    if stood is not None and not busy and heard is None:
+    busy, found, stood = _busy(scene), statement(scene, WORDING), broken(scene, "stood")
+    if stood is not None and not busy and found is None:
         return f"A loader worker does not answer: {stood.says}"
-    if heard is not None and not busy:
+    if found is not None and not busy:
         return (
-            f"{subject(scene)} had no batch from its loader workers in time: {heard.match.group(0)}"
+            f"{subject(scene)} had no batch from its loader workers in time: {found.match.group(0)}"
         )
-    worker = (
-        f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
-        if busy
-        else " a worker that does not answer"
-    )
+    worker = " a worker that does not answer"
+    if busy:
+        worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
     return f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for{worker}"
 
 
@@ -108,18 +94,16 @@ def _fixes(scene: Scene) -> Fixes:
             f"open {where}" if where else "",
             *native_stack(scene, "the worker", busy[0].pid if busy else 0),
         ),
-        (
-            fix(
-                "Load by one process, to see how long a sample takes",
-                "DataLoader(..., num_workers=0, timeout=0)",
-            )
-            if statement(scene, WORDING) is not None
-            else fix("Let it fail loudly", "DataLoader(..., timeout=120)")
-        ),
         fix(
-            "Rule out the fork",
-            "DataLoader(..., multiprocessing_context='spawn')   or num_workers=0",
-        ),
+            "Load by one process, to see how long a sample takes",
+            "DataLoader(..., num_workers=0, timeout=0)",
+        )
+        if statement(scene, WORDING) is not None
+        else fix("Let it fail loudly", "DataLoader(..., timeout=120)"),
+        *fixes("""
+            Rule out the fork
+                DataLoader(..., multiprocessing_context='spawn')   or num_workers=0
+        """),
     )
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.measured import measures
-from trainprobe.causes.phrases import fix
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Measured
 
@@ -67,40 +67,29 @@ def _weigh(scene: Scene) -> Weighings:
     if lost is not None:
         yield weighing(26, "probe-outcome", _says(lost), *lost)
     elif pairs:
-        yield weighing(
-            -26,
-            "probe-outcome",
-            "The dataset is the same after a round trip through pickle",
-            *pairs[0],
-        )
+        says = "The dataset is the same after a round trip through pickle"
+        yield weighing(-26, "probe-outcome", says, *pairs[0])
 
 
 def _summary(scene: Scene) -> str:
     lost = _lost(scene)
-    return (
-        f"The dataset does not survive pickling: {_says(lost)}"
-        if lost is not None
-        else "The dataset does not survive pickling"
-    )
+    if lost is not None:
+        return f"The dataset does not survive pickling: {_says(lost)}"
+    return "The dataset does not survive pickling"
 
 
 CAUSE = Cause(
     id="dataset-lost-in-pickling",
     title="The dataset does not survive pickling",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See it in one line",
-            "copy = pickle.loads(pickle.dumps(dataset)); print(len(dataset), len(copy),"
-            " dataset[0].keys(), copy[0].keys())",
-        ),
-        fix(
-            "Pickle paths and indices, and load again",
-            "__getstate__ returns the paths; __setstate__ opens or memory-maps them",
-        ),
-    ),
+    fixes=fixes("""
+        See it in one line
+            copy = pickle.loads(pickle.dumps(dataset)); print(len(dataset), len(copy),
+                dataset[0].keys(), copy[0].keys())
+        Pickle paths and indices, and load again
+            __getstate__ returns the paths; __setstate__ opens or memory-maps them
+    """),
     ranks=nobody,
     would_settle=(
         "copy = pickle.loads(pickle.dumps(dataset)); compare len() and the keys of a sample"

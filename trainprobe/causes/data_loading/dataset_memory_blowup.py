@@ -54,60 +54,50 @@ def _measured(scene: Scene) -> tuple[Measured | None, Measured | None]:
 def _weigh(scene: Scene) -> Weighings:
     if elsewhere(scene.group, "pss"):
         return
-    one = foreseen(scene.group, "pss")
-    if one is not None and one.copies is not None:
+    prediction = foreseen(scene.group, "pss")
+    if prediction is not None and prediction.copies is not None:
         yield from weigh_foreseen(
-            one, 26 if one.copies >= COPIED else -26 if one.copies <= SHARED else -6
+            prediction,
+            26 if prediction.copies >= COPIED else -26 if prediction.copies <= SHARED else -6,
         )
         return
     worker, parent = _measured(scene)
     if worker is not None and parent is not None:
         if worker.value >= GREW and parent.value < FLAT * worker.value:
-            yield weighing(
-                26,
-                "probe-outcome",
+            says = (
                 f"A worker grew by {size(worker.value)} in one epoch, its parent by"
-                f" {size(parent.value)}",
-                worker,
-                parent,
+                f" {size(parent.value)}"
             )
+            yield weighing(26, "probe-outcome", says, worker, parent)
         else:
-            yield weighing(
-                -26,
-                "probe-outcome",
-                f"Workers stayed flat: they grew by {size(worker.value)}",
-                worker,
-                parent,
-            )
+            says = f"Workers stayed flat: they grew by {size(worker.value)}"
+            yield weighing(-26, "probe-outcome", says, worker, parent)
     grown = _grown(scene)
     if grown and _parent_grew(scene) < FLAT * (grown[0].grew_bytes or 0):
-        yield weighing(
-            13,
-            "host-pressure",
+        says = (
             f"Loader worker {grown[0].pid} grew by {size(grown[0].grew_bytes)} between the looks,"
-            " its parent did not",
-            *grown,
+            " its parent did not"
         )
+        yield weighing(13, "host-pressure", says, *grown)
     killed = [kill for kill in scene.oom_kills if worker is not None or grown]
     if killed:
         yield weighing(6, "kernel-log", "The kernel killed for want of memory", *killed[:1])
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "pss")) is not None and one.copies is not None:
+    if (prediction := foreseen(scene.group, "pss")) is not None and prediction.copies is not None:
         return (
-            f"Each loader worker holds {one.copies:.0%} of the data again, and memory will not do:"
-            f" {one.says}"
+            f"Each loader worker holds {prediction.copies:.0%} of the data again, and memory"
+            " will not do:"
+            f" {prediction.says}"
         )
     worker, _ = _measured(scene)
     grown = _grown(scene)
-    amount = (
-        size(worker.value)
-        if worker is not None
-        else size(grown[0].grew_bytes)
-        if grown
-        else "more and more"
-    )
+    amount = "more and more"
+    if worker is not None:
+        amount = size(worker.value)
+    elif grown:
+        amount = size(grown[0].grew_bytes)
     return (
         f"Each loader worker makes its own copy of the dataset page by page: one grew by {amount}"
         " while its parent stayed flat"
@@ -115,9 +105,9 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, "pss")
+    prediction = foreseen(scene.group, "pss")
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
+        *(fewer_workers(scene, prediction) if prediction is not None else ()),
         fix(
             "Keep samples where forks share them",
             "one numpy or torch array (paths as bytes, offsets as int64) in place of a list of"

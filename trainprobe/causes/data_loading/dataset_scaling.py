@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.awaited import endless
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.phrases import Fixes, fixes
 from trainprobe.causes.predicted import (
     again_planned,
     foreseen,
@@ -43,9 +43,7 @@ FORESEEN = ("pss", "took_s", STARTUP, "shm", "fds")
 
 @dataclass(frozen=True)
 class Growth:
-    """How one number grew: `power` of the rows beyond the largest; `fast` is None where the
-    points leave it open.
-    """
+    """`power` of the rows by which a number grew; `fast` is None if the points leave it open."""
 
     series: Series
     power: float
@@ -78,11 +76,12 @@ def _says(growth: Growth) -> str:
 
 def _weigh(scene: Scene) -> Weighings:
     if scene.group.foreseen is not None:
-        one = foreseen(scene.group, *FORESEEN)
-        if one is not None and (
-            one.steep or (one.name == STARTUP and (grows_too_fast(one) or too_long(one)))
+        prediction = foreseen(scene.group, *FORESEEN)
+        if prediction is not None and (
+            prediction.steep
+            or (prediction.name == STARTUP and (grows_too_fast(prediction) or too_long(prediction)))
         ):
-            yield from weigh_foreseen(one)
+            yield from weigh_foreseen(prediction)
         return
     if scene.group.mode == "hang":
         return (yield from weigh_silent(scene))
@@ -91,23 +90,17 @@ def _weigh(scene: Scene) -> Weighings:
     found = _growths(scene)
     if found and found[0].fast:
         yield weighing(26, "probe-outcome", _says(found[0]), *found[0].series.facts)
-    elif found and all(one.fast is False for one in found):
-        yield weighing(
-            -26,
-            "probe-outcome",
-            f"Loading grows in step with the data (power {found[0].power:.1f})",
-            *found[0].series.facts,
-        )
+    elif found and all(prediction.fast is False for prediction in found):
+        text = f"Loading grows in step with the data (power {found[0].power:.1f})"
+        yield weighing(-26, "probe-outcome", text, *found[0].series.facts)
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, *FORESEEN)) is not None:
-        law = (
-            f"with the rows to the power {one.exponent or 0:.1f}"
-            if grows_too_fast(one)
-            else "with the rows"
-        )
-        return f"Loading grows {law}, and the full size cannot work: {one.says}"
+    if (prediction := foreseen(scene.group, *FORESEEN)) is not None:
+        law = "with the rows"
+        if grows_too_fast(prediction):
+            law = f"with the rows to the power {prediction.exponent or 0:.1f}"
+        return f"Loading grows {law}, and the full size cannot work: {prediction.says}"
     if (work := silently_grown(scene)) is not None:
         return (
             "The work before the next sign of life grows too fast with the rows:"
@@ -121,31 +114,28 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Find what is done for each row over all rows
+    py-spy record -o load.svg -- python load.py   (at two sizes: which line grew?)
+    verify: {again}
+Do it once, beforehand
+    tokenise and index into Arrow or memory-mapped arrays
+    verify: {again}
+Stream or shard
+    load_dataset(..., streaming=True); dataset.shard(world_size, rank)
+    {until}
+    verify: {again}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    one = foreseen(scene.group, *FORESEEN)
-    verify = again_planned(scene, one) if one is not None else ""
-    return (
-        fix(
-            "Find what is done for each row over all rows",
-            "py-spy record -o load.svg -- python load.py   (at two sizes: which line grew?)",
-            verify=verify,
-        ),
-        fix(
-            "Do it once, beforehand",
-            "tokenise and index into Arrow or memory-mapped arrays",
-            verify=verify,
-        ),
-        fix(
-            "Stream or shard",
-            "load_dataset(..., streaming=True); dataset.shard(world_size, rank)",
-            _until(one),
-            verify=verify,
-        ),
-    )
+    prediction = foreseen(scene.group, *FORESEEN)
+    again = again_planned(scene, prediction) if prediction is not None else ""
+    return fixes(FIXES, again=again, until=_until(prediction))
 
 
-def _until(one: Prediction | None) -> str:
-    rows = one.hits_at.get("rows") if one is not None else None
+def _until(prediction: Prediction | None) -> str:
+    rows = prediction.hits_at.get("rows") if prediction is not None else None
     return f"until then no more than {number(rows)} rows go below the limit" if rows else ""
 
 
@@ -161,14 +151,14 @@ def silently_grown(scene: Scene) -> SilentWork | None:
     rung = next((rung for rung in scene.of(Rung) if rung.outgrown), None)
     work = silent_work(scene.facts, rung) if rung is not None else None
     moved = [thread for thread in scene.threads(scene.ranks) if thread.moved]
-    return (
-        work
-        if work is not None
+    if (
+        work is not None
         and work.smaller
         and moved
         and not any(endless(scene, thread) for thread in moved)
-        else None
-    )
+    ):
+        return work
+    return None
 
 
 def growth_says(work: SilentWork) -> str:
@@ -179,28 +169,19 @@ def growth_says(work: SilentWork) -> str:
 
 
 def weigh_silent(scene: Scene) -> Weighings:
-    """Only where the smaller cells themselves grew is it beyond doubt: a loop without an end
-    looks alike at one size.
-    """
+    """Decisive only if smaller sizes grew too: an endless loop looks the same at one size."""
     work = silently_grown(scene)
     if work is None:
         return
     points = 26 if _grew(work) and _faster(work) else 13
-    yield weighing(
-        points,
-        "probe-outcome",
-        f"The work grows with the rows: {growth_says(work)}",
-        work.rung,
-        *work.facts,
-    )
+    says = f"The work grows with the rows: {growth_says(work)}"
+    yield weighing(points, "probe-outcome", says, work.rung, *work.facts)
     thread = next(thread for thread in scene.threads(scene.ranks) if thread.moved)
-    yield weighing(
-        6,
-        "suspects-stack",
+    says = (
         f"Rank {thread.rank} is at work{f' at {thread.where}' if thread.where else ''}, and moved"
-        " on between the looks",
-        thread,
+        " on between the looks"
     )
+    yield weighing(6, "suspects-stack", says, thread)
 
 
 def _grew(work: SilentWork) -> bool:

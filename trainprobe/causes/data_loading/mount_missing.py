@@ -11,7 +11,7 @@ all is `storage-stall`.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 
 CAUSE = Cause(
     id="mount-missing",
@@ -19,7 +19,7 @@ CAUSE = Cause(
     would_settle="findmnt --target FOLDER on each node, and touch a file there",
     modes=("check",),
     ranks=nobody,
-    ready=Signs(
+    ready=ReadySigns(
         says=("lacks a folder as the others have it", "lack a folder as the others have it"),
         checks=("fs.mounts", "fs.same"),
         values=("mount.", "writable.", "fs."),

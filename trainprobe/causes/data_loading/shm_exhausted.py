@@ -12,11 +12,19 @@ from __future__ import annotations
 
 import math
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import GIB, Fixes, fix, short, size
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import GIB, Fixes, fix, size
 from trainprobe.causes.predicted import fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import advice, checked, first_to_fail, statement, weigh_statement
+from trainprobe.causes.signs import passed_check
+from trainprobe.causes.statements import (
+    advice,
+    checked,
+    first_to_fail,
+    quote_after,
+    statement,
+    weigh_statement,
+)
 from trainprobe.signatures.messages import message
 
 WORDING = message("shm-exhausted")
@@ -25,73 +33,55 @@ CHECK = "shm.size"
 SMALL = 1 << 30
 
 
+def _bus_errors(scene: Scene) -> Weighings:
+    ends = scene.endings(scene.suspects)
+    buses = [end for end in ends if end.signal_name == "SIGBUS" and not end.by_us]
+    if buses:
+        says = f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do"
+        yield weighing(6, "exit-status", says, *buses)
+
+
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_foreseen(foreseen(scene.group, "shm"))
-    heard = statement(scene, WORDING)
-    yield from weigh_statement(scene, WORDING, log_points=26)
-    buses = [
-        end
-        for end in scene.endings(scene.suspects)
-        if end.signal_name == "SIGBUS" and not end.by_us
-    ]
-    if buses:
-        yield weighing(
-            6,
-            "exit-status",
-            f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do",
-            *buses,
-        )
-    elif heard is not None:
+    found, buses = tuple(weigh_statement(scene, WORDING, log_points=26)), tuple(_bus_errors(scene))
+    yield from (*found, *buses)
+    if found and not buses:
         yield from first_to_fail(scene)
     given = scene.given("shm.size_bytes")
-    if (
-        given is not None
-        and given.number is not None
-        and (heard is not None or buses)
-        and given.number <= SMALL
-    ):
-        yield weighing(
-            10, "environment-and-limits", f"Shared memory holds {size(given.number)}", given
-        )
-    yield from checked(scene, CHECK, corroborates=heard is not None or bool(buses))
-    roomy = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
-    if roomy and heard is None:
-        yield weighing(-6, "environment-and-limits", roomy[0].says.rstrip("."), *roomy)
+    if (found or buses) and given is not None and given.number and given.number <= SMALL:
+        says = f"Shared memory holds {size(given.number)}"
+        yield weighing(10, "environment-and-limits", says, given)
+    yield from checked(scene, CHECK, corroborates=bool(found or buses))
+    if not found:
+        yield from passed_check(-6, CHECK)(scene)
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "shm")) is not None:
-        return f"Shared memory (/dev/shm) will be full: {one.says}"
-    heard, check = statement(scene, WORDING), next(iter(scene.checks(CHECK, bad_only=False)), None)
-    given = scene.given("shm.size_bytes")
-    room = (
-        f" ({check.says.rstrip('.')})"
-        if check is not None
-        else f" ({size(given.number)})"
-        if given is not None and given.number
-        else ""
-    )
+    if (prediction := foreseen(scene.group, "shm")) is not None:
+        return f"Shared memory (/dev/shm) will be full: {prediction.says}"
+    check = next(iter(scene.checks(CHECK, bad_only=False)), None)
+    room = check.says.rstrip(".") if check is not None else ""
+    if check is None and (limit := scene.limit("shm.size_bytes")):
+        room = size(limit)
+    found = statement(scene, WORDING)
     return (
-        "Shared memory (/dev/shm) is full or too"
-        f" small{room}{f': {short(heard.text, 120)}' if heard is not None else ''}"
+        f"Shared memory (/dev/shm) is full or too small{f' ({room})' if room else ''}"
+        f"{quote_after(found, 120)}"
     )
 
 
 def _fixes(scene: Scene) -> Fixes:
-    more, one = advice(scene, CHECK), foreseen(scene.group, "shm")
-    if one is not None:
-        gib = max(1, math.ceil(needed(one) / GIB))
+    prediction = foreseen(scene.group, "shm")
+    more = advice(scene, CHECK) or ("docker run --shm-size=8g …   or --ipc=host",)
+    if prediction is not None:
+        gib = max(1, math.ceil(needed(prediction) / GIB))
         more = (
             f"docker run --shm-size={gib}g …   or --ipc=host",
             f"mount -o remount,size={gib}G /dev/shm   (on a host of your own)",
         )
     return (
-        *(fewer_workers(scene, one) if one is not None else ()),
-        fix(
-            "Give the container more shared memory",
-            *(more or ("docker run --shm-size=8g …   or --ipc=host",)),
-            verify="df -h /dev/shm",
-        ),
+        *(fewer_workers(scene, prediction) if prediction is not None else ()),
+        fix("Give the container more shared memory", *more, verify="df -h /dev/shm"),
         fix(
             "Or need less of it",
             "fewer workers, a smaller prefetch_factor, smaller batches",
@@ -103,7 +93,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="shm-exhausted",
     title="Shared memory is too small",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -111,7 +100,7 @@ CAUSE = Cause(
     would_settle="df -h /dev/shm while the workers run",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has too little shared memory", "have too little shared memory"),
         checks=("shm.size", "shm.alloc", "shm.stale"),
         values=("shm.",),

@@ -1,9 +1,8 @@
 """The file system under data or checkpoints does not answer.
 
 A server that is down, a mount that lost its network, an overloaded volume, a FIFO that nobody
-writes to: a read, a write or a plain
-`stat` does not come back. The process sleeps in the kernel, often in state D where no signal
-reaches it, and the others wait for it.
+writes to: a read, a write or a plain `stat` does not come back. The process sleeps in the kernel,
+often in state D where no signal reaches it, and the others wait for it.
 
 It is recognised by a stack that ends in a file call in all looks, by what the kernel says that it
 sleeps in, by state D without CPU time, and by a mount that does not answer a probe in a process of
@@ -12,7 +11,7 @@ its own. Bytes that are still written rule it out: then the storage is slow, not
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.child_processes import others_wait, states, who
 from trainprobe.causes.commands import live_pid
 from trainprobe.causes.file_calls import (
@@ -23,7 +22,7 @@ from trainprobe.causes.file_calls import (
     path_of,
     stalled,
 )
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.signatures.messages import message
@@ -34,19 +33,15 @@ BLOCKED = r"task [\w./:-]{1,60} blocked for more than \d+ seconds"
 
 def _from_log(scene: Scene) -> Weighings:
     """What logs say of a file system: a lost one settles a crash, and explains a wait."""
-    heard = tuple(weigh_statement(scene, WORDING))
-    yield from heard
-    if heard and scene.group.mode == "crash":
+    found = tuple(weigh_statement(scene, WORDING))
+    yield from found
+    if found and scene.group.mode == "crash":
         yield from first_to_fail(scene)
     if (
         blocked := statement(scene, BLOCKED)
     ) is not None:  # memory pressure and sick disks do so as well
-        yield weighing(
-            10 if heard else 6,
-            "kernel-log",
-            f"The kernel says: {short(blocked.text, 120)}",
-            blocked.fact,
-        )
+        says = f"The kernel says: {short(blocked.text, 120)}"
+        yield weighing(10 if found else 6, "kernel-log", says, blocked.fact)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -55,13 +50,11 @@ def _weigh(scene: Scene) -> Weighings:
     if not (standing or sleeping):  # a mount that is dead for somebody else says nothing
         return
     for mount in dead_mounts(scene)[:1]:
-        yield weighing(
-            13,
-            "storage",
+        says = (
             f"{mount.path} ({mount.fstype} from {mount.device or 'a server'}) does not answer a"
-            " probe",
-            mount,
+            " probe"
         )
+        yield weighing(13, "storage", says, mount)
     if standing:
         sure = standing[0].moved is False and (standing[0].op in FILE_SYSTEMS or bool(sleeping))
         says = (
@@ -73,30 +66,19 @@ def _weigh(scene: Scene) -> Weighings:
         )
     for state in sleeping[:1]:
         known = channel(state)
-        points = (
-            13
-            if known in FILE_SYSTEMS - {"disk"}
-            or (state.state == "D" and (known or not state.wchan))
-            else 6
-        )
+        points = 6
+        if known in FILE_SYSTEMS - {"disk"} or (state.state == "D" and (known or not state.wchan)):
+            points = 13
         what = (
             f" in {known} ({state.wchan})" if known else f" in {state.wchan}" if state.wchan else ""
         )
-        yield weighing(
-            points,
-            "process-state-and-locks",
-            f"Pid {state.pid} sleeps{what}, state {state.state}, and uses no CPU",
-            state,
-        )
+        says = f"Pid {state.pid} sleeps{what}, state {state.state}, and uses no CPU"
+        yield weighing(points, "process-state-and-locks", says, state)
     yield from others_wait(scene)
     wrote = [state for state in states(scene) if state.wrote_bytes]
     if wrote:
-        yield weighing(
-            -13,
-            "storage",
-            f"Pid {wrote[0].pid} still wrote {wrote[0].wrote_bytes} bytes between the looks",
-            *wrote,
-        )
+        says = f"Pid {wrote[0].pid} still wrote {wrote[0].wrote_bytes} bytes between the looks"
+        yield weighing(-13, "storage", says, *wrote)
     if standing and any(
         state.pid == standing[0].pid and state.state == "R" for state in states(scene)
     ):
@@ -118,15 +100,13 @@ def _fifo(scene: Scene) -> bool:
 
 
 def _summary(scene: Scene) -> str:
-    standing, path, heard = (
-        stalled(scene),
-        path_of(scene),
-        statement(scene, WORDING) or statement(scene, BLOCKED),
-    )
-    if heard is not None and not (standing or asleep(scene)):
+    standing = stalled(scene)
+    path = path_of(scene)
+    found = statement(scene, WORDING) or statement(scene, BLOCKED)
+    if found is not None and not (standing or asleep(scene)):
         return (
             f"{ranks_say(scene.ranks)} {'meets' if len(scene.ranks) < 2 else 'meet'} a file system"
-            f" that does not answer: {short(heard.text, 140)}"
+            f" that does not answer: {short(found.text, 140)}"
         )
     subject = who(standing[0]) if standing else ranks_say(scene.ranks)
     where = f" at {standing[0].where}" if standing and standing[0].where else ""
@@ -136,6 +116,21 @@ def _summary(scene: Scene) -> str:
             " nobody has open"
         )
     return f"{subject} waits for {path or 'its file system'}{where}, which does not answer"
+
+
+FIXES = """
+See whether the file system answers
+    timeout 5 stat {path} || echo no answer
+    cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd
+[admin] Bring the server or mount back
+    findmnt -T {path}
+    nfsstat -m; dmesg | tail
+Keep training apart from slow storage
+    copy the data to a local disk first; save checkpoints with
+        torch.distributed.checkpoint.async_save
+[disruptive] Or end the job: it does not come back alone
+    kill {live_pid}
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -149,28 +144,7 @@ def _fixes(scene: Scene) -> Fixes:
                 "os.O_NONBLOCK gives an error instead of a wait",
             ),
         )
-    return (
-        fix(
-            "See whether the file system answers",
-            f"timeout 5 stat {path} || echo no answer",
-            f"cat /proc/{pid}/wchan; ls -l /proc/{pid}/fd",
-        ),
-        admin_fix(
-            "Bring the server or mount back",
-            f"findmnt -T {path}",
-            "nfsstat -m; dmesg | tail",
-        ),
-        fix(
-            "Keep training apart from slow storage",
-            "copy the data to a local disk first; save checkpoints with"
-            " torch.distributed.checkpoint.async_save",
-        ),
-        fix(
-            "Or end the job: it does not come back alone",
-            f"kill {live_pid(scene)}",
-            disruptive=True,
-        ),
-    )
+    return fixes(FIXES, path=path, pid=pid, live_pid=live_pid(scene))
 
 
 CAUSE = Cause(
@@ -185,7 +159,7 @@ CAUSE = Cause(
     refines="rank-stuck",
     accounts_for=("data-worker-stuck", "gil-held", "import-hang", "user-exception"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has storage that does not answer", "have storage that does not answer"),
         checks=("fs.hang", "fs.smallfile", "fs.seqread", "fs.ckpt"),
     ),

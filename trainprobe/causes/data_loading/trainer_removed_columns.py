@@ -25,8 +25,8 @@ from trainprobe.causes.dropped_columns import (
     seen_removed,
     whole_before,
 )
-from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
 from trainprobe.signatures.messages import message
 
@@ -42,102 +42,75 @@ SYMPTOMS = re.compile(
 def _weigh(scene: Scene) -> Weighings:
     origin, line, taken = scene.origin, notice(scene), dropped(scene)
     removed = next((one for one in seen_removed(scene) if one.removed), None)
-    heard, column = statement(scene, WORDING), column_of(origin)
-    empty = heard is None and origin is not None and SYMPTOMS.search(text_of(origin)) is not None
+    found, column = statement(scene, WORDING), column_of(origin)
+    empty = found is None and origin is not None and SYMPTOMS.search(text_of(origin)) is not None
     yield from weigh_statement(scene, WORDING, log_points=26)
     if taken is not None:
         yield weighing(26 if taken.sure else 13, "suspects-log", taken.says, origin, taken.seen)
-    elif heard is None and column and column in ignored(line):
-        yield weighing(
-            26,
-            "suspects-log",
-            f"The collator asks for {column}, which the Trainer says it ignored",
-            origin,
-            line,
-        )
+    elif found is None and column and column in ignored(line):
+        says = f"The collator asks for {column}, which the Trainer says it ignored"
+        yield weighing(26, "suspects-log", says, origin, line)
     elif (
         empty
         and origin is not None
         and (line is not None or removed is not None or in_trainer(origin) or not origin.frames)
     ):
         known = bool(origin.frames) or line is not None or removed is not None
-        yield weighing(
-            13 if known else 10,
-            "suspects-log",
-            f"Samples arrive without what they need: {short(origin.message, 120)}",
-            origin,
-            removed,
-        )
-    elif heard is None and column and in_trainer(origin) and in_collator(origin):
-        yield weighing(
-            10,
-            "suspects-log",
-            f"A collator below the Trainer asks for {column}, which its samples do not have",
-            origin,
-        )
+        says = f"Samples arrive without what they need: {short(origin.message, 120)}"
+        yield weighing(13 if known else 10, "suspects-log", says, origin, removed)
+    elif found is None and column and in_trainer(origin) and in_collator(origin):
+        says = f"A collator below the Trainer asks for {column}, which its samples do not have"
+        yield weighing(10, "suspects-log", says, origin)
     else:
-        if heard is not None:
+        if found is not None:
             yield from first_to_fail(scene)
         return
     if in_collator(origin):
         known = line is not None or (taken is not None and taken.sure)
-        yield weighing(
-            13 if known else 3,
-            "suspects-stack",
-            "It was raised where the batch is made, from what the Trainer left",
-            origin,
-            line,
-        )
+        says = "It was raised where the batch is made, from what the Trainer left"
+        yield weighing(13 if known else 3, "suspects-stack", says, origin, line)
     if line is not None:
         yield weighing(
             10, "source", f"The Trainer says that it ignored columns: {short(line.line, 120)}", line
         )
     if (whole := whole_before(scene)) is not None:
-        yield weighing(
-            6,
-            "probe-outcome",
-            "The data itself gives whole samples: what is missing was taken away later",
-            whole,
-        )
+        says = "The data itself gives whole samples: what is missing was taken away later"
+        yield weighing(6, "probe-outcome", says, whole)
     yield from first_to_fail(scene)
 
 
 def _summary(scene: Scene) -> str:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
     taken = dropped(scene)
     what = (taken.column if taken is not None else column_of(scene.origin)) or ", ".join(
         ignored(notice(scene))[:4]
     )
     return (
         f"The Trainer dropped {f'the column {what}' if what else 'columns'} before the batch is"
-        f" made{f' at {frame.where}' if frame else ''}"
+        f" made{scene.at_own_line}"
     )
+
+
+FIXES = """
+Keep the columns
+    TrainingArguments(..., remove_unused_columns=False)
+Or tokenise beforehand
+    {tokenise}
+See what arrives
+    next(iter(trainer.get_train_dataloader()))   in one process, with dataloader_num_workers=0
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    return (
-        fix("Keep the columns", "TrainingArguments(..., remove_unused_columns=False)"),
-        fix(
-            "Or tokenise beforehand",
-            (
-                f"dataset.map(tokenize), so that {frame.where} finds input_ids"
-                if frame
-                else "dataset.map(tokenize): input_ids stay"
-            ),
-        ),
-        fix(
-            "See what arrives",
-            "next(iter(trainer.get_train_dataloader()))   in one process, with"
-            " dataloader_num_workers=0",
-        ),
-    )
+    frame = scene.own_frame
+    tokenise = "dataset.map(tokenize): input_ids stay"
+    if frame:
+        tokenise = f"dataset.map(tokenize), so that {frame.where} finds input_ids"
+    return fixes(FIXES, tokenise=tokenise)
 
 
 CAUSE = Cause(
     id="trainer-removed-columns",
     title="The Trainer dropped columns that are needed",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

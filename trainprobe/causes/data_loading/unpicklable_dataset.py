@@ -12,9 +12,10 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.process_starts import child_died, in_notebook
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import all_of, filled, first_of
 from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.signatures.messages import message
@@ -22,84 +23,59 @@ from trainprobe.signatures.messages import message
 WORDING = message("unpicklable-dataset")
 ECHO = r"EOFError: Ran out of input"
 READS_A_FILE = message("unpicklable-dataset.reads-a-file")
-STARTS = (
-    "multiprocessing/",
-    "multiprocess/",
-    "torch/utils/data/dataloader.py",
-    "multiprocessing\\",
-    "torch/multiprocessing/",
+STARTS = re.compile(
+    r"multiprocessing[/\\]|multiprocess/|torch/utils/data/dataloader\.py|torch/multiprocessing/"
 )
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard, origin = statement(scene, WORDING), scene.origin
-    if heard is None and child_died(scene):
-        what = (
-            "a class of a notebook's cell is not there for it"
-            if in_notebook(scene)
-            else "an object that it cannot load ends it"
-        )
-        yield weighing(
-            13 if in_notebook(scene) else 6,
-            "suspects-log",
-            f"The new process had died before it was handed its worker: {what}",
-            scene.origin,
-        )
-    measured = broken(scene, "unpicklable")
-    yield from weigh_broken(measured, 26)
-    if heard is None or measured is not None:
+def _died(scene: Scene) -> Weighings:
+    if statement(scene, WORDING) is None and child_died(scene):
+        what = "an object that it cannot load ends it"
+        if in_notebook(scene):
+            what = "a class of a notebook's cell is not there for it"
+        says = f"The new process had died before it was handed its worker: {what}"
+        yield weighing(13 if in_notebook(scene) else 6, "suspects-log", says, scene.origin)
+
+
+def _stated(scene: Scene) -> Weighings:
+    found, origin = statement(scene, WORDING), scene.origin
+    if found is None:
         return
-    starts = origin is not None and any(
-        part in frame.file for frame in origin.frames for part in STARTS
-    )
-    if re.search(ECHO, heard.text) and not starts:  # of a reader it is an empty file
+    starts = origin is not None and any(STARTS.search(frame.file) for frame in origin.frames)
+    if re.search(ECHO, found.text) and not starts:
+        # Of a reader it is an empty file.
         alone = (origin is None or not origin.frames) and statement(scene, READS_A_FILE) is None
-        yield weighing(
-            10 if alone else 3,
-            "suspects-log",
-            "A process read an empty stream of pickles, as a spawned child whose parent failed"
-            " does",
-            heard.fact,
-        )
+        says = "A process read an empty stream, as a spawned child whose parent failed does"
+        yield weighing(10 if alone else 3, "suspects-log", says, found.fact)
         return
-    if starts and heard.origin:
+    if starts and found.origin:
         yield from weigh_statement(scene, WORDING)
-        yield weighing(
-            6, "suspects-stack", "The traceback runs through the start of a process", origin
-        )
-    else:  # pickle also fails in torch.save and in object collectives
-        yield quote(10, "Something could not be pickled", heard)
+        says = "The traceback runs through the start of a process"
+        yield weighing(6, "suspects-stack", says, origin)
+    else:
+        # Pickle also fails in torch.save and in object collectives.
+        yield quote(10, "Something could not be pickled", found)
     yield from first_to_fail(scene)
 
 
-def _summary(scene: Scene) -> str:
-    heard = statement(scene, WORDING)
-    return (
-        f"An object cannot cross into a spawned process: {short(heard.text, 140)}"
-        if heard
-        else "An object cannot cross into a spawned process"
-    )
+def _measured(scene: Scene) -> Weighings:
+    yield from weigh_broken(broken(scene, "unpicklable"), 26)
 
 
 CAUSE = Cause(
     id="unpicklable-dataset",
     title="An object cannot be pickled for a worker",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=(
-        fix(
-            "Find the object",
-            "python -c 'import pickle; from YOURMODULE import make_dataset;"
-            " pickle.dumps(make_dataset())'",
-        ),
-        fix(
-            "Make it picklable",
-            "module-level functions instead of lambdas; open files and connections lazily, inside"
-            " __getitem__",
-            "__getstate__ that leaves out handles",
-        ),
-    ),
+    weigh=all_of(_died, first_of(_measured, _stated)),
+    summary=filled("An object cannot cross into a spawned process{quoted}", WORDING),
+    fixes=fixes("""
+        Find the object
+            python -c 'import pickle; from YOURMODULE import make_dataset;
+                pickle.dumps(make_dataset())'
+        Make it picklable
+            module-level functions instead of lambdas; open files and connections lazily, inside
+                __getitem__
+            __getstate__ that leaves out handles
+    """),
     ranks=nobody,
     would_settle="pickle.dumps(dataset) in the main process",
     refines="user-exception",

@@ -10,17 +10,19 @@ driver or a GPU that is not there.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import (
-    advice,
-    checked,
-    first_to_fail,
-    quote,
-    statement,
-    weigh_statement,
+from trainprobe.causes.signs import (
+    all_of,
+    check_or,
+    confirmed,
+    failed_check,
+    first_of,
+    quoted,
+    stated,
 )
+from trainprobe.causes.statements import advice
 from trainprobe.signatures.messages import message
 
 WORDING = message("cpu-only-torch")
@@ -28,70 +30,43 @@ HINT = message("cpu-only-torch.hint")
 CHECK = "py.torch.cuda"
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard, hint = statement(scene, WORDING), statement(scene, HINT)
-    yield from weigh_statement(scene, WORDING)
-    if heard is not None:
-        yield from first_to_fail(scene)
-    elif hint is not None:
-        yield quote(6, "CUDA was not available", hint)
+def _cpu_build(scene: Scene) -> Weighings:
     version = scene.given("version.torch")
-    if version is not None and "+cpu" in version.value and (heard is not None or hint is not None):
-        yield weighing(
-            13, "environment-and-limits", f"torch is {version.value}, a CPU build", version
-        )
-    yield from checked(scene, CHECK, corroborates=heard is not None)
+    if version is not None and "+cpu" in version.value:
+        says = f"torch is {version.value}, a CPU build"
+        yield weighing(13, "environment-and-limits", says, version)
 
 
 def _summary(scene: Scene) -> str:
-    plan, check, given = (
-        scene.plan,
-        next(iter(scene.checks(CHECK)), None),
-        scene.given("version.torch"),
-    )
-    version = plan.torch_version or (given.value if given is not None else "")
-    said_version = f" {version}" if version else ""
-    return (
-        check.says
-        if check is not None
-        else f"torch{said_version} is a CPU build, and the job asks for a GPU"
-    )
+    given = scene.given("version.torch")
+    version = scene.plan.torch_version or (given.value if given is not None else "")
+    return f"torch {version}".rstrip() + " is a CPU build, and the job asks for a GPU"
 
 
 def _fixes(scene: Scene) -> Fixes:
     python = scene.plan.interpreter_path or "python"
-    more = advice(scene, CHECK)
-    return (
-        fix(
-            "Install the CUDA build",
-            *(
-                more
-                or (
-                    (
-                        f"{python} -m pip install --force-reinstall torch   (from the index that"
-                        " pytorch.org names for your CUDA)"
-                    ),
-                )
-            ),
-            verify=(
-                f"{python} -c 'import torch; print(torch.version.cuda, torch.cuda.is_available())'"
-            ),
-        ),
+    install = (
+        f"{python} -m pip install --force-reinstall torch   (from the index that pytorch.org names"
+        " for your CUDA)"
     )
+    verify = f"{python} -c 'import torch; print(torch.version.cuda, torch.cuda.is_available())'"
+    return (fix("Install the CUDA build", *(advice(scene, CHECK) or (install,)), verify=verify),)
 
 
 CAUSE = Cause(
     id="cpu-only-torch",
     title="torch is a CPU build",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
+    weigh=all_of(
+        confirmed(first_of(stated(WORDING), quoted(6, "CUDA was not available", HINT)), _cpu_build),
+        failed_check(CHECK, beside=WORDING),
+    ),
+    summary=check_or(CHECK, otherwise=_summary),
     fixes=_fixes,
     ranks=nobody,
     would_settle="python -c 'import torch; print(torch.version.cuda)'",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a torch without GPUs", "have a torch without GPUs"),
         checks=("py.torch.cuda", "py.torch"),
     ),

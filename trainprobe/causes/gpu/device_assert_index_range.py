@@ -15,9 +15,10 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.phrases import Fixes, fixes, short, subject
 from trainprobe.causes.positions import positions_line
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import quoted
 from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
 from trainprobe.facts import LogEvent
 from trainprobe.model.facts import Fact
@@ -37,121 +38,80 @@ NOT_FINITE = re.compile(
     r" *input_val)|probability|prob\w*\["
 )
 SMALL_CPU = r"index -?\d+ is out of bounds for dimension \d+ with size \d+"
+FIXES = """
+Check the ranges where they come in
+    {place}: assert 0 <= input_ids.min() and input_ids.max() <
+        model.get_input_embeddings().num_embeddings
+    labels: assert labels[labels != -100].min() >= 0 and labels.max() < num_classes
+See the true line
+    CUDA_LAUNCH_BLOCKING=1, or the same batch on the CPU
+After adding tokens
+    model.resize_token_embeddings(len(tokenizer)); no longer sequences than max_position_embeddings
+"""
 
 
 def _condition(scene: Scene) -> tuple[str, Fact] | None:
-    """The assertion's own condition, where its line was seen."""
-    heard = statement(scene, ASSERTED)
-    if heard is not None:
-        return heard.match.group("condition"), heard.fact
+    """The assertion's own condition, if its line was found."""
+    found = statement(scene, ASSERTED)
+    if found is not None:
+        return found.match.group("condition"), found.fact
     for event in scene.events("device-assert"):
-        condition = next(
-            (
-                event.captured[name]
-                for name in ("condition", "assertion")
-                if event.captured.get(name)
-            ),
-            "",
-        )
+        condition = event.captured.get("condition") or event.captured.get("assertion")
         if condition:
             return condition, event
     return None
 
 
 def _weigh(scene: Scene) -> Weighings:
-    asserted, heard = _condition(scene), statement(scene, WORDING)
+    asserted, found = _condition(scene), statement(scene, WORDING)
+    of_values = asserted is not None and NOT_FINITE.search(asserted[0]) is not None
     if asserted is not None:
         condition, fact = asserted
+        points, says = 13, f"A kernel asserts {condition}"
         if INDEX.search(condition):
-            yield weighing(
-                26, "gpu", f"A kernel asserts {condition}: an index is outside its table", fact
-            )
-        elif NOT_FINITE.search(condition):
-            yield weighing(
-                6,
-                "gpu",
-                f"A kernel asserts {condition}, which rather speaks of values that are not finite",
-                fact,
-            )
-        else:
-            yield weighing(13, "gpu", f"A kernel asserts {condition}", fact)
-    if heard is not None:
-        values = asserted is not None and NOT_FINITE.search(asserted[0]) is not None
-        yield quote(
-            3 if heard.late else 6 if values else 26 if _table(scene, heard) else 13,
-            "It says",
-            heard,
-        )
-        yield from first_to_fail(scene) if not heard.late else ()
-    elif asserted is None and (small := statement(scene, SMALL_CPU)) is not None:
-        yield quote(6, "On the CPU an index is too large", small)
+            points, says = 26, f"{says}: an index is outside its table"
+        elif of_values:
+            points, says = 6, f"{says}, which rather speaks of values that are not finite"
+        yield weighing(points, "gpu", says, fact)
+    if found is not None:
+        points = 3 if found.late else 6 if of_values else 26 if _table(scene, found) else 13
+        yield quote(points, "It says", found)
+        yield from first_to_fail(scene) if not found.late else ()
+    elif asserted is None:
+        yield from quoted(6, "On the CPU an index is too large", SMALL_CPU)(scene)
 
 
-def _table(scene: Scene, heard: Statement) -> bool:
-    """Did the CPU name a table of tokens or classes? One of positions is another matter
-    (`model-shape-fault`).
-    """
-    return (
-        heard.origin
-        and re.search(ON_CPU, heard.text) is not None
-        and positions_line(scene.origin) is None
-    )
-
-
-def _what(scene: Scene) -> str:
-    asserted = _condition(scene)
-    if asserted is not None:
-        event = asserted[1]
-        file = (
-            event.captured.get("file") or event.captured.get("source")
-            if isinstance(event, LogEvent)
-            else ""
-        )
-        name = f" in {file.rsplit('/', 1)[-1]}" if file else ""
-        return f"the kernel{name} asserts {asserted[0]}"
-    heard = statement(scene, WORDING)
-    return short(heard.text, 120) if heard is not None else "a kernel's assertion"
+def _table(scene: Scene, found: Statement) -> bool:
+    """Did the CPU name a table of tokens or classes? Positions are `model-shape-fault`."""
+    on_cpu = re.search(ON_CPU, found.text) is not None
+    return found.origin and on_cpu and positions_line(scene.origin) is None
 
 
 def _summary(scene: Scene) -> str:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    place = f" at or before {frame.where}" if frame else ""
+    found, asserted = statement(scene, WORDING), _condition(scene)
+    what = short(found.text, 120) if found is not None else "a kernel's assertion"
+    if asserted is not None:
+        condition, event = asserted
+        captured = event.captured if isinstance(event, LogEvent) else {}
+        file = captured.get("file") or captured.get("source") or ""
+        name = f" in {file.rsplit('/', 1)[-1]}" if file else ""
+        what = f"the kernel{name} asserts {condition}"
+    frame = scene.own_frame
     return (
-        f"{subject(scene)} used a label or an index that is outside its table{place}:"
-        f" {_what(scene)}"
+        f"{subject(scene)} used a label or an index that is outside its table"
+        f"{f' at or before {frame.where}' if frame else ''}: {what}"
     )
 
 
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    place = (
-        f"just before {frame.base}:{frame.line}"
-        if frame is not None
-        else "before the model is called"
-    )
-    ids = (
-        f"{place}: assert 0 <= input_ids.min() and input_ids.max() <"
-        " model.get_input_embeddings().num_embeddings"
-    )
-    return (
-        fix(
-            "Check the ranges where they come in",
-            ids,
-            "labels: assert labels[labels != -100].min() >= 0 and labels.max() < num_classes",
-        ),
-        fix("See the true line", "CUDA_LAUNCH_BLOCKING=1, or the same batch on the CPU"),
-        fix(
-            "After adding tokens",
-            "model.resize_token_embeddings(len(tokenizer)); no longer sequences than"
-            " max_position_embeddings",
-        ),
-    )
+    frame = scene.own_frame
+    place = f"just before {frame.base}:{frame.line}" if frame else "before the model is called"
+    return fixes(FIXES, place=place)
 
 
 CAUSE = Cause(
     id="device-assert-index-range",
     title="A label or an index is outside its table",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

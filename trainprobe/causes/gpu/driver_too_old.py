@@ -10,103 +10,66 @@ environment check, which compares the two versions.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
-from trainprobe.causes.scene import Scene, Weighings
-from trainprobe.causes.statements import (
-    advice,
-    checked,
-    first_to_fail,
-    quote,
-    statement,
-    weigh_statement,
-)
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import Fixes, admin_fix, fixes, short
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.signs import all_of, check_or, failed_check, first_of, quoted, stated
+from trainprobe.causes.statements import advice, statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("driver-too-old")
 NONE_AT_ALL = message("driver-too-old.none-at-all")
-COMPATIBILITY = message("driver-too-old.compatibility")
 CHECK = "drv.versions"
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard, none, compatibility = (
-        statement(scene, WORDING),
-        statement(scene, NONE_AT_ALL),
-        statement(scene, COMPATIBILITY),
-    )
-    yield from weigh_statement(scene, WORDING, log_points=26)
-    if heard is not None:
-        yield from first_to_fail(scene)
-    elif none is not None:
-        yield quote(13, "There is no driver", none)
-    elif (
-        compatibility is not None
-    ):  # a CUDA of the container that is newer than the driver, or a driver updated in part
-        yield quote(3, "CUDA is newer than the driver", compatibility)
-    yield from checked(scene, CHECK, corroborates=heard is not None)
-
-
-def _summary(scene: Scene) -> str:
-    check, heard = (
-        next(iter(scene.checks(CHECK)), None),
-        statement(scene, WORDING) or statement(scene, NONE_AT_ALL),
-    )
-    return (
-        check.says
-        if check is not None
-        else (
-            short(heard.text, 160)
-            if heard is not None
-            else "The NVIDIA driver is older than torch needs"
-        )
-    )
+NO_DRIVER = """
+Let the container see the GPU
+    docker run --gpus all …; resources.limits: nvidia.com/gpu in Kubernetes
+    verify: nvidia-smi
+Ask the scheduler for one
+    sbatch --gres=gpu:N, and run nvidia-smi inside the job
+    verify: nvidia-smi
+"""
+ANOTHER_BUILD = """
+Without the administrator
+    pip install a torch that was built for the CUDA that nvidia-smi shows
+"""
+NEWEST = "nvidia-smi | head -4   (shows the newest CUDA that the driver knows)"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    more = advice(scene, CHECK)
     if statement(scene, WORDING) is None and statement(scene, NONE_AT_ALL) is not None:
-        return (
-            fix(
-                "Let the container see the GPU",
-                "docker run --gpus all …; resources.limits: nvidia.com/gpu in Kubernetes",
-                verify="nvidia-smi",
-            ),
-            fix(
-                "Ask the scheduler for one",
-                "sbatch --gres=gpu:N, and run nvidia-smi inside the job",
-                verify="nvidia-smi",
-            ),
-        )
-    return (
-        admin_fix(
-            "Update the driver, or take an older build",
-            *(more or ("nvidia-smi | head -4   (shows the newest CUDA that the driver knows)",)),
-            verify="nvidia-smi",
-        ),
-        fix(
-            "Without the administrator",
-            "pip install a torch that was built for the CUDA that nvidia-smi shows",
-        ),
-    )
+        return fixes(NO_DRIVER)
+    steps = advice(scene, CHECK) or (NEWEST,)
+    update = admin_fix("Update the driver, or take an older build", *steps, verify="nvidia-smi")
+    return (update, *fixes(ANOTHER_BUILD))
+
+
+def _summary(scene: Scene) -> str:
+    found = statement(scene, WORDING) or statement(scene, NONE_AT_ALL)
+    return short(found.text) if found else "The NVIDIA driver is older than torch needs"
 
 
 CAUSE = Cause(
     id="driver-too-old",
     title="The NVIDIA driver is too old, or missing",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
+    weigh=all_of(
+        first_of(
+            stated(WORDING, log_points=26),
+            quoted(13, "There is no driver", NONE_AT_ALL),
+            # a container's CUDA that is newer than the driver, or a half-updated driver
+            quoted(3, "CUDA is newer than the driver", message("driver-too-old.compatibility")),
+        ),
+        failed_check(CHECK, beside=WORDING),
+    ),
+    summary=check_or(CHECK, otherwise=_summary),
     fixes=_fixes,
     ranks=nobody,
     would_settle="nvidia-smi beside torch.version.cuda",
     refines="user-exception",
     wording=f"{WORDING}|{NONE_AT_ALL}",
-    ready=Signs(
-        says=(
-            "has a driver that is too old for this torch",
-            "have drivers that are too old for this torch",
-        ),
+    ready=ReadySigns(
+        says=("has a driver too old for this torch", "have drivers too old for this torch"),
         checks=("drv.versions",),
         values=("driver.", "driver", "version.driver"),
     ),

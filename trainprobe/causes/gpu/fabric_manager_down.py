@@ -9,66 +9,58 @@ It is recognised by that error, and by the service's own failure in the journal.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings
-from trainprobe.causes.statements import checked, first_to_fail, quote, statement, weigh_statement
+from trainprobe.causes.signs import confirmed, failed_check, first_of, stated
+from trainprobe.causes.statements import quote, statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("fabric-manager-down")
-CHECK = ("drv.fm", "host.services")
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
-    if heard is None:
-        return
-    if (
-        "nvls" in heard.text.lower()
-    ):  # CUDA has started, so the fabric is there: NVLink SHARP alone is not
-        yield quote(6, "NCCL says", heard)
-        return
-    yield from weigh_statement(scene, WORDING, log_points=26)
-    yield from first_to_fail(scene)
-    yield from checked(scene, *CHECK, corroborates=True)
+def _nvls_alone(scene: Scene) -> Weighings:
+    """CUDA has started, so the fabric is set up; NVLink SHARP alone is not."""
+    found = statement(scene, WORDING)
+    if found is not None and "nvls" in found.text.lower():
+        yield quote(6, "NCCL says", found)
 
 
 def _summary(scene: Scene) -> str:
-    heard = statement(scene, WORDING)
-    says = f" ({short(heard.match.group(0), 60)})" if heard is not None else ""
+    found = statement(scene, WORDING)
+    says = f" ({short(found.match.group(0), 60)})" if found is not None else ""
     return (
         f"CUDA cannot start on this node because the NVSwitch fabric is not set up{says}: the"
-        " fabric manager does not run, or is not the driver's"
+        " fabric manager does not run, or its version is not the driver's"
     )
 
 
 CAUSE = Cause(
     id="fabric-manager-down",
     title="The NVSwitch fabric is not set up",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=(
-        fix(
-            "See the fabric's state",
-            "nvidia-smi -q | grep -A4 -i fabric   (State must be Completed)",
-            "systemctl status nvidia-fabricmanager",
-        ),
-        admin_fix(
-            "Start the fabric manager of the driver's version",
-            "nvidia-smi --query-gpu=driver_version --format=csv,noheader | head -1  "
-            " (nvidia-fabricmanager must be of this very version)",
-            "sudo systemctl enable --now nvidia-fabricmanager",
-            verify="python -c 'import torch; print(torch.cuda.is_available())'",
-        ),
-        fix("Meanwhile, elsewhere", "sbatch --exclude=<NODE> …"),
+    weigh=first_of(
+        _nvls_alone,
+        confirmed(stated(WORDING, log_points=26), failed_check("drv.fm", "host.services")),
     ),
+    summary=_summary,
+    fixes=fixes("""
+        See the fabric's state
+            nvidia-smi -q | grep -A4 -i fabric   (State must be Completed)
+            systemctl status nvidia-fabricmanager
+        [admin] Start the fabric manager of the driver's version
+            nvidia-smi --query-gpu=driver_version --format=csv,noheader | head
+                -1   (nvidia-fabricmanager must be of this very version)
+            sudo systemctl enable --now nvidia-fabricmanager
+            verify: python -c 'import torch; print(torch.cuda.is_available())'
+        Meanwhile, elsewhere
+            sbatch --exclude=<NODE> …
+    """),
     ranks=nobody,
-    would_settle=("systemctl status nvidia-fabricmanager, and nvidia-smi -q | grep -A4 -i fabric"),
+    would_settle="systemctl status nvidia-fabricmanager, and nvidia-smi -q | grep -A4 -i fabric",
     refines="user-exception",
     accounts_for=("native-crash",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has no fabric manager that works", "have no fabric manager that works"),
         checks=("drv.fm",),
     ),

@@ -4,14 +4,13 @@ GPU memory wears out. A row that cannot be corrected ends the program that touch
 its results; the GPU needs a reset before the next job.
 
 It is recognised by Xid 48, 63, 64, 94, 95 or 140 in the kernel log, by the count of uncorrected
-errors since the driver was loaded, and by CUDA's
-"uncorrectable ECC error", which NCCL repeats in its own words. A count of 0 speaks against errors
-in this run.
+errors since the driver was loaded, and by CUDA's "uncorrectable ECC error", which NCCL repeats in
+its own words. A count of 0 speaks against errors in this run.
 """
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.phrases import admin_fix, fix, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement
@@ -22,43 +21,38 @@ from trainprobe.signatures.messages import message
 WORDING = message("gpu-ecc-error")
 
 
+def _counted(scene: Scene) -> Weighings:
+    bad = _bad(scene)
+    if bad:
+        count = bad[0].ecc_uncorrected
+        says = (
+            f"GPU {bad[0].index} counts {count} uncorrected memory errors since its driver loaded"
+        )
+        yield weighing(10, "gpu", says, *bad)
+    elif of_cause(scene, CAUSE.id) and any(gpu.ecc_uncorrected == 0 for gpu in scene.of(Gpu)):
+        says = "No GPU counts an uncorrected error since its driver was loaded"
+        yield weighing(-6, "gpu", says, *scene.of(Gpu))
+
+
 def _bad(scene: Scene) -> tuple[Gpu, ...]:
     return tuple(gpu for gpu in scene.of(Gpu) if gpu.ecc_uncorrected)
 
 
 def _weigh(scene: Scene) -> Weighings:
-    bad = _bad(scene)
-    xids = of_cause(scene, CAUSE.id)
     yield from weigh_xids(scene, CAUSE.id)
-    if bad:
-        yield weighing(
-            10,
-            "gpu",
-            f"GPU {bad[0].index} counts {bad[0].ecc_uncorrected} uncorrected memory errors since"
-            " its driver was loaded",
-            *bad,
-        )
-    elif xids and any(gpu.ecc_uncorrected == 0 for gpu in scene.of(Gpu)):
-        yield weighing(
-            -6,
-            "gpu",
-            "No GPU counts an uncorrected error since its driver was loaded",
-            *scene.of(Gpu),
-        )
-    heard = statement(scene, WORDING, scene.world)
-    if heard is not None:
-        yield quote(26 if heard.origin else 13, "The output says", heard)
+    yield from _counted(scene)
+    found = statement(scene, WORDING, scene.world)
+    if found is not None:
+        yield quote(26 if found.origin else 13, "The output says", found)
         yield from first_to_fail(scene)
 
 
 def _summary(scene: Scene) -> str:
     xids, bad = of_cause(scene, CAUSE.id), _bad(scene)
-    device = xids[0].device if xids else ""
-    which = f"GPU {bad[0].index}" if bad else f"GPU {device}" if device else "a GPU"
+    index = bad[0].index if bad else xids[0].device if xids else ""
+    gpu = f"GPU {index}" if index != "" else "a GPU"
     code = f" (Xid {xids[0].code})" if xids else ""
-    return (
-        f"{subject(scene)} uses {which}, whose memory has errors that could not be corrected{code}"
-    )
+    return f"{subject(scene)} uses {gpu}, whose memory has errors that could not be corrected{code}"
 
 
 CAUSE = Cause(
@@ -69,10 +63,7 @@ CAUSE = Cause(
     summary=_summary,
     fixes=(
         fix("Read the counts", "nvidia-smi -q -d ECC,ROW_REMAPPER"),
-        admin_fix(
-            "Reset the GPU after the job has ended",
-            "nvidia-smi --gpu-reset -i INDEX",
-        ),
+        admin_fix("Reset the GPU after the job has ended", "nvidia-smi --gpu-reset -i INDEX"),
         admin_fix(
             "Take the node out of service",
             "scontrol update nodename=<NODE> state=drain reason='ECC'",
@@ -82,7 +73,7 @@ CAUSE = Cause(
     refines="user-exception",
     accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a GPU with memory errors", "have GPUs with memory errors"),
         checks=("drv.ecc", "drv.remap"),
     ),

@@ -10,9 +10,10 @@ kernel log, by a device that NVML cannot ask any more, and by
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
-from trainprobe.causes.phrases import admin_fix, fix, subject
+from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.phrases import fixes, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import all_of, first_of, printed
 from trainprobe.causes.statements import quote, statement
 from trainprobe.causes.xids import MEANS, of_cause, weigh_xids
 from trainprobe.facts import Gpu
@@ -22,40 +23,33 @@ WORDING = message("gpu-fell-off-bus")
 CONTAINER = message("gpu-fell-off-bus.container")
 
 
-def _weigh(scene: Scene) -> Weighings:
+def _logged(scene: Scene) -> Weighings:
     yield from weigh_xids(scene, CAUSE.id)
-    heard, container = (
-        statement(scene, WORDING, scene.world),
-        statement(scene, CONTAINER, scene.world),
-    )
-    if heard is not None:
-        points = 26 if "off the bus" in heard.match.group(0) or heard.origin else 13
-        yield quote(points, "The output says", heard)
+
+
+def _stated(scene: Scene) -> Weighings:
+    found = statement(scene, WORDING, scene.world)
+    container = statement(scene, CONTAINER, scene.world)
+    if found is not None:
+        points = 26 if "off the bus" in found.match.group(0) or found.origin else 13
+        yield quote(points, "The output says", found)
     elif container is not None:
         yield quote(6, "The driver's library cannot reach the GPU", container)
-    elif (unknown := next(iter(scene.events("cuda-unknown-error")), None)) is not None:
-        yield quote(6, "The driver answers with an error that has no name", unknown)
+
+
+def _silent(scene: Scene) -> Weighings:
     silent = [gpu for gpu in scene.of(Gpu) if not gpu.uuid and gpu.memory_total_bytes is None]
     if silent:
-        yield weighing(
-            10, "gpu", f"GPU {silent[0].index} does not answer the driver's library", *silent
-        )
+        says = f"GPU {silent[0].index} does not answer the driver's library"
+        yield weighing(10, "gpu", says, *silent)
 
 
 def _summary(scene: Scene) -> str:
-    lost = of_cause(scene, CAUSE.id)
-    which = (
-        f" ({lost[0].device}, Xid {lost[0].code})"
-        if lost and lost[0].device
-        else f" (Xid {lost[0].code})"
-        if lost
-        else ""
-    )
-    how = (
-        "it is no longer reachable over PCIe"
-        if not lost or lost[0].code == 79
-        else f"{MEANS[lost[0].code][2]}, and it is of no use until it is reset"
-    )
+    which, how = "", "it is no longer reachable over PCIe"
+    for xid in of_cause(scene, CAUSE.id)[:1]:
+        which = f" ({xid.device}, Xid {xid.code})" if xid.device else f" (Xid {xid.code})"
+        if xid.code != 79:
+            how = f"{MEANS[xid.code][2]}, and it is of no use until it is reset"
     return f"{subject(scene)} lost a GPU{which}: {how}"
 
 
@@ -63,20 +57,27 @@ CAUSE = Cause(
     id="gpu-fell-off-bus",
     title="A GPU fell off the bus",
     modes=("hang", "crash", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=(
-        fix("See which GPUs are left", "nvidia-smi -L", "dmesg -T | grep -i xid"),
-        admin_fix(
-            "Take the node out of service",
-            "scontrol update nodename=<NODE> state=drain reason='Xid 79'",
+    weigh=all_of(
+        _logged,
+        first_of(
+            _stated,
+            printed(6, "The driver answers with an error without a name", "cuda-unknown-error"),
         ),
+        _silent,
     ),
+    summary=_summary,
+    fixes=fixes("""
+        See which GPUs are left
+            nvidia-smi -L
+            dmesg -T | grep -i xid
+        [admin] Take the node out of service
+            scontrol update nodename=<NODE> state=drain reason='Xid 79'
+    """),
     would_settle="dmesg -T | grep -i xid, and nvidia-smi -L",
     refines="user-exception",
     accounts_for=("rank-stuck", "illegal-memory-access", "native-crash", "rank-killed"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("does not see all of its GPUs", "do not see all of their GPUs"),
         checks=("drv.count", "drv.answer"),
     ),

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement, weigh_message
 from trainprobe.causes.xids import weigh_xids
@@ -53,45 +53,34 @@ def _weigh(scene: Scene) -> Weighings:
     elsewhere = [thread for thread in scene.threads(scene.others) if thread.leaf == "gpu-wait"]
     # where all wait for their device, it may be one collective's kernel
     points = 6 if elsewhere or first.moved is None else 10
-    yield weighing(
-        points,
-        "suspects-stack",
-        f"Rank {first.rank} waits for its GPU ({first.op}) at {first.where} in {first.looks} looks",
-        *waiting,
+    says = (
+        f"Rank {first.rank} waits for its GPU ({first.op}) at {first.where} in {first.looks} looks"
     )
+    yield weighing(points, "suspects-stack", says, *waiting)
     gpus = _gpus(scene, first)
     busy = [gpu for gpu in gpus if (gpu.utilization_percent or 0) >= BUSY]
     if busy:
         power = f" at {busy[0].power_w:.0f} W" if busy[0].power_w is not None else ""
-        yield weighing(
-            10,
-            "gpu",
+        says = (
             f"GPU {busy[0].index} is in use for {busy[0].utilization_percent:.0f} %{power}"
-            " meanwhile",
-            *busy,
+            " meanwhile"
         )
+        yield weighing(10, "gpu", says, *busy)
     elif gpus and all(
         gpu.utilization_percent is not None and gpu.utilization_percent <= IDLE for gpu in gpus
     ):
         yield weighing(-26, "gpu", f"GPU {gpus[0].index} idles, so no kernel runs there", *gpus)
-    broken = [
-        xid for xid in scene.facts.of(Xid) if xid.code in (13, 31, 43, 45)
-    ]  # kernel exceptions and faults
+    # kernel exceptions and faults
+    broken = [xid for xid in scene.facts.of(Xid) if xid.code in (13, 31, 43, 45)]
     if broken:
-        yield weighing(
-            10,
-            "kernel-log",
-            f"The kernel log has Xid {broken[0].code}: {broken[0].text[:80]}",
-            *broken,
-        )
+        says = f"The kernel log has Xid {broken[0].code}: {broken[0].text[:80]}"
+        yield weighing(10, "kernel-log", says, *broken)
     if not elsewhere:
         yield from others_wait(scene)
 
 
 def _printed(scene: Scene) -> Weighings:
-    """The stack that a suspect's faulthandler printed when it had stood still for long enough,
-    where no other rank's is alike.
-    """
+    """The stack that a stalled suspect's faulthandler printed, unless another rank's is alike."""
     frames = [
         event
         for event in scene.events("gpu-synchronize-frame")
@@ -104,39 +93,31 @@ def _printed(scene: Scene) -> Weighings:
     ]
     if frames and not alike and len(scene.others) > 0:
         op = frames[0].captured.get("op", "synchronize")
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"Rank {frames[0].rank} printed that it stands in torch.cuda's {op}",
-            *frames,
-        )
+        says = f"Rank {frames[0].rank} printed that it stands in torch.cuda's {op}"
+        yield weighing(13, "suspects-stack", says, *frames)
         waiting = [
             event
             for event in scene.of(LogEvent)
             if event.event == "collective-timeout" and event.rank in scene.others
         ]
         if waiting:
-            yield weighing(
-                6,
-                "other-stacks",
+            says = (
                 f"{ranks_say([event.rank or 0 for event in waiting])} gave up waiting in a"
-                " collective meanwhile",
-                *waiting,
+                " collective meanwhile"
             )
+            yield weighing(6, "other-stacks", says, *waiting)
 
 
 def _summary(scene: Scene) -> str:
     thread = next(iter(_waiting(scene)), None)
     if thread is None:
-        heard = statement(scene, WORDING)
+        found = statement(scene, WORDING)
         frames = scene.events("gpu-synchronize-frame")
-        says = (
-            f" ({short(heard.match.group(0), 80)})"
-            if heard is not None
-            else " while it waits in torch.cuda's synchronize"
-            if frames
-            else ""
-        )
+        says = ""
+        if found is not None:
+            says = f" ({short(found.match.group(0), 80)})"
+        elif frames:
+            says = " while it waits in torch.cuda's synchronize"
         return f"A kernel of {ranks_say(scene.ranks, capital=False)} did not end on its GPU{says}"
     gpu = next(iter(_gpus(scene, thread)), None)
     return (
@@ -145,24 +126,19 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+[disruptive] Name the kernel
+    cuda-gdb -p {pid} -batch -ex 'info cuda kernels'   (it stops the process while it looks)
+A core dump of the GPU next time
+    export CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1 CUDA_COREDUMP_PIPE=/tmp/gpucore.%p
+A newer kernel library, or none
+    upgrade flash-attn, xformers or triton; run once with the plain implementation
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     pid = next((thread.pid for thread in _waiting(scene)), 0)
-    return (
-        fix(
-            "Name the kernel",
-            f"cuda-gdb -p {pid or '<PID>'} -batch -ex 'info cuda kernels'   (it stops the process"
-            " while it looks)",
-            disruptive=True,
-        ),
-        fix(
-            "A core dump of the GPU next time",
-            "export CUDA_ENABLE_USER_TRIGGERED_COREDUMP=1 CUDA_COREDUMP_PIPE=/tmp/gpucore.%p",
-        ),
-        fix(
-            "A newer kernel library, or none",
-            "upgrade flash-attn, xformers or triton; run once with the plain implementation",
-        ),
-    )
+    return fixes(FIXES, pid=pid or "<PID>")
 
 
 CAUSE = Cause(

@@ -14,12 +14,12 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, short, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame
-from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
+from trainprobe.causes.phrases import Fixes, fixes, short, subject
+from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.causes.signs import first_of, quoted, stated
+from trainprobe.causes.statements import statement
 from trainprobe.causes.xids import weigh_xids
 from trainprobe.signatures.messages import message
-from trainprobe.stacks.frames import Frame
 
 WORDING = message("illegal-memory-access")
 LIBRARY_FAILED = message("illegal-memory-access.library-failed")
@@ -32,25 +32,17 @@ LIBRARIES = re.compile(
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard, failed, better = (
-        statement(scene, WORDING),
-        statement(scene, LIBRARY_FAILED),
-        statement(scene, BETTER),
-    )
-    if heard is not None and better is None:
-        yield from weigh_statement(scene, WORDING)
-        yield from first_to_fail(scene)
-    elif heard is not None:
-        yield quote(6, "The output says", heard)
-    elif (
-        failed is not None and better is None
-    ):  # a kernel of a library did not come through; its own fault or an earlier kernel's
-        yield quote(10, "A library's kernel failed", failed)
+    if statement(scene, BETTER) is not None:
+        yield from quoted(6, "The output says", WORDING)(scene)
+    else:
+        # The kernel of a library fails by its own fault or by an earlier kernel's.
+        failed = quoted(10, "A library's kernel failed", LIBRARY_FAILED)
+        yield from first_of(stated(WORDING), failed)(scene)
     yield from weigh_xids(scene, CAUSE.id)
 
 
-def _library(frames: tuple[Frame, ...]) -> str:
-    for frame in reversed(frames):
+def _library(scene: Scene) -> str:
+    for frame in reversed(scene.origin.frames if scene.origin is not None else ()):
         match = LIBRARIES.search(frame.file.replace("\\", "/"))
         if match is not None:
             return match.group(1)
@@ -58,10 +50,9 @@ def _library(frames: tuple[Frame, ...]) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    frames = scene.origin.frames if scene.origin is not None else ()
-    frame, library = user_frame(frames), _library(frames)
-    heard = statement(scene, WORDING) or statement(scene, LIBRARY_FAILED)
-    says = f" ({short(heard.match.group(0), 60)})" if heard is not None else ""
+    library, frame = _library(scene), scene.own_frame
+    found = statement(scene, WORDING) or statement(scene, LIBRARY_FAILED)
+    says = f" ({short(found.match.group(0), 60)})" if found is not None else ""
     place = f"; it was noticed at {frame.where}, which need not be its line" if frame else ""
     return (
         f"A GPU kernel{f' of {library}' if library else ''} of"
@@ -69,43 +60,32 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Find the kernel's own line
+    CUDA_LAUNCH_BLOCKING=1 with the same batch; compute-sanitizer --tool memcheck python …
+A core dump of the GPU next time
+    export CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 CUDA_COREDUMP_FILE=/tmp/gpucore.%p
+A newer {library}, or none
+    {upgrade}
+    run once with the plain implementation: attn_implementation='eager' or 'sdpa'; without
+        torch.compile
+If it follows one node, look at its GPU
+    dmesg -T | grep -i xid
+    nvidia-smi -q -d ECC
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    library = _library(scene.origin.frames) if scene.origin is not None else ""
-    return (
-        fix(
-            "Find the kernel's own line",
-            "CUDA_LAUNCH_BLOCKING=1 with the same batch; compute-sanitizer --tool memcheck"
-            " python …",
-        ),
-        fix(
-            "A core dump of the GPU next time",
-            "export CUDA_ENABLE_COREDUMP_ON_EXCEPTION=1 CUDA_COREDUMP_FILE=/tmp/gpucore.%p",
-        ),
-        fix(
-            f"A newer {library}, or none" if library else "A newer kernel library, or none",
-            (
-                f"pip install -U {library.replace('_', '-')}"
-                if library
-                else (
-                    "upgrade flash-attn, bitsandbytes, xformers, apex or triton, whichever is"
-                    " in use"
-                )
-            ),
-            "run once with the plain implementation: attn_implementation='eager' or 'sdpa'; without"
-            " torch.compile",
-        ),
-        fix(
-            "If it follows one node, look at its GPU",
-            "dmesg -T | grep -i xid",
-            "nvidia-smi -q -d ECC",
-        ),
-    )
+    library = _library(scene)
+    upgrade = "upgrade flash-attn, bitsandbytes, xformers, apex or triton, whichever is in use"
+    if library:
+        upgrade = f"pip install -U {library.replace('_', '-')}"
+    return fixes(FIXES, library=library or "kernel library", upgrade=upgrade)
 
 
 CAUSE = Cause(
     id="illegal-memory-access",
     title="A GPU kernel went outside its memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

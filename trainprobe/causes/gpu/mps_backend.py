@@ -14,52 +14,54 @@ import re
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame
-from trainprobe.causes.statements import statement, weigh_message
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.signs import stated
+from trainprobe.causes.statements import statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("mps-backend")
 OPERATOR = re.compile(r"operator '([\w:.]+)'")
+# What helps first, by a part of the message.
+MEMORY = fix(
+    "Need less at once",
+    "a smaller batch or shorter sequences; PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the limit and"
+    " may stall the machine",
+)
+FIRST = {
+    "out of memory": MEMORY,
+    "buffer": MEMORY,
+    "NDArray": MEMORY,
+    "float64": fix(
+        "Use float32",
+        "tensor.to(torch.float32) before .to('mps'); torch.set_default_dtype(torch.float32)",
+    ),
+    "Placeholder": fix(
+        "Put the inputs on the same device",
+        "batch = {k: v.to('mps') for k, v in batch.items()}, and model.to('mps')",
+    ),
+    "": fix(
+        "Let missing operators run on the CPU",
+        "export PYTORCH_ENABLE_MPS_FALLBACK=1   (before Python starts)",
+    ),
+}
 
 
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_message(scene, WORDING)
+def _text(scene: Scene) -> str:
+    found = statement(scene, WORDING)
+    return found.text if found is not None else ""
 
 
 def _summary(scene: Scene) -> str:
-    heard = statement(scene, WORDING)
-    text = heard.text if heard is not None else ""
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    text = _text(scene)
     operator = OPERATOR.search(text)
     what = f"has no {operator.group(1)}" if operator else f"failed: {short(text, 140)}"
-    return f"torch's MPS backend{f' at {frame.where}' if frame else ''} {what}"
+    return f"torch's MPS backend{scene.at_own_line} {what}"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    heard = statement(scene, WORDING)
-    text = heard.text if heard is not None else ""
-    first = fix(
-        "Let missing operators run on the CPU",
-        "export PYTORCH_ENABLE_MPS_FALLBACK=1   (before Python starts)",
-    )
-    if "out of memory" in text or "buffer" in text or "NDArray" in text:
-        first = fix(
-            "Need less at once",
-            "a smaller batch or shorter sequences; PYTORCH_MPS_HIGH_WATERMARK_RATIO=0.0 lifts the"
-            " limit and may stall the machine",
-        )
-    elif "float64" in text:
-        first = fix(
-            "Use float32",
-            "tensor.to(torch.float32) before .to('mps'); torch.set_default_dtype(torch.float32)",
-        )
-    elif "Placeholder" in text:
-        first = fix(
-            "Put the inputs on the same device",
-            "batch = {k: v.to('mps') for k, v in batch.items()}, and model.to('mps')",
-        )
+    text = _text(scene)
     return (
-        first,
+        next(first for part, first in FIRST.items() if part in text),
         fix("A newer torch and macOS", "pip install -U torch", "sw_vers"),
         fix("Run this part on the CPU", "device = torch.device('cpu')"),
     )
@@ -68,8 +70,7 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="mps-backend",
     title="Apple's MPS backend lacks something or failed",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=stated(WORDING),
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,

@@ -13,90 +13,58 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
-from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
+from trainprobe.causes.phrases import fixes, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import all_of, first_of, stated
+from trainprobe.causes.statements import statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("no-kernel-image")
 WARNED = message("no-kernel-image.warned")
 GPU_SPEAKS = message("no-kernel-image.gpu-speaks")
 CAPABILITY = re.compile(r"(?:capability |\(CC\) )(sm_\d{1,4}|\d{1,2}\.\d)")
-BUILT = re.compile(r"supports CUDA capabilities ((?:sm_\d{1,4} ?){1,20})")
+BUILT = r"supports CUDA capabilities ((?:sm_\d{1,4} ?){1,20})"
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard, warned = statement(scene, WORDING), statement(scene, WARNED)
-    if heard is not None:
-        yield from weigh_statement(scene, WORDING)
-        yield from first_to_fail(scene)
-        if warned is not None:
-            yield weighing(
-                6,
-                "environment-and-limits",
-                f"torch warned at start: {short(warned.text, 120)}",
-                warned.fact,
-            )
-    elif warned is not None:
-        speaks = statement(scene, GPU_SPEAKS)
-        if speaks is not None:
-            yield weighing(
-                13,
-                "suspects-log",
-                "torch warned that the GPU is not one it was built for, then:"
-                f" {short(speaks.text, 100)}",
-                warned.fact,
-                speaks.fact,
-            )
-        else:
-            yield weighing(
-                6,
-                "environment-and-limits",
-                f"torch warned at start: {short(warned.text, 120)}",
-                warned.fact,
-            )
+def _failed_after_warning(scene: Scene) -> Weighings:
+    warned, error = statement(scene, WARNED), statement(scene, GPU_SPEAKS)
+    if warned is not None and error is not None and statement(scene, WORDING) is None:
+        says = f"torch warned that it was not built for this GPU, then: {short(error.text, 100)}"
+        yield weighing(13, "suspects-log", says, warned.fact, error.fact)
+
+
+def _warned(scene: Scene) -> Weighings:
+    warned = statement(scene, WARNED)
+    if warned is not None:
+        says = f"torch warned at start: {short(warned.text, 120)}"
+        yield weighing(6, "environment-and-limits", says, warned.fact)
 
 
 def _summary(scene: Scene) -> str:
-    warned, built = statement(scene, WARNED), statement(scene, BUILT.pattern)
+    warned, built = statement(scene, WARNED), statement(scene, BUILT)
     capability = CAPABILITY.search(warned.text) if warned is not None else None
     gpu = f" ({capability.group(1)})" if capability else ""
-    has = (
-        f"; it was built for {' '.join(built.match.group(1).split())}" if built is not None else ""
-    )
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    return (
-        f"The code that runs{f' at {frame.where}' if frame else ''} has no kernel for this"
-        f" GPU{gpu}{has}"
-    )
+    has = f"; it was built for {' '.join(built.match.group(1).split())}" if built else ""
+    return f"The code that runs{scene.at_own_line} has no kernel for this GPU{gpu}{has}"
 
 
 CAUSE = Cause(
     id="no-kernel-image",
     title="This build has no code for this GPU",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=first_of(_failed_after_warning, all_of(stated(WORDING), _warned)),
     summary=_summary,
-    fixes=(
-        fix(
-            "See both lists",
-            "python -c 'import torch; print(torch.version.cuda, torch.cuda.get_arch_list(),"
-            " torch.cuda.get_device_capability())'",
-        ),
-        fix(
-            "Install the build for this GPU",
-            "pip install --force-reinstall torch --index-url https://download.pytorch.org/whl/cuXYZ"
-            "   (as pytorch.org says)",
-        ),
-        fix(
-            "If an extension fails and torch does not, build it for this GPU",
-            "TORCH_CUDA_ARCH_LIST='X.Y' pip install --no-build-isolation --force-reinstall …",
-        ),
-        fix(
-            "On AMD",
-            "HSA_OVERRIDE_GFX_VERSION=… as a bridge; a build with your gfx in PYTORCH_ROCM_ARCH",
-        ),
-    ),
+    fixes=fixes("""
+        See both lists
+            python -c 'import torch; print(torch.version.cuda, torch.cuda.get_arch_list(),
+                torch.cuda.get_device_capability())'
+        Install the build for this GPU
+            pip install --force-reinstall torch --index-url
+                https://download.pytorch.org/whl/cuXYZ   (as pytorch.org says)
+        If an extension fails and torch does not, build it for this GPU
+            TORCH_CUDA_ARCH_LIST='X.Y' pip install --no-build-isolation --force-reinstall …
+        On AMD
+            HSA_OVERRIDE_GFX_VERSION=… as a bridge; a build with your gfx in PYTORCH_ROCM_ARCH
+    """),
     ranks=nobody,
     would_settle="torch.cuda.get_arch_list() beside torch.cuda.get_device_capability()",
     refines="user-exception",

@@ -11,78 +11,60 @@ gap is smaller than the request, it is not this.
 
 from __future__ import annotations
 
+import re
+
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.gpu_memory import shortage
-from trainprobe.causes.phrases import Fixes, fix, short, size, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
-from trainprobe.causes.statements import first_to_fail
+from trainprobe.causes.gpu_memory import shortage, weigh_allocator
+from trainprobe.causes.phrases import Fixes, fixes, size, subject
+from trainprobe.causes.scene import Scene, Weighings, weighing
+
+FIXES = """
+{title}
+    export PYTORCH_CUDA_ALLOC_CONF={setting}
+Fewer sizes
+    pad batches to a few lengths; torch.cuda.empty_cache() once between training and evaluation
+See the pieces
+    torch.cuda.memory._record_memory_history(); torch.cuda.memory._dump_snapshot('memory.pickle') on
+        the failure
+"""
 
 
 def _weigh(scene: Scene) -> Weighings:
     found = shortage(scene)
     if found is None or not found.numbers.in_pieces:
         return
-    numbers = found.numbers
+    numbers, sure = found.numbers, found.kind == "pieces"
     says = (
         f"torch had {size(numbers.unallocated)} reserved and not in use, and {size(numbers.asked)}"
         " were asked for"
     )
-    if found.kind != "pieces":
-        yield weighing(6, "gpu", says, found.heard.fact)
-        return
-    yield weighing(10, "gpu", says, found.heard.fact)
-    yield weighing(
-        26 if found.heard.origin else 13,
-        "suspects-log",
-        f"The allocator says: {short(found.heard.text, 120)}",
-        found.heard.fact,
-    )
-    yield from first_to_fail(scene)
+    yield weighing(10 if sure else 6, "gpu", says, found.heard.fact)
+    if sure:
+        yield from weigh_allocator(scene, found)
 
 
 def _summary(scene: Scene) -> str:
-    found = shortage(scene)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    place = f" at {frame.where}" if frame else ""
+    found, at = shortage(scene), scene.at_own_line
     if found is None:
-        return f"{subject(scene)} found no piece of GPU memory large enough{place}"
+        return f"{subject(scene)} found no piece of GPU memory large enough{at}"
     numbers = found.numbers
     return (
-        f"{subject(scene)} found no piece of {size(numbers.asked)}{place}, although torch had"
+        f"{subject(scene)} found no piece of {size(numbers.asked)}{at}, although torch had"
         f" {size(numbers.unallocated)} of its {size(numbers.reserved)} reserved and not in use"
     )
 
 
 def _fixes(scene: Scene) -> Fixes:
     torch = scene.given("version.torch")
-    major, _, rest = (torch.value if torch is not None else "").partition(".")
-    minor = rest.split(".")[0]
-    old = major == "1" or (major == "2" and minor == "0")
-    # expandable_segments came with torch 2.1; the name without CUDA with 2.9, which still reads the
-    # older one.
-    setting = "max_split_size_mb:128" if old else "expandable_segments:True"
-    return (
-        fix(
-            "Let segments grow" if not old else "Split large blocks less",
-            f"export PYTORCH_CUDA_ALLOC_CONF={setting}",
-        ),
-        fix(
-            "Fewer sizes",
-            "pad batches to a few lengths; torch.cuda.empty_cache() once between training and"
-            " evaluation",
-        ),
-        fix(
-            "See the pieces",
-            "torch.cuda.memory._record_memory_history();"
-            " torch.cuda.memory._dump_snapshot('memory.pickle') on the failure",
-        ),
-    )
+    # expandable_segments came with torch 2.1; torch 2.9 renamed the variable and still reads both.
+    if torch is not None and re.match(r"1\.|2\.0\b", torch.value):
+        return fixes(FIXES, title="Split large blocks less", setting="max_split_size_mb:128")
+    return fixes(FIXES, title="Let segments grow", setting="expandable_segments:True")
 
 
 CAUSE = Cause(
     id="cuda-fragmentation",
     title="GPU memory is in pieces",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

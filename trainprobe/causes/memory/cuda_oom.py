@@ -13,8 +13,8 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.gpu_memory import WORDING, shortage
-from trainprobe.causes.phrases import fix, short, size, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.phrases import fixes, short, size, subject
+from trainprobe.causes.scene import Scene, Weighings
 from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
 from trainprobe.signatures.messages import message
 
@@ -24,75 +24,59 @@ BEFORE = message("cuda-oom.before")
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
-    if heard is not None:
+    found = statement(scene, WORDING)
+    if found is not None:
         yield from weigh_statement(scene, WORDING)
-        yield from first_to_fail(scene) if not heard.late else ()
+        yield from first_to_fail(scene) if not found.late else ()
         return
-    maybe, before = statement(scene, f"{CUBLAS}|{CUDNN}"), statement(scene, BEFORE)
-    if maybe is None:
+    library, before = statement(scene, f"{CUBLAS}|{CUDNN}"), statement(scene, BEFORE)
+    if library is None:
         return
     if before is not None:
-        yield weighing(
-            3,
-            "suspects-log",
-            f"A library could not start, which follows from {short(before.text, 80)} as well:"
-            f" {short(maybe.text, 100)}",
-            maybe.fact,
-        )
+        says = f"A library could not start, perhaps because of {short(before.text, 80)}"
+        yield quote(3, says, library)
     else:
         points = 13 if statement(scene, CUBLAS) is not None else 10
-        yield quote(points, "A library could not start, as happens when memory is short", maybe)
+        yield quote(points, "A library could not start, as happens when memory is short", library)
 
 
 def _summary(scene: Scene) -> str:
-    found = shortage(scene)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    place = f" at {frame.where}" if frame else ""
+    found, at = shortage(scene), scene.at_own_line
     if found is None:
         return (
-            f"{subject(scene)} could not start a GPU library{place}, most likely because the GPU's"
+            f"{subject(scene)} could not start a GPU library{at}, most likely because the GPU's"
             " memory is full"
         )
-    numbers = found.numbers
-    free = f" and {_exact(numbers.free)} was free" if numbers.free is not None else ""
-    of = f" of {_exact(numbers.total)}" if numbers.total is not None and free else ""
-    asked = f": it asked for {_exact(numbers.asked)}{free}{of}" if numbers.asked is not None else ""
-    held = (
-        f"; torch held {size(numbers.allocated)} in tensors"
-        if numbers.allocated is not None
-        else ""
-    )
-    return f"{subject(scene)} ran out of GPU memory{place}{asked}{held}"
+    numbers, asked, held = found.numbers, "", ""
+    if numbers.asked is not None:
+        asked = f": it asked for {_exact(numbers.asked)}"
+        if numbers.free is not None:
+            total = f" of {_exact(numbers.total)}" if numbers.total is not None else ""
+            asked += f" and {_exact(numbers.free)} was free{total}"
+    if numbers.allocated is not None:
+        held = f"; torch held {size(numbers.allocated)} in tensors"
+    return f"{subject(scene)} ran out of GPU memory{at}{asked}{held}"
 
 
-def _exact(count: float | None) -> str:
+def _exact(count: float) -> str:
     """As torch prints it, so that it can be found in the log."""
-    return (
-        f"{count / 2**30:.2f} GiB"
-        if count is not None and count >= 2**30
-        else f"{(count or 0) / 2**20:.2f} MiB"
-    )
+    return f"{count / 2**30:.2f} GiB" if count >= 2**30 else f"{count / 2**20:.2f} MiB"
 
 
 CAUSE = Cause(
     id="cuda-oom",
     title="A GPU ran out of memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Need less",
-            "halve the batch per rank and double gradient accumulation",
-            "torch.utils.checkpoint for the largest blocks; bf16",
-        ),
-        fix("Split the state over the ranks", "FSDP, or ZeRO stage 2 or 3"),
-        fix(
-            "See who holds the memory",
-            "nvidia-smi --query-compute-apps=pid,used_memory --format=csv",
-        ),
-    ),
+    fixes=fixes("""
+        Need less
+            halve the batch per rank and double gradient accumulation
+            torch.utils.checkpoint for the largest blocks; bf16
+        Split the state over the ranks
+            FSDP, or ZeRO stage 2 or 3
+        See who holds the memory
+            nvidia-smi --query-compute-apps=pid,used_memory --format=csv
+    """),
     would_settle="nvidia-smi beside torch.cuda.memory_summary() just before the failing line",
     refines="user-exception",
     accounts_for=("native-crash",),

@@ -11,14 +11,24 @@ first touch of the GPU, says the same. Processes that are ranks of this very job
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.gpu_memory import Shortage, shortage
-from trainprobe.causes.phrases import Fixes, fix, short, size, subject
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.gpu_memory import Shortage, shortage, weigh_allocator
+from trainprobe.causes.phrases import Fixes, fixes, size, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, weigh_message
+from trainprobe.causes.signs import stated
 from trainprobe.signatures.messages import message
 
 TAKEN = message("gpu-memory-held-by-other.taken")
+FIXES = """
+See who holds it
+    nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv
+    {look}
+[disruptive] End it, if it is yours and left over
+    kill {pids}
+    verify: nvidia-smi
+Take a free GPU
+    CUDA_VISIBLE_DEVICES=…, or ask the scheduler for exclusive GPUs
+"""
 
 
 def _pids(found: Shortage | None) -> str:
@@ -29,45 +39,32 @@ def _pids(found: Shortage | None) -> str:
 def _weigh(scene: Scene) -> Weighings:
     found = shortage(scene)
     if found is None:
-        yield from weigh_message(scene, TAKEN)
+        yield from stated(TAKEN)(scene)
         return
     numbers = found.numbers
     if found.kind == "others" and numbers.total is None:
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"Memory ran out at the first touch of the GPU, before the rank held any: {found.why}",
-            found.heard.fact,
+        says = (
+            f"Memory ran out at the first touch of the GPU, before the rank held any: {found.why}"
         )
+        yield weighing(10, "suspects-stack", says, found.heard.fact)
     elif found.kind in ("others", "loading") and numbers.held_by_others:
-        pids = _pids(found)
+        pids = f": pids {_pids(found)}" if _pids(found) else ""
         says = (
             f"{size(numbers.others)} of {size(numbers.total)} are neither free nor this"
-            " process's own"
+            f" process's own{pids}"
         )
-        yield weighing(
-            13 if found.kind == "others" else 6,
-            "gpu",
-            f"{says}{f': pids {pids}' if pids else ''}",
-            found.heard.fact,
-        )
+        yield weighing(13 if found.kind == "others" else 6, "gpu", says, found.heard.fact)
     if found.kind == "others":
-        yield weighing(
-            26 if found.heard.origin else 13,
-            "suspects-log",
-            f"The allocator says: {short(found.heard.text, 120)}",
-            found.heard.fact,
-        )
-        yield from first_to_fail(scene)
+        yield from weigh_allocator(scene, found)
 
 
 def _summary(scene: Scene) -> str:
     found = shortage(scene)
     if found is None or found.numbers.others is None:
         return f"{subject(scene)} cannot have its GPU: another process holds it"
-    numbers, pids = found.numbers, _pids(found)
+    numbers = found.numbers
     gpu = f"GPU {numbers.gpu}" if numbers.gpu is not None else "the GPU"
-    who = f" (pids {pids})" if pids else ""
+    who = f" (pids {_pids(found)})" if _pids(found) else ""
     return (
         f"{subject(scene)} ran out of memory on {gpu}, of whose {size(numbers.total)} other"
         f" processes{who} hold about {size(numbers.others)}"
@@ -77,33 +74,15 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     found = shortage(scene)
     pids = [str(pid) for pid, _ in found.numbers.named[:4]] if found is not None else []
-    return (
-        fix(
-            "See who holds it",
-            "nvidia-smi --query-compute-apps=pid,used_memory,name --format=csv",
-            (
-                f"ps -o pid,user,lstart,cmd -p {','.join(pids)}"
-                if pids
-                else "fuser -v /dev/nvidia*   (shows processes that nvidia-smi hides)"
-            ),
-        ),
-        fix(
-            "End it, if it is yours and left over",
-            f"kill {' '.join(pids) or '<PID>'}",
-            disruptive=True,
-            verify="nvidia-smi",
-        ),
-        fix(
-            "Take a free GPU",
-            "CUDA_VISIBLE_DEVICES=…, or ask the scheduler for exclusive GPUs",
-        ),
-    )
+    look = "fuser -v /dev/nvidia*   (shows processes that nvidia-smi hides)"
+    if pids:
+        look = f"ps -o pid,user,lstart,cmd -p {','.join(pids)}"
+    return fixes(FIXES, look=look, pids=" ".join(pids) or "<PID>")
 
 
 CAUSE = Cause(
     id="gpu-memory-held-by-other",
     title="Another process holds the GPU's memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -114,7 +93,7 @@ CAUSE = Cause(
     refines="cuda-oom",
     accounts_for=("user-exception", "native-crash"),
     wording=TAKEN,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has GPU memory that others hold", "have GPU memory that others hold"),
         checks=("drv.memused",),
     ),

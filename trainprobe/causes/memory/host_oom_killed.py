@@ -15,7 +15,7 @@ likely, and not proven.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.host_memory import (
     CANCELLED,
     GONE,
@@ -31,7 +31,7 @@ from trainprobe.causes.host_memory import (
     proof,
     strength,
 )
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short, size, subject
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, fixes, short, size, subject
 from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
@@ -42,9 +42,12 @@ MORE = "sbatch --mem=…, docker run --memory=…, or resources.limits.memory in
 
 
 def _weigh(scene: Scene) -> Weighings:
-    one = foreseen(scene.group, "pss")
-    if one is not None:  # copies of the data, or growth faster than it, are the nearer reason
-        yield from weigh_foreseen(one, 13 if one.steep or (one.copies or 0.0) >= COPIED else 26)
+    prediction = foreseen(scene.group, "pss")
+    # copies of the data, or growth faster than it, are the nearer reason
+    if prediction is not None:
+        yield from weigh_foreseen(
+            prediction, 13 if prediction.steep or (prediction.copies or 0.0) >= COPIED else 26
+        )
         return
     refused = statement(scene, REFUSED)
     yield from of_the_kernel(scene)
@@ -62,46 +65,29 @@ def _kills(scene: Scene) -> Weighings:
         who = f"Rank {end.rank}" if end.rank is not None else "A process"
         kill = next((fact for fact in scene.oom_kills if fact.pid and fact.pid == end.pid), None)
         if kill is not None:
-            yield weighing(
-                26,
-                "kernel-log",
+            says = (
                 f"The kernel log says that pid {kill.pid} was killed for lack of memory, with"
-                f" {size(kill.rss_bytes)}",
-                kill,
+                f" {size(kill.rss_bytes)}"
             )
+            yield weighing(26, "kernel-log", says, kill)
         if end.how == "oom_killed" or (end.oom_rise or 0) > 0:
-            yield weighing(
-                26,
-                "exit-status",
+            says = (
                 f"{who} got SIGKILL, and the count of out-of-memory kills rose by"
-                f" {end.oom_rise or 1}",
-                end,
+                f" {end.oom_rise or 1}"
             )
-        elif (
-            end.place is not None and not cancelled
-        ):  # in logs nobody else's kill leaves so little behind
-            yield weighing(
-                13,
-                "exit-status",
-                f"{who} got SIGKILL, and nothing in the logs says who sent it",
-                end,
-            )
+            yield weighing(26, "exit-status", says, end)
+        elif end.place is not None and not cancelled:
+            # in logs nobody else's kill leaves so little behind
+            says = f"{who} got SIGKILL, and nothing in the logs says who sent it"
+            yield weighing(13, "exit-status", says, end)
         else:
-            yield weighing(
-                3 if cancelled else 6,
-                "exit-status",
-                f"{who} got SIGKILL, and nobody of the job sent it",
-                end,
-            )
-    heard = kill_report(scene)
-    if heard is not None and not ends:
-        gone = "is gone without a word" if heard.event in GONE else "got SIGKILL"
-        yield weighing(
-            3 if cancelled else 13,
-            "exit-status",
-            f"A process {gone}: {short(heard.line, 100)}",
-            heard,
-        )
+            says = f"{who} got SIGKILL, and nobody of the job sent it"
+            yield weighing(3 if cancelled else 6, "exit-status", says, end)
+    found = kill_report(scene)
+    if found is not None and not ends:
+        gone = "is gone without a word" if found.event in GONE else "got SIGKILL"
+        says = f"A process {gone}: {short(found.line, 100)}"
+        yield weighing(3 if cancelled else 13, "exit-status", says, found)
 
 
 def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
@@ -110,37 +96,25 @@ def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
         # Another failure of the same ranks, no matter of memory, leaves it open whose process was
         # killed.
         first = scene.origin is not None and refused is None and not ends
-        yield weighing(
-            6 if first else 26,
-            "scheduler",
-            f"A process of the job was killed for lack of memory: {short(line.line, 120)}",
-            line,
-        )
+        says = f"A process of the job was killed for lack of memory: {short(line.line, 120)}"
+        yield weighing(6 if first else 26, "scheduler", says, line)
     if refused is not None:
         yield quote(strength(refused), "Memory could not be had", refused)
     if not (ends or line is not None or kill_report(scene) is not None):
         return
     offload, bar = scene.events("cpu-offload"), loading_bar(scene)
     if offload:
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"State is offloaded to the CPU: {short(offload[0].line, 80)}",
-            offload[0],
-        )
+        says = f"State is offloaded to the CPU: {short(offload[0].line, 80)}"
+        yield weighing(6, "environment-and-limits", says, offload[0])
     if bar is not None:
-        yield weighing(
-            6,
-            "environment-and-limits",
-            f"Weights were being read into memory, {bar[0]} % of them",
-            bar[1],
-        )
+        says = f"Weights were being read into memory, {bar[0]} % of them"
+        yield weighing(6, "environment-and-limits", says, bar[1])
 
 
 def _summary(scene: Scene) -> str:
-    if (one := foreseen(scene.group, "pss")) is not None:
-        return f"The kernel will kill a process for lack of memory: {one.says}"
-    end, line, heard = next(iter(killed(scene)), None), proof(scene), kill_report(scene)
+    if (prediction := foreseen(scene.group, "pss")) is not None:
+        return f"The kernel will kill a process for lack of memory: {prediction.says}"
+    end, line, found = next(iter(killed(scene)), None), proof(scene), kill_report(scene)
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
@@ -156,12 +130,10 @@ def _summary(scene: Scene) -> str:
             f" was killed by the kernel because the memory {place}{limit}{',' if limit else ''}"
             " ran out"
         )
-    elif end is not None or heard is not None:
-        ended = (
-            "was gone"
-            if end is None and heard is not None and heard.event in GONE
-            else "got SIGKILL"
-        )
+    elif end is not None or found is not None:
+        ended = "got SIGKILL"
+        if end is None and found is not None and found.event in GONE:
+            ended = "was gone"
         words = (
             f" {ended} without a word, most likely because the memory"
             f" {place}{limit}{',' if limit else ''} ran out; no line proves it"
@@ -171,49 +143,40 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene)}{pid}{words}"
 
 
+FIXES = """
+See what grows
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, 'MiB') once per step on each
+        rank
+    look for lists that keep tensors or outputs of every step; append loss.item(), not loss
+Hold less
+    fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per node
+[admin] Give the job more memory{now}
+    {more}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    if (one := foreseen(scene.group, "pss")) is not None:
-        return _fixes_foreseen(scene, one)
+    if (prediction := foreseen(scene.group, "pss")) is not None:
+        return _fixes_foreseen(scene, prediction)
     now = f" (now {size(limit_of(scene))})" if limit_of(scene) else ""
-    return (
-        fix(
-            "See what grows",
-            "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024, 'MiB') once per step"
-            " on each rank",
-            "look for lists that keep tensors or outputs of every step; append loss.item(), not"
-            " loss",
-        ),
-        fix(
-            "Hold less",
-            "fewer loader workers, memory-mapped data, no CPU offload, weights loaded once per"
-            " node",
-        ),
-        admin_fix(
-            f"Give the job more memory{now}",
-            MORE,
-        ),
-    )
+    return fixes(FIXES, now=now, more=MORE)
 
 
-def _fixes_foreseen(scene: Scene, one: Prediction) -> Fixes:
-    now = f" (now {size(one.limit)})" if one.limit else ""
+def _fixes_foreseen(scene: Scene, prediction: Prediction) -> Fixes:
+    now = f" (now {size(prediction.limit)})" if prediction.limit else ""
     return (
-        *fewer_workers(scene, one),
+        *fewer_workers(scene, prediction),
         fix(
             "Hold less of the data in each process",
             "memory-mapped data (Arrow, np.load(..., mmap_mode='r')), or a shard for each rank",
         ),
-        admin_fix(
-            f"Give the job at least {size(needed(one))}{now}",
-            MORE,
-        ),
+        admin_fix(f"Give the job at least {size(needed(prediction))}{now}", MORE),
     )
 
 
 CAUSE = Cause(
     id="host-oom-killed",
     title="The kernel killed a process for lack of memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -224,7 +187,7 @@ CAUSE = Cause(
     refines="user-exception",
     accounts_for=("data-worker-crash",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has too little memory left for the job", "have too little memory left for the job"),
         checks=("mem.available", "lim.cgmem", "host.oomkill"),
         values=("memory.limit_bytes",),

@@ -2,14 +2,12 @@
 
 Each rank reads the whole checkpoint into the memory of the host before it keeps its part, or
 unpickles it onto the GPU that it was saved from, which is GPU 0 for all of them. One process alone
-goes well; eight do not.
-The probe that loads the model sees it beforehand: alone, by all ranks at once, and by what one
-takes times the ranks that are planned.
+goes well; eight do not. The probe that loads the model sees it beforehand: alone, by all ranks at
+once, and by what one takes times the ranks that are planned.
 
 It is recognised by a kill, or a refusal of memory, while weights are being loaded by several ranks:
-below `from_pretrained`, `load_state_dict` or
-`torch.load`, or with the bar of the checkpoint's shards not at its end. With one rank alone it is
-the host's memory itself (`host-oom-killed`).
+below `from_pretrained`, `load_state_dict` or `torch.load`, or with the bar of the checkpoint's
+shards not at its end. With one rank alone it is the host's memory itself (`host-oom-killed`).
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ from trainprobe.causes.fork_probe import value_of
 from trainprobe.causes.gpu_memory import LOADING, shortage
 from trainprobe.causes.host_memory import REFUSED, WORDING, kill_report, killed, loading_bar, proof
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, short, size, subject
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import quote, statement
 from trainprobe.facts import HostCheck, Measured, ProbeFailure
 
@@ -36,25 +34,19 @@ def _weigh(scene: Scene) -> Weighings:
     on_gpu = shortage(scene)
     if on_gpu is not None:
         if on_gpu.kind == "loading" and on_gpu.numbers.held_by_others:
+            says = f"Several ranks fill one GPU while they load, below {on_gpu.why}"
+            yield weighing(13, "suspects-stack", says, on_gpu.heard.fact)
+            says = f"The allocator says: {short(on_gpu.heard.text, 120)}"
             yield weighing(
-                13,
-                "suspects-stack",
-                f"Several ranks fill one GPU while they load, below {on_gpu.why}",
-                on_gpu.heard.fact,
-            )
-            yield weighing(
-                26 if on_gpu.heard.origin else 13,
-                "suspects-log",
-                f"The allocator says: {short(on_gpu.heard.text, 120)}",
-                on_gpu.heard.fact,
+                26 if on_gpu.heard.origin else 13, "suspects-log", says, on_gpu.heard.fact
             )
         return
     refused = statement(scene, WORDING)
     frames = scene.origin.frames if scene.origin is not None and refused is not None else ()
     below = next((frame for frame in frames if LOADING.search(f"{frame.name} {frame.text}")), None)
     bar = loading_bar(scene)
-    line, heard = proof(scene), kill_report(scene)
-    gone = [*killed(scene), *(fact for fact in (line, heard) if fact is not None), *scene.oom_kills]
+    line, found = proof(scene), kill_report(scene)
+    gone = [*killed(scene), *(fact for fact in (line, found) if fact is not None), *scene.oom_kills]
     points = 13 if several else 3
     if refused is not None and below is not None:
         yield weighing(
@@ -62,13 +54,8 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield quote(points, "It says", refused)
     elif gone and bar is not None:
-        yield weighing(
-            points,
-            "suspects-log",
-            f"The weights were being loaded, {bar[0]} % of them, when a process was killed",
-            bar[1],
-            gone[0],
-        )
+        says = f"The weights were being loaded, {bar[0]} % of them, when a process was killed"
+        yield weighing(points, "suspects-log", says, bar[1], gone[0])
         if several:
             yield weighing(
                 6, "exit-status", "It got SIGKILL, and several ranks were loading", gone[0]
@@ -76,8 +63,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    if told := loads_say(scene):
-        return told
+    if reported := loads_say(scene):
+        return reported
     on_gpu, bar = shortage(scene), loading_bar(scene)
     if on_gpu is not None:
         where = f" at {frame.where}" if (frame := user_frame(on_gpu.frames)) else ""
@@ -108,10 +95,7 @@ def _fixes(scene: Scene) -> Fixes:
             "for turn in range(local_world_size): load if turn == local_rank; dist.barrier()",
         ),
         fix("Onto the rank's own GPU", "torch.load(path, map_location=f'cuda:{local_rank}')"),
-        admin_fix(
-            "Give the node's job more memory",
-            "sbatch --mem=0, or fewer ranks per node",
-        ),
+        admin_fix("Give the node's job more memory", "sbatch --mem=0, or fewer ranks per node"),
     )
 
 
@@ -145,34 +129,26 @@ def starved(failure: ProbeFailure) -> bool:
 def alone(scene: Scene) -> Measured | None:
     """The highest mark of one process that loads the model as it was given."""
     found = scene.facts.of(Measured)
-    return next(
-        (
-            fact
-            for fact in found
-            if fact.name == "load.host_peak"
-            and fact.labels.get("how") == "given"
-            and fact.labels.get("ranks") == 1
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in found
+        if fact.name == "load.host_peak"
+        and fact.labels.get("how") == "given"
+        and fact.labels.get("ranks") == 1
     )
 
 
 def foreseen(scene: Scene) -> HostCheck | None:
     """The check that the planned ranks fit in the memory, where they do not."""
-    return next(
-        (
-            check
-            for check in scene.checks("model.memory")
-            if check.status == "fail" and check.cell == scene.cell
-        ),
-        None,
+    return first_found(
+        check
+        for check in scene.checks("model.memory")
+        if check.status == "fail" and check.cell == scene.cell
     )
 
 
 def weigh_loads(scene: Scene) -> Weighings:
-    """Alone it goes well, together it does not: by what was seen, or by what one takes times the
-    ranks that are planned.
-    """
+    """One process loads the model and several cannot, as seen or by calculation."""
     if scene.group.probe != PROBE:
         return
     one, ahead = alone(scene), foreseen(scene)
@@ -182,13 +158,8 @@ def weigh_loads(scene: Scene) -> Weighings:
             -26, "probe-outcome", "One process alone does not load the model either", fact
         )
     if bad and one is not None:
-        yield weighing(
-            26,
-            "probe-outcome",
-            f"One process loads the model with {size(one.value)}; {_many(bad)}",
-            one,
-            *bad,
-        )
+        says = f"One process loads the model with {size(one.value)}; {_many(bad)}"
+        yield weighing(26, "probe-outcome", says, one, *bad)
     if ahead is not None:
         yield weighing(26, "environment-and-limits", ahead.says.rstrip("."), ahead)
 
@@ -203,18 +174,14 @@ def loads_say(scene: Scene) -> str:
 
 
 def cheaper(scene: Scene) -> tuple[str, tuple[str, ...]]:
-    """(title, steps) of the way of loading that was measured to take the least; ("", ()) where
-    none was cheaper.
-    """
+    """(title, steps) of the cheapest way of loading that was measured; ("", ()) if none."""
     for check in scene.checks("model.cheaper", bad_only=False):
         value = value_of(check)
         how, need, given = str(value.get("how")), value.get("need"), value.get("given")
         if how in WORDS and isinstance(need, (int, float)) and isinstance(given, (int, float)):
-            title = (
-                "Let the ranks load one after the other"
-                if how == "given-in-turn"
-                else "Load it the cheaper way that was measured"
-            )
+            title = "Load it the cheaper way that was measured"
+            if how == "given-in-turn":
+                title = "Let the ranks load one after the other"
             return title, (
                 WORDS[how],
                 f"{size(need)} for {value.get('ranks')} ranks instead of {size(given)}",
@@ -230,7 +197,6 @@ def _many(bad: list[ProbeFailure]) -> str:
 CAUSE = Cause(
     id="model-load-memory",
     title="The ranks of a node load the model at once and run out of memory",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -12,79 +12,57 @@ a gather.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.gpu_memory import shortage
-from trainprobe.causes.phrases import Fixes, fix, short, size, subject
+from trainprobe.causes.gpu_memory import shortage, weigh_allocator
+from trainprobe.causes.phrases import Fixes, fixes, size, subject
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
-from trainprobe.causes.statements import first_to_fail
+from trainprobe.stacks.frames import Frame
+
+FIXES = """
+Move tensors to the CPU first
+    {place}: results = [{k: v.cpu() for k, v in one.items()} for one in results]
+Gather over gloo
+    group = dist.new_group(backend='gloo'); dist.all_gather_object(found, results, group=group)
+Gather less
+    reduce counts and sums on each rank; let rank 0 alone receive (gather_object), or write files
+        and merge them
+One device per rank
+    torch.cuda.set_device(local_rank) before init_process_group: object collectives use the current
+        device
+"""
 
 
 def _weigh(scene: Scene) -> Weighings:
     found = shortage(scene)
-    if found is None or found.kind != "objects":
-        return
-    where = found.why or "a gather of objects"
-    yield weighing(
-        13,
-        "suspects-stack",
-        f"Memory ran out below {where}",
-        found.heard.fact,
-        *scene.events("object-collective-frame")[:1],
-    )
-    yield weighing(
-        26 if found.heard.origin else 13,
-        "suspects-log",
-        f"The allocator says: {short(found.heard.text, 120)}",
-        found.heard.fact,
-    )
-    yield from first_to_fail(scene)
+    if found is not None and found.kind == "objects":
+        says = f"Memory ran out below {found.why or 'a gather of objects'}"
+        frames = scene.events("object-collective-frame")[:1]
+        yield weighing(13, "suspects-stack", says, found.heard.fact, *frames)
+        yield from weigh_allocator(scene, found)
+
+
+def _own_frame(scene: Scene) -> Frame | None:
+    found = shortage(scene)
+    return user_frame(found.frames) if found is not None else None
 
 
 def _summary(scene: Scene) -> str:
-    found = shortage(scene)
-    frame = user_frame(found.frames) if found is not None else None
-    place = f" at {frame.where}" if frame else ""
-    asked = (
-        f"; it asked for {size(found.numbers.asked)}"
-        if found is not None and found.numbers.asked is not None
-        else ""
-    )
+    found, frame, asked = shortage(scene), _own_frame(scene), ""
+    if found is not None and found.numbers.asked is not None:
+        asked = f"; it asked for {size(found.numbers.asked)}"
     return (
         f"{subject(scene)} ran out of GPU memory while it gathered Python objects of all"
-        f" ranks{place}{asked}"
+        f" ranks{f' at {frame.where}' if frame else ''}{asked}"
     )
 
 
 def _fixes(scene: Scene) -> Fixes:
-    found = shortage(scene)
-    frame = user_frame(found.frames) if found is not None else None
-    place = f"{frame.base}:{frame.line}" if frame is not None else "before the gather"
-    return (
-        fix(
-            "Move tensors to the CPU first",
-            f"{place}: results = [{{k: v.cpu() for k, v in one.items()}} for one in results]",
-        ),
-        fix(
-            "Gather over gloo",
-            "group = dist.new_group(backend='gloo'); dist.all_gather_object(found, results,"
-            " group=group)",
-        ),
-        fix(
-            "Gather less",
-            "reduce counts and sums on each rank; let rank 0 alone receive (gather_object), or"
-            " write files and merge them",
-        ),
-        fix(
-            "One device per rank",
-            "torch.cuda.set_device(local_rank) before init_process_group: object collectives use"
-            " the current device",
-        ),
-    )
+    frame = _own_frame(scene)
+    return fixes(FIXES, place=f"{frame.base}:{frame.line}" if frame else "before the gather")
 
 
 CAUSE = Cause(
     id="object-collective-oom",
     title="A gather of Python objects fills the GPU",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

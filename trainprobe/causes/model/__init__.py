@@ -1,3 +1,1 @@
-"""Causes in the model itself: shapes, masks, precision, weights that are saved, loaded and
-shared.
-"""
+"""Causes in the model: shapes, masks, precision, weights that are saved, loaded or shared."""

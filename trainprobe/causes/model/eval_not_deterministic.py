@@ -12,36 +12,18 @@ module to the first whose outputs part. Two that agree rule it out.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measures, worst
-from trainprobe.causes.model_stress import fixes_for, stressed_summary
-from trainprobe.causes.phrases import Fixes, sentence
-from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.causes.measured import measured_or_stated, measured_summary
+from trainprobe.causes.model_stress import fixes_for
 
 MEASURED = "evaluation."
-
-
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measures(scene, MEASURED)
-
-
-def _summary(scene: Scene) -> str:
-    number = worst(scene, MEASURED)
-    return stressed_summary(scene.group, MEASURED) or sentence(
-        f"The model is not still in eval(){f': {says(number)}' if number is not None else ''}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    return fixes_for(scene, MEASURED)
-
 
 CAUSE = Cause(
     id="eval-not-deterministic",
     title="The model is not still in eval()",
     modes=("check",),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
+    weigh=measured_or_stated(MEASURED),
+    summary=measured_summary(MEASURED, "The model is not still in eval()"),
+    fixes=lambda scene: fixes_for(scene, MEASURED),
     ranks=nobody,
     would_settle=(
         "trainprobe diagnose --only model_stress with --model and --sample: it runs one batch twice"

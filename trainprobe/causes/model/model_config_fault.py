@@ -12,37 +12,18 @@ makes it work. A constructor that refuses a configuration with an error is right
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measures, worst
-from trainprobe.causes.model_stress import fixes_for, stressed_summary
-from trainprobe.causes.phrases import Fixes, sentence
-from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.causes.measured import measured_or_stated, measured_summary
+from trainprobe.causes.model_stress import fixes_for
 
 MEASURED = "config."
-
-
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measures(scene, MEASURED)
-
-
-def _summary(scene: Scene) -> str:
-    number = worst(scene, MEASURED)
-    return stressed_summary(scene.group, MEASURED) or sentence(
-        "A configuration is accepted and does not"
-        f" work{f': {says(number)}' if number is not None else ''}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    return fixes_for(scene, MEASURED)
-
 
 CAUSE = Cause(
     id="model-config-fault",
     title="A configuration is accepted and does not work",
     modes=("check",),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
+    weigh=measured_or_stated(MEASURED),
+    summary=measured_summary(MEASURED, "A configuration is accepted and does not work"),
+    fixes=lambda scene: fixes_for(scene, MEASURED),
     ranks=nobody,
     would_settle="trainprobe diagnose --only model_stress with --model, --sample and --fuzz 50",
 )

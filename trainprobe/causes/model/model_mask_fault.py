@@ -14,15 +14,21 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measures, worst
-from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
-from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.measured import (
+    number_text,
+    stressed_or,
+    stressed_summary_or,
+    weigh_measures,
+    worst,
+)
+from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.frames import Frame
 
 WORDING = message("model-mask-fault")
+MEASURED = "mask."
 SHAPES = re.compile(
     r"must match the (?:size of tensor b|existing size)|shape mismatch|not broadcastable|does not"
     r" match the shape of the indexed tensor"
@@ -35,89 +41,64 @@ def _at_a_mask(scene: Scene) -> Frame | None:
     origin = scene.origin
     if origin is None or not SHAPES.search(text_of(origin)):
         return None
-    return next(
-        (
-            frame
-            for frame in reversed(origin.frames[-3:])
-            if ABOUT_A_MASK.search(f"{frame.text} {frame.name}")
-        ),
-        None,
-    )
+    innermost = reversed(origin.frames[-3:])
+    masks = (frame for frame in innermost if ABOUT_A_MASK.search(f"{frame.text} {frame.name}"))
+    return next(masks, None)
 
 
 def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measures(scene, "mask.")
-    heard, place = tuple(weigh_statement(scene, WORDING)), _at_a_mask(scene)
-    yield from heard
+    yield from weigh_measures(scene, MEASURED)
+    found, place = tuple(weigh_statement(scene, WORDING)), _at_a_mask(scene)
+    yield from found
     if place is not None:
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"Tensors do not fit each other at {place.where}, where a mask is applied:"
-            f" {short(place.text, 80)}",
-            scene.origin,
+            f" {short(place.text, 80)}"
         )
-    if heard or place is not None:
+        yield weighing(13, "suspects-stack", says, scene.origin)
+    if found or place is not None:
         yield from first_to_fail(scene)
 
 
 def _summary(scene: Scene) -> str:
-    if told := stressed_summary(scene.group, "mask."):
-        return told
-    number, heard, place = worst(scene, "mask."), statement(scene, WORDING), _at_a_mask(scene)
+    number = worst(scene, MEASURED)
     if number is not None:
-        return f"The model's result depends on the form of its attention mask: {says(number)}"
-    frame = place or (user_frame(scene.origin.frames) if scene.origin is not None else None)
-    what = (
-        short(heard.text, 140)
-        if heard is not None
-        else (
-            short(scene.origin.message, 140)
-            if scene.origin is not None
-            else "the mask does not fit"
+        return (
+            f"The model's result depends on the form of its attention mask: {number_text(number)}"
         )
-    )
+    found, frame = statement(scene, WORDING), _at_a_mask(scene) or scene.own_frame
+    what = scene.origin.message if scene.origin is not None else "the mask does not fit"
     return (
-        "An attention mask does not fit what the attention"
-        f" expects{f' at {frame.where}' if frame else ''}: {what}"
+        "An attention mask does not fit what the attention expects"
+        f"{f' at {frame.where}' if frame else ''}: {short(found.text if found else what, 140)}"
     )
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if found := stressed_fixes(scene, "mask."):
-        return found
-    place = _at_a_mask(scene) or (
-        user_frame(scene.origin.frames) if scene.origin is not None else None
-    )
-    return (
-        fix(
-            "See the shapes",
-            (
-                f"print the shapes and types of mask and input before {place.where}"
-                if place
-                else "print mask.shape, mask.dtype, x.shape"
-            ),
-        ),
-        fix(
-            "Bring the mask into one form",
-            "bool or the query's type; (batch, 1, query length, key length) or what the module's"
-            " own page asks for",
-        ),
-        fix(
-            "Cut mask and input together",
-            "input_ids[:, :n] and attention_mask[:, :n]; with a cache the mask covers past and new"
-            " tokens",
-        ),
-    )
+    frame = _at_a_mask(scene) or scene.own_frame
+    show = "print mask.shape, mask.dtype, x.shape"
+    if frame:
+        show = f"print the shapes and types of mask and input before {frame.where}"
+    return fixes(FIXES, show=show)
 
+
+FIXES = """
+See the shapes
+    {show}
+Bring the mask into one form
+    bool or the query's type; (batch, 1, query length, key length) or what the module's own page
+        asks for
+Cut mask and input together
+    input_ids[:, :n] and attention_mask[:, :n]; with a cache the mask covers past and new tokens
+"""
 
 CAUSE = Cause(
     id="model-mask-fault",
     title="An attention mask does not fit the model",
     modes=("crash", "check"),
     weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
+    summary=stressed_summary_or(MEASURED, _summary),
+    fixes=stressed_or(MEASURED, _fixes),
     ranks=nobody,
     would_settle="the same batch padded and unpadded, with a 2-D and a 4-D mask, in one process",
     refines="user-exception",

@@ -13,88 +13,71 @@ became nan belongs to `nan-loss`.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measured_or_stated, worst
-from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
-from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame
+from trainprobe.causes.measured import (
+    measured_or_stated,
+    number_text,
+    stressed_or,
+    stressed_summary_or,
+    worst,
+)
+from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import statement
 from trainprobe.signatures.messages import message
 
-_HALF = r"(?:c10::)?(?:Half|BFloat16)\b"
 WORDING = message("precision-fault")
-
-
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measured_or_stated(scene, "precision.", WORDING)
+MEASURED = "precision."
+# By a part of the message.
+FIXES = {
+    "not implemented for": """
+        Run where that type is supported
+            model.to('cuda') before the first call, or model.float() on the CPU; bfloat16 has more
+                CPU operations
+        Or a newer torch
+            half precision on the CPU: most operations since torch 2.2
+    """,
+    "overflow": """
+        Mask with what the type can hold
+            torch.finfo(x.dtype).min in place of -1e9{at}
+    """,
+    "unscale": """
+        Keep parameters in single precision
+            load the model in float32 (torch_dtype=torch.float32) and let autocast choose, or train
+                in bf16
+    """,
+    "": """
+        Let autocast choose the types
+            with torch.autocast('cuda', dtype=torch.bfloat16): around {line}
+        Or bring both to one type
+            x = x.to(module.weight.dtype); model.to(torch.bfloat16) as a whole, norms and added
+                layers too
+    """,
+}
 
 
 def _summary(scene: Scene) -> str:
-    if told := stressed_summary(scene.group, "precision."):
-        return told
-    number, heard = worst(scene, "precision."), statement(scene, WORDING)
+    number, found = worst(scene, MEASURED), statement(scene, WORDING)
     if number is not None:
-        return f"Reduced precision leaves its tolerance: {says(number)}"
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    return (
-        f"Reduced precision does not work{f' at {frame.where}' if frame else ''}:"
-        f" {short(heard.text, 140) if heard is not None else 'types differ'}"
-    )
+        return f"Reduced precision leaves its tolerance: {number_text(number)}"
+    what = short(found.text, 140) if found is not None else "types differ"
+    return f"Reduced precision does not work{scene.at_own_line}: {what}"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if found := stressed_fixes(scene, "precision."):
-        return found
-    heard = statement(scene, WORDING)
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    text = heard.text if heard is not None else ""
-    if "not implemented for" in text:
-        return (
-            fix(
-                "Run where that type is supported",
-                "model.to('cuda') before the first call, or model.float() on the CPU; bfloat16 has"
-                " more CPU operations",
-            ),
-            fix(
-                "Or a newer torch",
-                "half precision on the CPU: most operations since torch 2.2",
-            ),
-        )
-    if "overflow" in text:
-        return (
-            fix(
-                "Mask with what the type can hold",
-                f"torch.finfo(x.dtype).min in place of -1e9{f' at {frame.where}' if frame else ''}",
-            ),
-        )
-    if "unscale" in text:
-        return (
-            fix(
-                "Keep parameters in single precision",
-                "load the model in float32 (torch_dtype=torch.float32) and let autocast choose, or"
-                " train in bf16",
-            ),
-        )
-    return (
-        fix(
-            "Let autocast choose the types",
-            "with torch.autocast('cuda', dtype=torch.bfloat16): around"
-            f" {frame.where if frame else 'the forward pass'}",
-        ),
-        fix(
-            "Or bring both to one type",
-            "x = x.to(module.weight.dtype); model.to(torch.bfloat16) as a whole, norms and added"
-            " layers too",
-        ),
-    )
+    found, frame = statement(scene, WORDING), scene.own_frame
+    printed = found.text if found is not None else ""
+    text = next(text for part, text in FIXES.items() if part in printed)
+    line = frame.where if frame is not None else "the forward pass"
+    return fixes(text, at=scene.at_own_line, line=line)
 
 
 CAUSE = Cause(
     id="precision-fault",
     title="Reduced precision overflows or does not fit",
     modes=("crash", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
+    weigh=measured_or_stated(MEASURED, WORDING),
+    summary=stressed_summary_or(MEASURED, _summary),
+    fixes=stressed_or(MEASURED, _fixes),
     ranks=nobody,
     would_settle="the same step in float32, and in bf16, module by module",
     refines="user-exception",

@@ -14,15 +14,21 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measured_or_stated, worst
-from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
-from trainprobe.causes.phrases import Fixes, fix, sentence, short
-from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.causes.measured import (
+    measured_or_stated,
+    number_text,
+    stressed_or,
+    stressed_summary_or,
+    worst,
+)
+from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import statement, text_of
 from trainprobe.facts import LogEvent
 from trainprobe.signatures.messages import message
 
 WORDING = message("state-dict-mismatch")
+MEASURED = "state."
 PREFIXES = (
     "_orig_mod.",
     "module.",
@@ -38,10 +44,27 @@ SIZE = re.compile(
     r" shape in current model is (.{1,60}?)\.?$",
     re.MULTILINE,
 )
+SHARED = """
+Save what is shared once
+    safetensors.torch.save_model(model, path), or save_pretrained(path, safe_serialization=False)
+"""
+WRAPPED = """
+Save and load without the wrapper
+    state = {name.removeprefix('{prefix}'): value for name, value in state.items()}
+    save model.module.state_dict() (DDP) or model._orig_mod.state_dict() (compile)
+"""
+OTHER = """
+Make both the same model
+    {same}
+    vocabulary, number of classes and layers are the usual differences
+See what differs
+    print(sorted(set(state) ^ set(model.state_dict())))
+    strict=False only for keys that you know
+"""
 
 
-def words(scene: Scene) -> str:
-    """All that was said of keys: by the exception, and in known lines."""
+def messages_about_keys(scene: Scene) -> str:
+    """The text of the exception and of known lines."""
     parts = [text_of(scene.origin)] if scene.origin is not None else []
     parts += [event.line for event in scene.of(LogEvent) if event.event == "state-dict-mismatch"]
     return "\n".join(parts)
@@ -49,100 +72,64 @@ def words(scene: Scene) -> str:
 
 def keys(pattern: re.Pattern[str], text: str) -> tuple[str, ...]:
     """The names in a list of keys."""
-    return tuple(
-        dict.fromkeys(re.findall(r"[\"']([\w.]{1,200})[\"']", " ".join(pattern.findall(text))))
-    )
+    lists = " ".join(pattern.findall(text))
+    return tuple(dict.fromkeys(re.findall(r"[\"']([\w.]{1,200})[\"']", lists)))
 
 
-def prefix(scene: Scene) -> str:
+def _prefix(scene: Scene) -> str:
     """The prefix that one side's names have and the other's do not."""
-    text = words(scene)
+    text = messages_about_keys(scene)
     missing, unexpected = keys(MISSING, text), keys(UNEXPECTED, text)
-    for one in PREFIXES:
-        if any(name.startswith(one) for name in unexpected) != any(
-            name.startswith(one) for name in missing
-        ) and (missing or one == "_orig_mod."):
-            return one
+    for prefix in PREFIXES:
+        in_file = any(name.startswith(prefix) for name in unexpected)
+        in_model = any(name.startswith(prefix) for name in missing)
+        if in_file != in_model and (missing or prefix == "_orig_mod."):
+            return prefix
     return ""
 
 
-def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measured_or_stated(scene, "state.", WORDING)
-
-
-def _what(scene: Scene) -> str:
-    text = words(scene)
+def _difference(scene: Scene) -> str:
+    text = messages_about_keys(scene)
     size, missing, unexpected = SIZE.search(text), keys(MISSING, text), keys(UNEXPECTED, text)
-    if prefix(scene):
-        return f"the names differ by the prefix {prefix(scene)}"
+    if _prefix(scene):
+        return f"the names differ by the prefix {_prefix(scene)}"
     if size is not None:
-        return (
-            f"{size.group(1)} is {size.group(2)} in the checkpoint and {size.group(3)} in the model"
-        )
+        name, saved, own = size.groups()
+        return f"{name} is {saved} in the checkpoint and {own} in the model"
     parts = [f"{len(missing)} keys are missing, such as {missing[0]}"] if missing else []
     parts += [f"{len(unexpected)} are not known, such as {unexpected[0]}"] if unexpected else []
-    heard = statement(scene, WORDING)
-    return ", ".join(parts) or (short(heard.text, 160) if heard is not None else "keys differ")
+    found = statement(scene, WORDING)
+    return ", ".join(parts) or (short(found.text, 160) if found is not None else "keys differ")
 
 
 def _summary(scene: Scene) -> str:
-    number = worst(scene, "state.")
-    other = sentence(
-        "The saved weights are not those of this model:"
-        f" {says(number) if number is not None else _what(scene)}"
-    )
-    return stressed_summary(scene.group, "state.") or other
+    number = worst(scene, MEASURED)
+    what = number_text(number) if number is not None else _difference(scene)
+    return f"The saved weights are not those of this model: {what}"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if found := stressed_fixes(scene, "state."):
-        return found
-    one, heard = prefix(scene), statement(scene, WORDING)
-    if heard is not None and "share memory" in heard.text:
-        return (
-            fix(
-                "Save what is shared once",
-                "safetensors.torch.save_model(model, path), or save_pretrained(path,"
-                " safe_serialization=False)",
-            ),
-        )
-    if one:
-        strip = f"state = {{name.removeprefix('{one}'): value for name, value in state.items()}}"
-        return (
-            fix(
-                "Save and load without the wrapper",
-                strip,
-                "save model.module.state_dict() (DDP) or model._orig_mod.state_dict() (compile)",
-            ),
-        )
-    shapes = SIZE.search(words(scene))
-    own = "build the model with the configuration that was saved beside the checkpoint"
+    found, prefix = statement(scene, WORDING), _prefix(scene)
+    if found is not None and "share memory" in found.text:
+        return fixes(SHARED)
+    if prefix:
+        return fixes(WRAPPED, prefix=prefix)
+    same = "build the model with the configuration that was saved beside the checkpoint"
+    shapes = SIZE.search(messages_about_keys(scene))
     if shapes is not None and "([0])" in shapes.group(0):
-        own = (
+        same = (
             "ZeRO-3 keeps empty parameters: load through model_engine.load_checkpoint or within"
             " deepspeed.zero.GatheredParameters"
         )
-    return (
-        fix(
-            "Make both the same model",
-            own,
-            "vocabulary, number of classes and layers are the usual differences",
-        ),
-        fix(
-            "See what differs",
-            "print(sorted(set(state) ^ set(model.state_dict())))",
-            "strict=False only for keys that you know",
-        ),
-    )
+    return fixes(OTHER, same=same)
 
 
 CAUSE = Cause(
     id="state-dict-mismatch",
     title="Saved weights and model do not match",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
+    weigh=measured_or_stated(MEASURED, WORDING),
+    summary=stressed_summary_or(MEASURED, _summary),
+    fixes=stressed_or(MEASURED, _fixes),
     ranks=nobody,
     would_settle="the keys and shapes of the file beside those of model.state_dict()",
     refines="user-exception",

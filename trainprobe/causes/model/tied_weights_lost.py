@@ -13,111 +13,72 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.measured import says, weigh_measures, worst
-from trainprobe.causes.model.state_dict_mismatch import MISSING, UNEXPECTED, keys, words
-from trainprobe.causes.model_stress import stressed_fixes, stressed_summary
-from trainprobe.causes.phrases import Fixes, fix, listed, short
+from trainprobe.causes.measured import measured_summary, stressed_or, weigh_measures
+from trainprobe.causes.model.state_dict_mismatch import (
+    MISSING,
+    UNEXPECTED,
+    keys,
+    messages_about_keys,
+)
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
+from trainprobe.causes.signs import quoted
+from trainprobe.causes.statements import first_to_fail, weigh_statement
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
+WORDING = message("tied-weights-lost")
+SHARED = message("tied-weights-lost.shared")
+MEASURED = "tied."
 HEADS = re.compile(
     r"(?:^|\.)(?:lm_head|embed_out|output_projection|cls\.predictions\.decoder|generator_lm_head"
     r"|decoder\.output_projection|embed_tokens|shared)\.(?:weight|bias)$"
 )
-WORDING = message("tied-weights-lost")
-SHARED = r"Some tensors share memory, this will lead to duplicate memory"
+FIXES = """
+Tie after loading and before wrapping
+    model.tie_weights(), then FSDP or DDP
+    config.tie_word_embeddings as it was when it was saved
+Check that they are one
+    model.get_output_embeddings().weight.data_ptr() ==
+        model.get_input_embeddings().weight.data_ptr()
+Load with what ties
+    model.load_state_dict(state, strict=False) for that key, or from_pretrained, which ties by
+        itself
+"""
 
 
 def _missing_heads(scene: Scene) -> tuple[str, ...]:
-    """The missing keys where all of them are heads that are tied to something else, and nothing
-    else is wrong.
-    """
-    text = words(scene)
+    """The missing keys, where all of them are tied heads and nothing else is wrong."""
+    text = messages_about_keys(scene)
     missing = keys(MISSING, text)
-    return (
-        missing
-        if missing
-        and not keys(UNEXPECTED, text)
-        and "size mismatch for" not in text
-        and all(HEADS.search(name) for name in missing)
-        else ()
-    )
+    others = keys(UNEXPECTED, text) or "size mismatch for" in text
+    return missing if not others and all(HEADS.search(name) for name in missing) else ()
 
 
 def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_measures(scene, "tied.")
-    heads, heard, shared = (
-        _missing_heads(scene),
-        tuple(weigh_statement(scene, WORDING)),
-        statement(scene, SHARED),
-    )
-    yield from heard
+    yield from weigh_measures(scene, MEASURED)
+    found, heads = tuple(weigh_statement(scene, WORDING)), _missing_heads(scene)
+    yield from found
     if heads:
+        facts = (scene.origin, *scene.events("state-dict-mismatch"))
+        says = f"The only keys that are missing are tied ones: {and_list(heads)}"
+        yield weighing(26, "suspects-log", says, *facts)
         yield weighing(
-            26,
-            "suspects-log",
-            f"The only keys that are missing are tied ones: {listed(heads)}",
-            scene.origin,
-            *scene.events("state-dict-mismatch"),
+            10, "source", "A tied weight is saved once, under the name of the other", *facts
         )
-        yield weighing(
-            10,
-            "source",
-            "A tied weight is saved once, under the name of the other",
-            scene.origin,
-            *scene.events("state-dict-mismatch"),
-        )
-    elif (
-        shared is not None and not heard
-    ):  # they are still one; it is the save that cannot write them
-        yield quote(6, "Weights that are one cannot be saved one by one", shared)
-    if heads or heard:
+    elif not found:
+        # The weights are still tied; only the save cannot write them.
+        yield from quoted(6, "Tied weights cannot be saved one by one", SHARED)(scene)
+    if heads or found:
         yield from first_to_fail(scene)
 
 
 def _summary(scene: Scene) -> str:
-    if told := stressed_summary(scene.group, "tied."):
-        return told
-    number, heads, heard = (
-        worst(scene, "tied."),
-        _missing_heads(scene),
-        statement(scene, WORDING) or statement(scene, SHARED),
-    )
-    what = (
-        says(number)
-        if number is not None
-        else (
-            f"{listed(heads)} is missing"
-            if heads
-            else short(heard.text, 160)
-            if heard is not None
-            else "they are two"
-        )
-    )
-    return f"Weights that should be one are not shared any more: {what}"
-
-
-def _fixes(scene: Scene) -> Fixes:
-    if found := stressed_fixes(scene, "tied."):
-        return found
-    return (
-        fix(
-            "Tie after loading and before wrapping",
-            "model.tie_weights(), then FSDP or DDP",
-            "config.tie_word_embeddings as it was when it was saved",
-        ),
-        fix(
-            "Check that they are one",
-            "model.get_output_embeddings().weight.data_ptr() =="
-            " model.get_input_embeddings().weight.data_ptr()",
-        ),
-        fix(
-            "Load with what ties",
-            "model.load_state_dict(state, strict=False) for that key, or from_pretrained, which"
-            " ties by itself",
-        ),
-    )
+    heads = _missing_heads(scene)
+    otherwise = f"{and_list(heads)} is missing" if heads else "they are two"
+    fault = "Weights that should be one are not shared any more"
+    finders = () if heads else (WORDING, SHARED)
+    return measured_summary(MEASURED, fault, *finders, otherwise=otherwise)(scene)
 
 
 CAUSE = Cause(
@@ -126,7 +87,7 @@ CAUSE = Cause(
     modes=("crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=stressed_or(MEASURED, fixes(FIXES)),
     ranks=nobody,
     would_settle="data_ptr() of the input and the output embedding after init, load and wrapping",
     refines="user-exception",

@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short, verb
+from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     FOREIGN,
@@ -30,6 +30,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Connection, LogEvent
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 NO_WAY = message("firewall-or-route.no-way")
@@ -54,13 +55,11 @@ def _weigh(scene: Scene) -> Weighings:
     late = unanswered_at_the_store(scene)
     if late:
         rank, peer = late[0].rank or 0, captured(late, "host")[0]
-        yield weighing(
-            26,
-            "suspects-log",
+        says = (
             f"Rank {rank} connects in vain to {peer}, where rank 0 serves the store and waits for"
-            f" it: {short(late[0].line)}",
-            *late,
+            f" it: {short(late[0].line)}"
         )
+        yield weighing(26, "suspects-log", says, *late)
         return
     if scene.group.mode == "crash":
         yield from _from_log(scene)
@@ -70,12 +69,8 @@ def _weigh(scene: Scene) -> Weighings:
         first = unanswered[0]
         again = f", sent again {first.retransmits} times" if first.retransmits else ""
         points = 13 if first.retransmits or len(unanswered) > 1 else 10
-        yield weighing(
-            points,
-            "network",
-            f"Pid {first.pid} connects to {first.remote} and has no answer{again}",
-            *unanswered,
-        )
+        says = f"Pid {first.pid} connects to {first.remote} and has no answer{again}"
+        yield weighing(points, "network", says, *unanswered)
         threads = [
             thread
             for thread in scene.threads(scene.world)
@@ -83,12 +78,8 @@ def _weigh(scene: Scene) -> Weighings:
         ]
         ranks = [thread.rank or 0 for thread in threads]
         op = threads[0].op or "the rendezvous"
-        yield weighing(
-            10,
-            "suspects-stack",
-            f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile",
-            *threads,
-        )
+        says = f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile"
+        yield weighing(10, "suspects-stack", says, *threads)
     if scene.live is None:
         yield from _from_log(scene)
         return
@@ -98,10 +89,10 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _from_log(scene: Scene) -> Weighings:
-    heard = startup_failure(
+    found = startup_failure(
         scene, NO_WAY, "no-route", "peer-unanswered", unlike=NOT_OURS
     ) or startup_failure(scene, REFUSED, *SHOWS, unlike=NOT_OURS)
-    if heard is None:
+    if found is None:
         proxy = [
             event
             for event in lines(scene, "nccl-proxy-failed")
@@ -110,13 +101,13 @@ def _from_log(scene: Scene) -> Weighings:
         if proxy and not failed_of_something_else(scene):
             yield quote(13, "A rank could not be connected to", proxy[0])
         return
-    refused = "refused" in heard.text
+    refused = "refused" in found.text
     if lines(scene, *ELSEWHERE):
-        yield quote(6, "A connection is not answered", heard)
+        yield quote(6, "A connection is not answered", found)
     elif refused and failed_of_something_else(scene):
-        yield quote(3, "A connection is refused, as by a rank that is gone", heard)
+        yield quote(3, "A connection is refused, as by a rank that is gone", found)
     else:
-        yield from weigh_startup_failure(scene, heard, sure=26, at_start=True)
+        yield from weigh_startup_failure(scene, found, sure=26, at_start=True)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -142,8 +133,8 @@ def _summary(scene: Scene) -> str:
             f" {captured(late, 'host')[0]}, where rank 0 listens"
         )
     to = (
-        listed(list(dict.fromkeys(one.remote for one in unanswered))[:3])
-        or listed(_peers(scene)[:3])
+        and_list(list(dict.fromkeys(one.remote for one in unanswered))[:3])
+        or and_list(_peers(scene)[:3])
         or "another rank"
     )
     return f"{ranks_say(who)} cannot open a connection to {to}: nothing answers there"
@@ -155,6 +146,18 @@ def _peers(scene: Scene) -> tuple[str, ...]:
     return captured(found, "peer") or captured(found, "host")
 
 
+FIXES = """
+See how far packets come
+    ip route get {host}
+    timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open
+See that the address is the right one
+    echo $MASTER_ADDR; getent hosts $MASTER_ADDR
+    export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0
+[admin] Open the ports between the nodes
+    iptables -L -n; sysctl net.ipv4.ip_local_port_range
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     unanswered = _unanswered(scene)
     ports = captured(lines(scene, *SHOWS) or unanswered_at_the_store(scene), "port")
@@ -163,22 +166,7 @@ def _fixes(scene: Scene) -> Fixes:
         if unanswered
         else (next(iter(_peers(scene)), "HOST"), "", next(iter(ports), "PORT"))
     )
-    return (
-        fix(
-            "See how far packets come",
-            f"ip route get {host}",
-            f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
-        ),
-        fix(
-            "See that the address is the right one",
-            "echo $MASTER_ADDR; getent hosts $MASTER_ADDR",
-            "export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0",
-        ),
-        admin_fix(
-            "Open the ports between the nodes",
-            "iptables -L -n; sysctl net.ipv4.ip_local_port_range",
-        ),
-    )
+    return fixes(FIXES, host=host, port=port)
 
 
 CAUSE = Cause(
@@ -193,7 +181,7 @@ CAUSE = Cause(
     refines="rendezvous-incomplete",
     accounts_for=("rank-stuck", "user-exception", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("cannot be reached as it must be", "do not reach each other as they must"),
         checks=("net.ports",),
         hows=("blocked-ports", "one-way", "refused", "unreachable"),

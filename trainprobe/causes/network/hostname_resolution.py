@@ -5,17 +5,17 @@ others' resolver does not know it; or torch asks for the name behind an address 
 then connects to a name that nobody knows.
 
 It is recognised by the resolver's own errors (gai error, "Name or service not known") in lines of
-torch, gloo, NCCL or ssh. Addresses of the web are
-another matter: those are `hub-unreachable`.
+torch, gloo, NCCL or ssh. Addresses of the web are another matter: those are `hub-unreachable`.
 """
 
 from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import first_of
 from trainprobe.causes.startup_failures import (
     FOREIGN,
     StartupFailure,
@@ -26,7 +26,7 @@ from trainprobe.causes.startup_failures import (
     startup_failure,
     weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote
+from trainprobe.causes.statements import quote, quote_after
 from trainprobe.facts import Rung
 from trainprobe.signatures.messages import message
 
@@ -36,97 +36,74 @@ _HOST = re.compile(
     r" find address for:? (?P<c>[\w.-]{1,128})|connect to \[?(?P<d>[A-Za-z][\w.-]{1,127})\]?:\d"
 )
 _WEB = re.compile(r"requests/|urllib3/|urllib/request|huggingface_hub/|aiohttp/|httpx/|boto")
-CHECK = "host.dns"
+FIXES = """
+See what every node makes of the name
+    getent hosts {name}; getent hosts $(hostname)   (on each node)
+Use an address instead
+    MASTER_ADDR=$(getent ahostsv4 <NODE> | awk '{print $1; exit}')
+    torchrun --rdzv-endpoint <ADDRESS>:29500 …
+[admin] Make the name known
+    echo "ADDRESS {name}" | sudo tee -a /etc/hosts   (on each node, its own name too)
+"""
 
 
-def _heard(scene: Scene) -> StartupFailure | None:
-    if any(
-        _WEB.search(frame.file)
-        for exception in final_exceptions(scene)[:1]
-        for frame in exception.frames
-    ):
+def _failure(scene: Scene) -> StartupFailure | None:
+    last = final_exceptions(scene)[:1]
+    if any(_WEB.search(frame.file) for exception in last for frame in exception.frames):
         return None
     return startup_failure(scene, WORDING, "name-not-resolved", unlike=FOREIGN)
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard = _heard(scene)
-    if heard is not None:
-        for check in scene.checks(CHECK)[:1]:
-            yield weighing(
-                10,
-                "environment-and-limits",
-                f"{f'{check.host}: ' if check.host else ''}{short(check.says)}".rstrip("."),
-                check,
-            )
-        by_line = not heard.last_words and not failed_of_something_else(scene)
-        yield from weigh_startup_failure(
-            scene, heard, sign=26 if by_line and heard.captured else 13, at_start=True
-        )
+def _not_resolved(scene: Scene) -> Weighings:
+    found = _failure(scene)
+    if found is None:
         return
-    own = lines(scene, "own-name-not-resolved", "reverse-name-missing")
-    if own:
-        passing = not lines(scene, "own-name-not-resolved") and any(
-            len(rung.hosts) > 1 for rung in scene.of(Rung)
-        )
-        alone = (
-            not passing
-            and not failed_of_something_else(scene)
-            and scene.origin is None
-            and made_steps(scene) < 2
-        )
-        yield quote(13 if alone else 3, "A name was looked up in vain", own[0])
+    for check in scene.checks("host.dns")[:1]:
+        host = f"{check.host}: " if check.host else ""
+        says = f"{host}{short(check.says)}".rstrip(".")
+        yield weighing(10, "environment-and-limits", says, check)
+    by_line = not found.last_words and not failed_of_something_else(scene)
+    sign = 26 if by_line and found.captured else 13
+    yield from weigh_startup_failure(scene, found, sign=sign, at_start=True)
+
+
+def _looked_up(scene: Scene) -> Weighings:
+    """A name that was looked up in vain, perhaps without harm."""
+    own, reverse = lines(scene, "own-name-not-resolved"), lines(scene, "reverse-name-missing")
+    passing = not own and any(len(rung.hosts) > 1 for rung in scene.of(Rung))
+    harmless = passing or failed_of_something_else(scene) or made_steps(scene) > 1
+    for event in sorted((*own, *reverse), key=lambda event: event.place or 0)[:1]:
+        points = 3 if harmless or scene.origin is not None else 13
+        yield quote(points, "A name was looked up in vain", event)
 
 
 def _name(scene: Scene) -> str:
-    heard = _heard(scene)
-    match = _HOST.search(heard.text) if heard is not None else None
+    found = _failure(scene)
+    match = _HOST.search(found.text) if found is not None else None
     return next((name for name in match.groups() if name), "") if match is not None else ""
 
 
 def _summary(scene: Scene) -> str:
-    heard, name = _heard(scene), _name(scene)
-    if heard is None:
+    found, name = _failure(scene), _name(scene)
+    if found is None:
         return "The name of a host of the job could not be looked up."
-    return (
-        f"The host name {name} does not resolve"
-        if name
-        else f"A host name of the job does not resolve: {short(heard.text, 140)}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    name = _name(scene) or "$MASTER_ADDR"
-    return (
-        fix(
-            "See what every node makes of the name",
-            f"getent hosts {name}; getent hosts $(hostname)   (on each node)",
-        ),
-        fix(
-            "Use an address instead",
-            "MASTER_ADDR=$(getent ahostsv4 <NODE> | awk '{print $1; exit}')",
-            "torchrun --rdzv-endpoint <ADDRESS>:29500 …",
-        ),
-        admin_fix(
-            "Make the name known",
-            f'echo "ADDRESS {name}" | sudo tee -a /etc/hosts   (on each node, its own name too)',
-        ),
-    )
+    if name:
+        return f"The host name {name} does not resolve"
+    return f"A host name of the job does not resolve{quote_after(found)}"
 
 
 CAUSE = Cause(
     id="hostname-resolution",
     title="A host name does not resolve",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=first_of(_not_resolved, _looked_up),
     summary=_summary,
-    fixes=_fixes,
+    fixes=lambda scene: fixes(FIXES, name=_name(scene) or "$MASTER_ADDR"),
     ranks=nobody,
-    would_settle=("getent hosts NAME on every node, for MASTER_ADDR and for each node's own name"),
+    would_settle="getent hosts NAME on every node, for MASTER_ADDR and for each node's own name",
     refines="rendezvous-incomplete",
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("does not find the nodes by their names", "do not find the nodes by their names"),
         checks=("host.dns", "plan.master"),
         values=("host.own_name_loops", "net.resolves"),

@@ -11,17 +11,19 @@ of the network instead.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, short
+from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.phrases import Fixes, fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import confirmed, failed_at_start
 from trainprobe.causes.startup_failures import (
     captured,
     lines,
     made_steps,
     seen_live,
     startup_failure,
-    weigh_startup_failure,
 )
+from trainprobe.causes.statements import quote_after
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("ib-roce-misconfig")
@@ -34,86 +36,62 @@ STATUS = {
     "12": "transport retries exceeded",
     "13": "receiver not ready",
 }
+FIXES = """
+See whether it works over plain sockets
+    NCCL_IB_DISABLE=1 torchrun …   (a test, and a slow bridge)
+Use cards of one fabric, and on RoCE the right GID
+    export NCCL_IB_HCA=mlx5_0,mlx5_1{now}
+    show_gids; export NCCL_IB_GID_INDEX=3   (the index of RoCE v2 with the node's IPv4 address)
+[admin] Let the cards reach each other
+    {reach}
+    ibstat; ibdev2netdev; lsmod | grep -E 'nvidia_peermem|nv_peer_mem'
+"""
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, *SHOWS)
-    if heard is None:
-        return
-    steps = made_steps(scene)
-    setting_up = bool(lines(scene, "ib-setup-failed")) and not lines(scene, "ib-error")
-    yield from weigh_startup_failure(scene, heard)
+def _before(scene: Scene) -> Weighings:
+    """Steps that went well, or a port that went down, speak of the network instead."""
+    down, steps = lines(scene, "ib-port-error", "link-down"), made_steps(scene)
+    setting_up = lines(scene, "ib-setup-failed") and not lines(scene, "ib-error")
+    found = startup_failure(scene, WORDING, *SHOWS)
+    fact = found.fact if found is not None else None
     if steps > 1 and not setting_up:
-        yield weighing(-13, "network", f"The cards carried {steps} steps before", heard.fact)
-    elif lines(scene, "ib-port-error", "link-down"):
-        yield weighing(
-            -13,
-            "network",
-            "A port went down, which no setting does",
-            *lines(scene, "ib-port-error", "link-down")[:1],
-        )
+        yield weighing(-13, "network", f"The cards carried {steps} steps before", fact)
+    elif down:
+        yield weighing(-13, "network", "A port went down, which no setting does", down[0])
     else:
-        yield weighing(3, "network", "Nothing shows that a step was ever done", heard.fact)
+        yield weighing(3, "network", "Nothing shows that a step was ever done", fact)
 
 
 def _summary(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, *SHOWS)
-    peers, status = (
-        captured(lines(scene, "ib-error"), "peer"),
-        captured(lines(scene, "ib-error"), "status"),
-    )
+    errors = lines(scene, "ib-error")
+    peers, status = captured(errors, "peer"), captured(errors, "status")[:1]
     if peers:
-        means = (
-            f" (status {status[0]}, {STATUS[status[0]]})" if status and status[0] in STATUS else ""
-        )
-        return f"The network cards cannot talk to {listed(peers[:3])}{means}"
-    return (
-        "The InfiniBand or RoCE cards cannot be used as"
-        f" configured{f': {short(heard.text, 140)}' if heard is not None else ''}"
-    )
+        means = "".join(f" (status {code}, {STATUS[code]})" for code in status if code in STATUS)
+        return f"The network cards cannot talk to {and_list(peers[:3])}{means}"
+    found = startup_failure(scene, WORDING, *SHOWS)
+    return f"The InfiniBand or RoCE cards cannot be used as configured{quote_after(found)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
-    efa = lines(scene, "ofi-error", "efa-in-use")
-    hca = next(
-        (given.value for name in ("env.NCCL_IB_HCA",) if (given := scene.given(name)) is not None),
-        "",
-    )
-    return (
-        fix(
-            "See whether it works over plain sockets",
-            "NCCL_IB_DISABLE=1 torchrun …   (a test, and a slow bridge)",
-        ),
-        fix(
-            "Use cards of one fabric, and on RoCE the right GID",
-            f"export NCCL_IB_HCA=mlx5_0,mlx5_1{f'   (now {hca})' if hca else ''}",
-            "show_gids; export NCCL_IB_GID_INDEX=3   (the index of RoCE v2 with the node's IPv4"
-            " address)",
-        ),
-        admin_fix(
-            "Let the cards reach each other",
-            (
-                "security group: all traffic from and to itself"
-                if efa
-                else "ib_write_bw -d mlx5_0 -x 3   and   ib_write_bw -d mlx5_0 -x 3 OTHER_NODE"
-            ),
-            "ibstat; ibdev2netdev; lsmod | grep -E 'nvidia_peermem|nv_peer_mem'",
-        ),
-    )
+    hca = scene.given("env.NCCL_IB_HCA")
+    reach = "ib_write_bw -d mlx5_0 -x 3   and   ib_write_bw -d mlx5_0 -x 3 OTHER_NODE"
+    if lines(scene, "ofi-error", "efa-in-use"):
+        reach = "security group: all traffic from and to itself"
+    return fixes(FIXES, now=f"   (now {hca.value})" if hca else "", reach=reach)
 
 
 CAUSE = Cause(
     id="ib-roce-misconfig",
     title="The RDMA cards cannot talk to each other as configured",
     modes=("crash", "hang"),
-    weigh=_weigh,
+    weigh=confirmed(failed_at_start(WORDING, *SHOWS), _before),
     summary=_summary,
     fixes=_fixes,
     ranks=seen_live,
     would_settle="ib_write_bw between the two nodes, with the GID index that NCCL uses",
     accounts_for=("user-exception", "rank-stuck", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a network card that is not ready", "have network cards that are not ready"),
         checks=("ib.state", "ib.gid"),
         values=("rdma.", "ib."),

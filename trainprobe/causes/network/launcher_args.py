@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     failed_of_something_else,
@@ -68,61 +68,51 @@ def _weigh(scene: Scene) -> Weighings:
         yield from first_to_fail(scene)
         return
     unset = [
-        one
-        for one in final_exceptions(scene)[:1]
-        if one.type in ("TypeError", "AttributeError")
-        and "None" in one.message
-        and one.frames
-        and _READS_RANK.search(one.frames[-1].text)
+        exception
+        for exception in final_exceptions(scene)[:1]
+        if exception.type in ("TypeError", "AttributeError")
+        and "None" in exception.message
+        and exception.frames
+        and _READS_RANK.search(exception.frames[-1].text)
     ]
     if unset:
-        yield weighing(
-            26,
-            "source",
-            f"A rank variable is not set: {unset[0].frames[-1].text.strip()[:100]}",
-            unset[0],
-        )
+        says = f"A rank variable is not set: {unset[0].frames[-1].text.strip()[:100]}"
+        yield weighing(26, "source", says, unset[0])
     printed = startup_failure(scene, WORDING, *SHOWS)
     if printed is not None and (lines(scene, *SHOWS) or printed.decides):
         yield from weigh_startup_failure(scene, printed, sign=26)
         return
     usage = statement(scene, USAGE)
-    ends = [
-        end for end in scene.endings(scene.world) if end.how == "exited" and end.code == 2
-    ]  # argparse's own exit code
+    # argparse's own exit code
+    ends = [end for end in scene.endings(scene.world) if end.how == "exited" and end.code == 2]
     if usage is not None:
         yield quote(13, "The script does not know its arguments", usage)
         if ends:
-            yield weighing(
-                10,
-                "exit-status",
-                f"{len(ends)} ranks ended with exit code 2, as a wrong argument does",
-                *ends,
-            )
+            says = f"{len(ends)} ranks ended with exit code 2, as a wrong argument does"
+            yield weighing(10, "exit-status", says, *ends)
     elif (
         ends
         and scene.of(LogJob)
         and scene.origin is None
         and len(ends) == len(scene.endings(scene.world))
     ):
-        yield weighing(
-            13,
-            "exit-status",
+        says = (
             "It ended with exit code 2 and without a traceback, as Python does with wrong arguments"
-            " or a script that is not there",
-            *ends,
+            " or a script that is not there"
         )
+        yield weighing(13, "exit-status", says, *ends)
 
 
 def _asks(scene: Scene) -> bool:
     """Are the last words themselves about arguments or variables?"""
     return any(
-        re.search(WORDING, f"{one.type}: {one.message}") for one in final_exceptions(scene)[:1]
+        re.search(WORDING, f"{exception.type}: {exception.message}")
+        for exception in final_exceptions(scene)[:1]
     )
 
 
 def _summary(scene: Scene) -> str:
-    heard = (
+    found = (
         statement(scene, WORDING)
         or statement(scene, USAGE)
         or startup_failure(scene, WORDING, *SHOWS)
@@ -130,32 +120,28 @@ def _summary(scene: Scene) -> str:
     script = scene.plan.script.rsplit("/", 1)[-1] or "The script"
     return (
         f"{script} and its launcher do not fit:"
-        f" {short(heard.text, 140) if heard else 'an argument or a rank variable is missing'}"
+        f" {short(found.text, 140) if found else 'an argument or a rank variable is missing'}"
     )
 
 
 CAUSE = Cause(
     id="launcher-args",
     title="Script and launcher do not fit",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Start it with torchrun",
-            "torchrun --nproc-per-node <N> train.py …   (sets RANK, LOCAL_RANK, WORLD_SIZE)",
-        ),
-        fix(
-            "Read the rank from the environment",
-            "local_rank = int(os.environ['LOCAL_RANK'])   instead of an option --local-rank",
-        ),
-        fix("Check the other arguments", "python <SCRIPT> --help"),
-    ),
+    fixes=fixes("""
+        Start it with torchrun
+            torchrun --nproc-per-node <N> train.py …   (sets RANK, LOCAL_RANK, WORLD_SIZE)
+        Read the rank from the environment
+            local_rank = int(os.environ['LOCAL_RANK'])   instead of an option --local-rank
+        Check the other arguments
+            python <SCRIPT> --help
+    """),
     ranks=nobody,
     would_settle="python <SCRIPT> --help, and the command line as the launcher starts it",
     refines="user-exception",
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a launch that does not fit", "have a launch that does not fit"), checks=PLAN
     ),
 )

@@ -11,7 +11,7 @@ A way that does not work at all is `firewall-or-route`.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 
 CAUSE = Cause(
     id="link-degraded",
@@ -23,11 +23,8 @@ CAUSE = Cause(
     accounts_for=("network-fault",),
     modes=("check",),
     ranks=nobody,
-    ready=Signs(
-        says=(
-            "has a network that is worse than the others'",
-            "have a link that is worse than the others",
-        ),
+    ready=ReadySigns(
+        says=("has a network worse than the others", "have a link worse than the others"),
         checks=("net.mtu",),
         hows=("loss", "delay", "slow"),
         admin=(

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, fix, listed, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     failed_of_something_else,
@@ -23,6 +23,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Given
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("nccl-env-misconfig")
@@ -46,9 +47,7 @@ FAILED = (
 
 
 def _settings(scene: Scene) -> dict[str, str]:
-    """NCCL_* names without the prefix, with their values: as NCCL printed them, or as the
-    environment was given.
-    """
+    """NCCL_* settings without the prefix, as NCCL printed them or as they were set."""
     found = {
         event.captured["name"].removeprefix("NCCL_"): event.captured.get("value", "")
         for event in lines(scene, "nccl-setting")
@@ -76,43 +75,32 @@ def _unusual(scene: Scene) -> dict[str, str]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, *SHOWS)
+    found = startup_failure(scene, WORDING, *SHOWS)
     odd, settings = _unusual(scene), _settings(scene)
-    if heard is not None:
-        yield from weigh_startup_failure(scene, heard)
+    if found is not None:
+        yield from weigh_startup_failure(scene, found)
     if failed_of_something_else(scene):
         return
-    if odd and (heard is not None or lines(scene, *FAILED)):
-        said = listed([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
-        yield weighing(
-            13,
-            "environment-and-limits",
-            f"Unusual settings are in force: {said}",
-            *lines(scene, "nccl-setting")[:4],
-        )
+    if odd and (found is not None or lines(scene, *FAILED)):
+        printed = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
+        says = f"Unusual settings are in force: {printed}"
+        yield weighing(13, "environment-and-limits", says, *lines(scene, "nccl-setting")[:4])
     truncated = lines(scene, "nccl-truncated")
-    if truncated and heard is None:
-        yield quote(
-            13 if odd else 10,
-            "The ranks do not agree on what they send, as under different settings",
-            truncated[0],
-        )
+    if truncated and found is None:
+        says = "The ranks do not agree on what they send, as under different settings"
+        yield quote(13 if odd else 10, says, truncated[0])
     if "SOCKET_IFNAME" in settings and lines(scene, "interface-missing"):
-        yield weighing(
-            10,
-            "environment-and-limits",
-            f"NCCL_SOCKET_IFNAME={settings['SOCKET_IFNAME']} names no interface here",
-            *lines(scene, "nccl-setting")[:1],
-        )
+        says = f"NCCL_SOCKET_IFNAME={settings['SOCKET_IFNAME']} names no interface here"
+        yield weighing(10, "environment-and-limits", says, *lines(scene, "nccl-setting")[:1])
 
 
 def _summary(scene: Scene) -> str:
-    heard, odd = startup_failure(scene, WORDING, *SHOWS), _unusual(scene)
-    which = listed([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
-    if heard is not None:
+    found, odd = startup_failure(scene, WORDING, *SHOWS), _unusual(scene)
+    which = and_list([f"NCCL_{name}={value}" for name, value in list(odd.items())[:4]])
+    if found is not None:
         return (
             f"A setting of NCCL's does not work here{f' ({which})' if which else ''}:"
-            f" {short(heard.text, 120)}"
+            f" {short(found.text, 120)}"
         )
     return f"NCCL fails under unusual settings of its own: {which or 'see NCCL_DEBUG=INFO'}"
 
@@ -145,11 +133,8 @@ CAUSE = Cause(
     would_settle="run once without any NCCL_* variable and with an empty nccl.conf",
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,
-    ready=Signs(
-        says=(
-            "has settings of NCCL that the others do not have or that do harm",
-            "have settings of NCCL that do harm",
-        ),
+    ready=ReadySigns(
+        says=("has other or harmful NCCL settings", "have harmful NCCL settings"),
         checks=("plan.debugenv", "plan.names", "plan.rename"),
         values=("env.NCCL_", "nccl.conf", "nccl.conf."),
         but=("env.NCCL_SOCKET_IFNAME",),

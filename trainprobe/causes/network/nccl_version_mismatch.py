@@ -11,8 +11,8 @@ errors as internal ones; a line that names a failed connection says it better.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, fix, listed, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -23,12 +23,14 @@ from trainprobe.causes.startup_failures import (
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import quote
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 SURE = message("nccl-version-mismatch.sure")
 TOPOLOGY = message("nccl-version-mismatch.topology")
 INTERNAL = message("nccl-version-mismatch.internal")
 WORDING = f"{SURE}|{TOPOLOGY}|{INTERNAL}"
+_FAILED = ("nccl-internal", "nccl-topology", "nccl-system-error", "connection-closed")
 # What says better why NCCL gave up.
 _BETTER = (
     "peer-refused",
@@ -55,16 +57,9 @@ def _weigh(scene: Scene) -> Weighings:
     if sure is not None:
         yield from weigh_startup_failure(scene, sure)
     elif len(versions) > 1 and not elsewhere:
-        yield weighing(
-            13
-            if lines(
-                scene, "nccl-internal", "nccl-topology", "nccl-system-error", "connection-closed"
-            )
-            else 6,
-            "environment-and-limits",
-            f"One job runs with NCCL {listed(versions)}",
-            *lines(scene, "nccl-version")[:4],
-        )
+        says = f"One job runs with NCCL {and_list(versions)}"
+        points = 13 if lines(scene, *_FAILED) else 6
+        yield weighing(points, "environment-and-limits", says, *lines(scene, "nccl-version")[:4])
     topology = startup_failure(scene, TOPOLOGY, "nccl-topology")
     if topology is not None:
         yield from weigh_startup_failure(scene, topology)
@@ -80,49 +75,38 @@ def _summary(scene: Scene) -> str:
     if sure is not None:
         return f"NCCL is not the version that is needed: {short(sure.text, 160)}"
     if len(versions) > 1:
-        return f"The ranks of one job use different versions of NCCL: {listed(versions)}"
-    heard = startup_failure(scene, f"{TOPOLOGY}|{INTERNAL}", "nccl-topology", "nccl-internal")
+        return f"The ranks of one job use different versions of NCCL: {and_list(versions)}"
+    found = startup_failure(scene, f"{TOPOLOGY}|{INTERNAL}", "nccl-topology", "nccl-internal")
     which = f" {versions[0]}" if versions else ""
     return (
         f"NCCL{which} fails in its own checks as it sets up, as a version that is too old for this"
-        f" machine does: {short(heard.text, 120) if heard else ''}"
+        f" machine does: {short(found.text, 120) if found else ''}"
     )
+
+
+FIXES = """
+See which NCCL each node loads
+    python -c 'import torch; print(torch.__version__, torch.cuda.nccl.version())'   (on each node)
+    ldd $(python -c 'import torch,os; print(os.path.dirname(torch.__file__))')/lib/libtorch_cuda.so
+        | grep nccl
+Use one NCCL everywhere, torch's own
+    {own}
+    pip list | grep -i nccl   (one package only)
+Have NCCL say what fails
+    NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,ENV torchrun …
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
-    last = final_exceptions(scene)
-    where = (
-        "python -c 'import torch; print(torch.__version__, torch.cuda.nccl.version())'   (on each"
-        " node)"
-    )
-    symbol = bool(last) and "undefined symbol" in last[0].message
-    return (
-        fix(
-            "See which NCCL each node loads",
-            where,
-            "ldd $(python -c 'import torch,os;"
-            " print(os.path.dirname(torch.__file__))')/lib/libtorch_cuda.so | grep nccl",
-        ),
-        fix(
-            "Use one NCCL everywhere, torch's own",
-            (
-                "unset LD_LIBRARY_PATH   (or take the folder with another libnccl.so.2 out of it)"
-                if symbol
-                else "pip install --upgrade nvidia-nccl-cu12   (the same on all nodes)"
-            ),
-            "pip list | grep -i nccl   (one package only)",
-        ),
-        fix(
-            "Have NCCL say what fails",
-            "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,GRAPH,ENV torchrun …",
-        ),
-    )
+    own = "pip install --upgrade nvidia-nccl-cu12   (the same on all nodes)"
+    if any("undefined symbol" in exception.message for exception in final_exceptions(scene)[:1]):
+        own = "unset LD_LIBRARY_PATH   (or take the folder with another libnccl.so.2 out of it)"
+    return fixes(FIXES, own=own)
 
 
 CAUSE = Cause(
     id="nccl-version-mismatch",
     title="NCCL is too old or differs between the nodes",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -132,7 +116,7 @@ CAUSE = Cause(
     ),
     accounts_for=("user-exception", "abi-mismatch", "import-failure", "native-crash"),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has another version of NCCL", "have another version of NCCL"),
         checks=("py.nccl",),
         values=("version.nccl", "nccl.version"),

@@ -11,21 +11,19 @@ data without errors rule it out; a rank outside the collective does so too.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.diverging_calls import camps, places
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short
+from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import captured, failed_of_something_else, lines, made_steps
 from trainprobe.facts import Connection, PortCounters
+from trainprobe.model.ranks import and_list
 
 UP = frozenset({"ACTIVE", "up", "unknown", ""})
 DOWN = ("ib-port-error", "link-down")
 BROKEN = ("ib-device-fatal", "nvlink-error")  # the card or the link itself has given up
-CUT = (
-    "connection-closed",
-    "collective-timeout",
-    "nccl-aborted",
-)  # what ranks say whose link is gone
+# what ranks say whose link is gone
+CUT = ("connection-closed", "collective-timeout", "nccl-aborted")
 LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
 
@@ -35,9 +33,7 @@ def _ports(scene: Scene) -> tuple[PortCounters, ...]:
 
 
 def _odd(scene: Scene) -> tuple[PortCounters, ...]:
-    """Ports that count errors between the looks, or InfiniBand ports that are down beside others
-    that are not.
-    """
+    """Ports whose errors rise, or InfiniBand ports that are down while others are up."""
     active = any(port.state == "ACTIVE" for port in _ports(scene))
     return tuple(
         port
@@ -64,7 +60,7 @@ def _weigh(scene: Scene) -> Weighings:
     if odd:
         what = (
             "counts"
-            f" {listed([f'{name} +{rise}' for name, rise in sorted(odd[0].errors.items())][:3])}"
+            f" {and_list([f'{name} +{rise}' for name, rise in sorted(odd[0].errors.items())][:3])}"
             if odd[0].errors
             else f"is {odd[0].state}"
         )
@@ -85,26 +81,16 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if together:
         place = next(iter(found.values()))
-        yield weighing(
-            10,
-            "other-stacks",
-            f"All {len(found)} ranks are in the same call, {place}, and none gets out",
-            *(one.fact for one in found.values()),
-        )
+        says = f"All {len(found)} ranks are in the same call, {place}, and none gets out"
+        yield weighing(10, "other-stacks", says, *(one.fact for one in found.values()))
     elif len(found) < len(scene.world):
         absent = [rank for rank in scene.world if rank not in found]
-        yield weighing(
-            -10,
-            "other-stacks",
-            f"{ranks_say(absent)} did not come to that collective at all",
-            *(one.fact for one in found.values()),
-        )
+        says = f"{ranks_say(absent)} did not come to that collective at all"
+        yield weighing(-10, "other-stacks", says, *(one.fact for one in found.values()))
 
 
 def _from_log(scene: Scene) -> Weighings:
-    """What logs say. The first transfer that fails speaks of the configuration; one after many
-    that went well, of the network.
-    """
+    """A first transfer that fails speaks of the configuration, a late one of the network."""
     for line in lines(scene, *BROKEN)[:1]:
         yield weighing(26, "network", f"A card or a link gave up: {short(line.line)}", line)
     down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)
@@ -115,33 +101,23 @@ def _from_log(scene: Scene) -> Weighings:
     ):
         yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
     if errors and (steps > 1 or down):
-        yield weighing(
-            26 if errors[0].event == "ib-error" else 13,
-            "suspects-log",
+        says = (
             f"The transport failed{f' after {steps} steps' if steps else ''}:"
-            f" {short(errors[0].line)}",
-            errors[0],
+            f" {short(errors[0].line)}"
         )
-
-
-def _ranks(scene: Scene) -> tuple[int, ...]:
-    """The host's or the network's own, unless only some ranks have such a connection."""
-    del scene
-    return ()
+        yield weighing(26 if errors[0].event == "ib-error" else 13, "suspects-log", says, errors[0])
 
 
 def _where(scene: Scene) -> str:
     odd, unanswered = _odd(scene), _unanswered(scene)
     peers = captured(lines(scene, *LOST), "peer")
     if peers and not odd and not unanswered:
-        return f"the way to {listed(peers[:3])}"
+        return f"the way to {and_list(peers[:3])}"
     if odd:
         return f"port {odd[0].port} on {next(iter(scene.group.hosts), 'this host')}"
-    return (
-        f"the way from {unanswered[0].local} to {unanswered[0].remote}"
-        if unanswered
-        else "the network"
-    )
+    if unanswered:
+        return f"the way from {unanswered[0].local} to {unanswered[0].remote}"
+    return "the network"
 
 
 def _summary(scene: Scene) -> str:
@@ -181,11 +157,11 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=_ranks,
+    ranks=nobody,
     would_settle=(
         "ss -tino for the ranks' connections and ip -s link, twice: do retransmits or errors grow?"
     ),
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a network that does not carry the data", "do not carry each other's data"),
         checks=("net.errors", "ib.flap"),
         hows=("failed", "wrong-result", "large-packets", "scale"),

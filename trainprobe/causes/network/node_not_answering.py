@@ -11,14 +11,15 @@ while ranks of the world have no process on any of those. A node that only refus
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, verb
+from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Rung, SilentNode
+from trainprobe.model.ranks import and_list
 
 
 def _silent(scene: Scene) -> tuple[SilentNode, ...]:
-    return tuple(one for one in scene.facts.of(SilentNode) if one.late)
+    return tuple(fact for fact in scene.facts.of(SilentNode) if fact.late)
 
 
 def _missing(scene: Scene) -> tuple[int, ...]:
@@ -51,13 +52,10 @@ def _weigh(scene: Scene) -> Weighings:
             10, "probe-outcome", f"{scene.group.probe} could not even be started there", *silent
         )
         return
-    yield weighing(
-        10,
-        "process-state-and-locks",
-        f"{ranks_say(missing)} {verb(missing, 'has', 'have')} no process on the nodes that"
-        " answered",
-        *silent,
+    says = (
+        f"{ranks_say(missing)} {verb(missing, 'has', 'have')} no process on the nodes that answered"
     )
+    yield weighing(10, "process-state-and-locks", says, *silent)
     if scene.group.victims:
         victims = scene.group.victims
         says = f"{ranks_say(victims)} {verb(victims, 'waits', 'wait')} meanwhile"
@@ -65,7 +63,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _hosts(scene: Scene) -> str:
-    return listed([one.host for one in _silent(scene)])
+    return and_list([one.host for one in _silent(scene)])
 
 
 def _summary(scene: Scene) -> str:
@@ -78,24 +76,20 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See whether it is up
+    ping -c 3 {host}; ssh -o ConnectTimeout=5 {host} uptime
+    scontrol show node {host}
+[disruptive] Start again without it
+    sbatch --exclude={hosts} ...
+[admin] Have it taken out until it is mended
+    scontrol update nodename={host} state=drain reason='does not answer'
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    host = next((one.host for one in _silent(scene)), "NODE")
-    return (
-        fix(
-            "See whether it is up",
-            f"ping -c 3 {host}; ssh -o ConnectTimeout=5 {host} uptime",
-            f"scontrol show node {host}",
-        ),
-        fix(
-            "Start again without it",
-            f"sbatch --exclude={','.join(one.host for one in _silent(scene))} ...",
-            disruptive=True,
-        ),
-        admin_fix(
-            "Have it taken out until it is mended",
-            f"scontrol update nodename={host} state=drain reason='does not answer'",
-        ),
-    )
+    hosts = [node.host for node in _silent(scene)]
+    return fixes(FIXES, host=next(iter(hosts), "NODE"), hosts=",".join(hosts))
 
 
 CAUSE = Cause(
@@ -109,5 +103,5 @@ CAUSE = Cause(
     would_settle="ping and ssh to that node; what the scheduler says of it",
     refines="rank-exited-early",
     accounts_for=("rank-stuck", "rendezvous-incomplete"),
-    ready=Signs(says=("does not answer", "do not answer"), hows=("silent",), silence=True),
+    ready=ReadySigns(says=("does not answer", "do not answer"), hows=("silent",), silence=True),
 )

@@ -11,8 +11,8 @@ never ends. Collectives that have ended before rule it out.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     failed_of_something_else,
@@ -31,9 +31,9 @@ LITTLE = 0.5  # of the power limit: a spinning kernel burns little
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, "p2p-refused")
-    yield from weigh_startup_failure(scene, heard)
-    if heard is None:
+    found = startup_failure(scene, WORDING, "p2p-refused")
+    yield from weigh_startup_failure(scene, found)
+    if found is None:
         yield from weigh_general(
             scene,
             r"unhandled cuda error|ncclUnhandledCudaError",
@@ -48,12 +48,8 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     done = [call for call in scene.of(CollectiveCall) if call.finished]
     if done:
-        yield weighing(
-            -26,
-            "flight-recorder",
-            f"Rank {done[0].rank} has finished collectives before ({done[0].op})",
-            done[0],
-        )
+        says = f"Rank {done[0].rank} has finished collectives before ({done[0].op})"
+        yield weighing(-26, "flight-recorder", says, done[0])
         return
     if len(used) > 1 and waiting and len(waiting) == len(scene.world):
         spinning = [
@@ -64,21 +60,15 @@ def _weigh(scene: Scene) -> Weighings:
             and gpu.power_w < LITTLE * gpu.power_limit_w
         ]
         points = 10 if len(spinning) == len(used) else 3
-        yield weighing(
-            points,
-            "gpu",
+        says = (
             f"All {len(used)} GPUs of the job are fully"
-            f" used{' at little power' if spinning else ''} while nobody gets on",
-            *used,
+            f" used{' at little power' if spinning else ''} while nobody gets on"
         )
+        yield weighing(points, "gpu", says, *used)
         first = [call for call in scene.of(CollectiveCall) if call.number in (0, 1)]
         if first:
-            yield weighing(
-                6,
-                "flight-recorder",
-                f"It is the first collective of its group ({first[0].op})",
-                *first[:1],
-            )
+            says = f"It is the first collective of its group ({first[0].op})"
+            yield weighing(6, "flight-recorder", says, *first[:1])
     bad = scene.checks("p2p", "acs", "iommu")
     if bad:
         yield weighing(13, "environment-and-limits", bad[0].says.rstrip("."), *bad)
@@ -92,11 +82,9 @@ def _spins(scene: Scene) -> Weighings:
         "left",
     ):
         return
-    channels, timeouts, acs = (
-        lines(scene, "p2p-channel"),
-        lines(scene, "collective-timeout"),
-        lines(scene, "acs-on"),
-    )
+    channels = lines(scene, "p2p-channel")
+    timeouts = lines(scene, "collective-timeout")
+    acs = lines(scene, "acs-on")
     first = [
         event
         for event in timeouts
@@ -109,18 +97,14 @@ def _spins(scene: Scene) -> Weighings:
         )
         yield weighing(13, "suspects-log", says, first[0], channels[0])
     if acs:
-        yield weighing(
-            13,
-            "environment-and-limits",
-            f"Traffic between GPUs is sent astray: {short(acs[0].line, 120)}",
-            acs[0],
-        )
+        says = f"Traffic between GPUs is sent astray: {short(acs[0].line, 120)}"
+        yield weighing(13, "environment-and-limits", says, acs[0])
 
 
 def _summary(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, "p2p-refused")
-    if heard is not None:
-        return f"The GPUs cannot reach each other directly: {short(heard.text, 160)}"
+    found = startup_failure(scene, WORDING, "p2p-refused")
+    if found is not None:
+        return f"The GPUs cannot reach each other directly: {short(found.text, 160)}"
     return (
         f"The first operation of {len(scene.world)} ranks spins on all GPUs: direct traffic between"
         " them does not arrive"
@@ -133,23 +117,19 @@ CAUSE = Cause(
     modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See whether it works without direct traffic",
-            "NCCL_P2P_DISABLE=1 torchrun ...   (a test, and a slow bridge; on GeForce RTX 40 and 50"
-            " the right setting)",
-        ),
-        admin_fix(
-            "Look for ACS and the IOMMU",
-            "lspci -vvv | grep -i ACSCtl   (SrcValid+ means on)",
-            "dmesg | grep -i -E 'iommu|dmar'",
-        ),
-    ),
+    fixes=fixes("""
+        See whether it works without direct traffic
+            NCCL_P2P_DISABLE=1 torchrun ...   (a test, and a slow bridge; on GeForce RTX 40 and 50
+                the right setting)
+        [admin] Look for ACS and the IOMMU
+            lspci -vvv | grep -i ACSCtl   (SrcValid+ means on)
+            dmesg | grep -i -E 'iommu|dmar'
+    """),
     would_settle="run once with NCCL_P2P_DISABLE=1",
     ranks=nobody,
     accounts_for=("user-exception",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has GPUs without all of their links", "have GPUs without all of their links"),
         checks=("drv.nvlink",),
     ),

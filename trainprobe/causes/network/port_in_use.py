@@ -10,89 +10,56 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, fix
-from trainprobe.causes.scene import Scene, Weighings
-from trainprobe.causes.startup_failures import (
-    StartupFailure,
-    captured,
-    lines,
-    startup_failure,
-    weigh_startup_failure,
-)
-from trainprobe.causes.statements import checked
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fixes
+from trainprobe.causes.scene import Scene
+from trainprobe.causes.signs import all_of, failed_at_start, failed_check
+from trainprobe.causes.startup_failures import captured, lines, startup_failure
 from trainprobe.signatures.messages import message
 
 WORDING = message("port-in-use")
 CHECK = "plan.port"
 PORT = re.compile(r"\bport:? `?(\d{2,5})\b|\]?:(\d{4,5})\b|', (\d{2,5})\)")
-
-
-def _weigh(scene: Scene) -> Weighings:
-    heard = _heard(scene)
-    yield from weigh_startup_failure(scene, heard, sign=26)
-    yield from checked(scene, CHECK, corroborates=heard is not None)
-
-
-def _heard(scene: Scene) -> StartupFailure | None:
-    return startup_failure(scene, WORDING, "port-in-use")
+FIXES = """
+See who has it
+    ss -ltnp 'sport = :{port}'
+Take another port
+    torchrun --master-port 0 …   or: export MASTER_PORT=$(shuf -i 20000-60000 -n 1)
+[disruptive] End a left-over run
+    kill <PID>   (the pid that ss showed, if it is yours)
+    verify: ss -ltn 'sport = :{port}'
+"""
 
 
 def _port(scene: Scene) -> str:
-    heard = _heard(scene)
-    match = PORT.search(heard.text) if heard is not None else None
-    check = next(iter(scene.checks(CHECK)), None)
+    found, check = startup_failure(scene, WORDING, "port-in-use"), scene.failed_check(CHECK)
+    match = PORT.search(found.text) if found is not None else None
+    if match:
+        return next(group for group in match.groups() if group)
     named = captured(lines(scene, "port-in-use"), "port")
-    return (
-        next(group for group in match.groups() if group)
-        if match
-        else named[0]
-        if named
-        else check.value
-        if check is not None
-        else ""
-    )
+    return named[0] if named else check.value if check is not None else ""
 
 
 def _summary(scene: Scene) -> str:
     port = _port(scene)
-    return (
-        f"Port {port} is already used by another process"
-        if port
-        else "The port at which the ranks were to meet is already used by another process"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    port = _port(scene) or "29500"
-    return (
-        fix("See who has it", f"ss -ltnp 'sport = :{port}'"),
-        fix(
-            "Take another port",
-            "torchrun --master-port 0 …   or: export MASTER_PORT=$(shuf -i 20000-60000 -n 1)",
-        ),
-        fix(
-            "End a left-over run",
-            "kill <PID>   (the pid that ss showed, if it is yours)",
-            disruptive=True,
-            verify=f"ss -ltn 'sport = :{port}'",
-        ),
-    )
+    which = f"Port {port}" if port else "The port at which the ranks were to meet"
+    return f"{which} is already used by another process"
 
 
 CAUSE = Cause(
     id="port-in-use",
     title="The rendezvous port is taken",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=all_of(
+        failed_at_start(WORDING, "port-in-use", sign=26), failed_check(CHECK, beside=WORDING)
+    ),
     summary=_summary,
-    fixes=_fixes,
+    fixes=lambda scene: fixes(FIXES, port=_port(scene) or "29500"),
     ranks=nobody,
     would_settle="ss -ltnp at the rendezvous port",
     refines="user-exception",
     accounts_for=("rendezvous-incomplete",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has the port in use already", "have the port in use already"), checks=("plan.port",)
     ),
 )

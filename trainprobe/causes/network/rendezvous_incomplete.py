@@ -14,7 +14,7 @@ that could not start the others.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.rendezvous_failures import (
     GAVE_UP,
     end_point,
@@ -29,9 +29,7 @@ JOINING = frozenset({"init_process_group", "rendezvous", "native", "store"})
 
 
 def at_the_store(scene: Scene) -> tuple[MainThread, ...]:
-    """Ranks that stand at the rendezvous; one that asks the store for a key of its own is past
-    it.
-    """
+    """Ranks at the rendezvous; one that asks the store for its own key is past it."""
     return tuple(
         thread
         for thread in scene.threads(scene.world)
@@ -42,7 +40,7 @@ def at_the_store(scene: Scene) -> tuple[MainThread, ...]:
 def absent(scene: Scene) -> tuple[int, ...]:
     """Ranks of the world that no process was found for."""
     job = scene.live
-    seen = {thread.rank for thread in scene.threads(scene.world)} | {
+    shown = {thread.rank for thread in scene.threads(scene.world)} | {
         rank for rank in scene.world if scene.process(rank) is not None
     }
     named = (
@@ -50,13 +48,11 @@ def absent(scene: Scene) -> tuple[int, ...]:
         if job is not None
         else {rank for rank in scene.ranks if scene.group.how == "not-visible"}
     )
-    return tuple(sorted(named - seen))
+    return tuple(sorted(named - shown))
 
 
 def all_together(scene: Scene) -> bool:
-    """Do all ranks of a world of several stand at one line of the rendezvous? Then none of them
-    is the odd one.
-    """
+    """Do all of several ranks stand at one line of the rendezvous? Then none is the odd one."""
     waiting = at_the_store(scene)
     return (
         len(waiting) == len(scene.world) > 1
@@ -65,9 +61,7 @@ def all_together(scene: Scene) -> bool:
 
 
 def past_rendezvous(scene: Scene) -> bool:
-    """Is a rank beyond the start of the job: in a collective, in its training loop, or at the
-    store with a call of its own?
-    """
+    """Is a rank past the start: in a collective, in its loop, or at the store by itself?"""
     threads = scene.threads(scene.world)
     joining = [thread for thread in threads if thread.leaf == "store-wait" and thread.op in JOINING]
     return bool(threads) and not joining
@@ -91,12 +85,8 @@ def _weigh(scene: Scene) -> Weighings:
         if everybody
         else f"{ranks_say(ranks)}, {len(ranks)} of {len(scene.world)} ranks,"
     )
-    yield weighing(
-        points,
-        "other-stacks",
-        f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous",
-        *waiting,
-    )
+    says = f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous"
+    yield weighing(points, "other-stacks", says, *waiting)
     job = scene.live
     if missing and job is not None:
         where = (
@@ -107,20 +97,12 @@ def _weigh(scene: Scene) -> Weighings:
                 f" {'any host of the job' if job.hosts else 'this host'}"
             )
         )
-        yield weighing(
-            13,
-            "process-state-and-locks",
-            f"{ranks_say(missing)} of a world of {job.world_size} {where}",
-            job,
-        )
+        says = f"{ranks_say(missing)} of a world of {job.world_size} {where}"
+        yield weighing(13, "process-state-and-locks", says, job)
     elif len(scene.threads(scene.world)) > len(waiting):
         others = [thread for thread in scene.threads(scene.world) if thread.leaf != "store-wait"]
-        yield weighing(
-            -13,
-            "process-state-and-locks",
-            f"{ranks_say([t.rank or 0 for t in others])} lives and stands elsewhere",
-            *others,
-        )
+        says = f"{ranks_say([t.rank or 0 for t in others])} lives and stands elsewhere"
+        yield weighing(-13, "process-state-and-locks", says, *others)
     met = [call for rank in ranks for call in scene.of(CollectiveCall, rank=rank) if call.finished]
     if met:
         yield weighing(
@@ -143,9 +125,9 @@ def _summary(scene: Scene) -> str:
             f"All {len(there)} ranks wait at the rendezvous{where}: they ask for another world than"
             " this one, or for a store that nobody serves"
         )
-    told = giving_up_summary(scene) if scene.live is None and not there else ""
-    if told:
-        return told
+    reported = giving_up_summary(scene) if scene.live is None and not there else ""
+    if reported:
+        return reported
     if not missing or waiting_agents(scene):
         wait = f"{ranks_say(there)} {verb(there, 'waits', 'wait')} at the rendezvous"
         return agents_summary(scene) or f"{wait}, and not everybody comes"
@@ -163,68 +145,48 @@ def _summary(scene: Scene) -> str:
     )
 
 
+TOGETHER = """
+Let the launcher say who meets where
+    a world_size, rank, address or port given to init_process_group must be that of the launcher:
+        WORLD_SIZE={world}, {address}:{port}
+    under torchrun: dist.init_process_group(backend), with nothing of these, or init_method="env://"
+See whether anybody serves the store
+    ss -ltnp | grep -w {port}; timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
+"""
+FIXES = """
+Start the ranks that are missing, or see why they died
+    {look}
+    {slurm}
+See whether they can reach the end point
+    from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
+Give all nodes the same end point
+    torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id <JOB> ...
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if own := fixes_of_start(scene):
+        return own
     job = scene.live
     environment = next(iter(job.environment.values()), {}) if job is not None else {}
-    address, port = (
-        environment.get("MASTER_ADDR", "$MASTER_ADDR"),
-        environment.get("MASTER_PORT", "$MASTER_PORT"),
-    )
-    if job is None:
-        address, port = (
-            said or default for said, default in zip(end_point(scene), (address, port), strict=True)
-        )
-    if fixes_of_start(scene):
-        return fixes_of_start(scene)
-    slurm = job is not None and (
-        job.launcher == "slurm"
-        or any(name.startswith("SLURM_") for row in job.environment.values() for name in row)
-    )
+    host, number = end_point(scene) if job is None else ("", "")
+    address = host or environment.get("MASTER_ADDR", "$MASTER_ADDR")
+    port = number or environment.get("MASTER_PORT", "$MASTER_PORT")
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):
-        own = (
-            "a world_size, rank, address or port given to init_process_group must be that of the"
-            f" launcher: WORLD_SIZE={len(scene.world)}, {address}:{port}"
-        )
-        return (
-            fix(
-                "Let the launcher say who meets where",
-                own,
-                "under torchrun: dist.init_process_group(backend), with nothing of these, or"
-                ' init_method="env://"',
-            ),
-            fix(
-                "See whether anybody serves the store",
-                f"ss -ltnp | grep -w {port}; timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo"
-                " open",
-            ),
-        )
-    return (
-        fix(
-            "Start the ranks that are missing, or see why they died",
-            (
-                "on the other nodes: trainprobe attach"
-                if job is None or not job.hosts or job.elsewhere
-                else "read what they printed last: trainprobe explain <OUTPUT>"
-            ),
-            "squeue -s; scontrol show job $SLURM_JOB_ID" if slurm else "",
-        ),
-        fix(
-            "See whether they can reach the end point",
-            f"from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open",
-        ),
-        fix(
-            "Give all nodes the same end point",
-            f"torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id"
-            " <JOB> ...",
-        ),
-    )
+        return fixes(TOGETHER, world=len(scene.world), address=address, port=port)
+    look, slurm = "on the other nodes: trainprobe attach", ""
+    if job is not None and job.hosts and not job.elsewhere:
+        look = "read what they printed last: trainprobe explain <OUTPUT>"
+    if job is not None:
+        names = {name for row in job.environment.values() for name in row}
+        if job.launcher == "slurm" or any(name.startswith("SLURM_") for name in names):
+            slurm = "squeue -s; scontrol show job $SLURM_JOB_ID"
+    return fixes(FIXES, look=look, slurm=slurm, address=address, port=port)
 
 
 # The launchers of an elastic job, which meet the other nodes' before they start any rank.
 def waiting_agents(scene: Scene) -> tuple[MainThread, ...]:
-    """Launchers that stand at the rendezvous themselves while no rank lives here; empty where a
-    rank does.
-    """
+    """Launchers at the rendezvous while no rank lives here; empty if one does."""
     if scene.live is None or scene.threads(scene.world):
         return ()
     return tuple(
@@ -238,19 +200,15 @@ def of_agents(scene: Scene) -> Weighings:
     """What speaks for a rendezvous that other nodes have not come to."""
     job = scene.live
     for agent in waiting_agents(scene):
-        yield weighing(
-            13,
-            "other-stacks",
-            f"{job.launcher if job else 'The launcher'} (pid {agent.pid}) stands at the rendezvous",
-            agent,
+        says = (
+            f"{job.launcher if job else 'The launcher'} (pid {agent.pid}) stands at the rendezvous"
         )
+        yield weighing(13, "other-stacks", says, agent)
         if job is not None and (job.nnodes or 1) > 1:
-            yield weighing(
-                13,
-                "process-state-and-locks",
-                f"The job is to have {job.nnodes} nodes, and no rank has been started on this one",
-                job,
+            says = (
+                f"The job is to have {job.nnodes} nodes, and no rank has been started on this one"
             )
+            yield weighing(13, "process-state-and-locks", says, job)
 
 
 def agents_summary(scene: Scene) -> str:

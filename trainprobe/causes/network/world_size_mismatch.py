@@ -17,10 +17,11 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.network.rendezvous_incomplete import absent, at_the_store
-from trainprobe.causes.phrases import fix, listed, ranks_say, verb
+from trainprobe.causes.phrases import fix, ranks_say, verb
 from trainprobe.causes.rendezvous_failures import WORLD, weigh_world, world_summary
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Job, JobRank
+from trainprobe.model.ranks import and_list
 
 _NPROC = re.compile(
     r"--nproc[-_]per[-_]node[= ](\d{1,5})|--num[-_]processes[="
@@ -57,18 +58,14 @@ def _weigh(scene: Scene) -> Weighings:
         return
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
-        sizes = listed(
+        sizes = and_list(
             [
                 f"{ranks_say([int(who) for who in whose if who.isdigit()])} has {size}"
                 for size, whose in stated.items()
             ]
         )
-        yield weighing(
-            26,
-            "environment-and-limits",
-            f"The ranks do not agree on the size of the world: {sizes}",
-            job,
-        )
+        says = f"The ranks do not agree on the size of the world: {sizes}"
+        yield weighing(26, "environment-and-limits", says, job)
     if started is not None and job.world_size is not None:
         if started != job.world_size:
             says = (
@@ -77,12 +74,8 @@ def _weigh(scene: Scene) -> Weighings:
             )
             yield weighing(13, "environment-and-limits", says, job)
         elif len(stated) < 2:
-            yield weighing(
-                -13,
-                "environment-and-limits",
-                f"The launcher starts as many processes as the ranks expect: {started}",
-                job,
-            )
+            says = f"The launcher starts as many processes as the ranks expect: {started}"
+            yield weighing(-13, "environment-and-limits", says, job)
             return
     alive = len(scene.of(JobRank))
     if (
@@ -92,37 +85,27 @@ def _weigh(scene: Scene) -> Weighings:
         and alive != job.world_size
     ):
         points = 6 if started == alive or job.launcher in ("bare", "spawn") else 3
-        yield weighing(
-            points,
-            "process-state-and-locks",
-            f"{alive} processes live here, and each waits for a world of {job.world_size}",
-            job,
-        )
+        says = f"{alive} processes live here, and each waits for a world of {job.world_size}"
+        yield weighing(points, "process-state-and-locks", says, job)
     if len(stated) > 1 or (started is not None and started != job.world_size):
         ranks = [thread.rank or 0 for thread in waiting]
-        yield weighing(
-            10,
-            "other-stacks",
+        says = (
             f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} at the rendezvous for ranks that"
-            " nobody starts",
-            *waiting,
+            " nobody starts"
         )
+        yield weighing(10, "other-stacks", says, *waiting)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """Those whose own world size is not the common one; nobody where the launch as a whole is
-    wrong.
-    """
+    """Ranks whose world size is not the common one; none if the launch as a whole is wrong."""
     job = scene.live
     stated = _stated(job) if job is not None else {}
     if len(stated) < 2:
         return ()
     fewest = min(stated.values(), key=len)
-    return (
-        tuple(sorted(int(who) for who in fewest if who.isdigit()))
-        if sum(len(whose) == len(fewest) for whose in stated.values()) == 1
-        else ()
-    )
+    if sum(len(whose) == len(fewest) for whose in stated.values()) == 1:
+        return tuple(sorted(int(who) for who in fewest if who.isdigit()))
+    return ()
 
 
 def _summary(scene: Scene) -> str:
@@ -131,7 +114,7 @@ def _summary(scene: Scene) -> str:
     job = scene.live or Job()
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
-        return f"The ranks were given different world sizes: {listed(sorted(stated))}"
+        return f"The ranks were given different world sizes: {and_list(sorted(stated))}"
     alive = started if started is not None else len(scene.of(JobRank))
     return (
         f"The job expects {job.world_size} ranks and {alive} were started, so all of them wait at"

@@ -10,8 +10,8 @@ by peers at 127.0.0.1, 172.17.0.1 or a link-local address that refuse.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -25,8 +25,9 @@ from trainprobe.causes.startup_failures import (
     weigh_general,
     weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote
+from trainprobe.causes.statements import quote, quote_after
 from trainprobe.facts import LogEvent
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 
 WORDING = message("wrong-network-interface")
@@ -47,8 +48,8 @@ def _odd(scene: Scene) -> tuple[LogEvent, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = startup_failure(scene, WORDING, *SURE)
-    if heard is None:
+    found = startup_failure(scene, WORDING, *SURE)
+    if found is None:
         yield from weigh_general(
             scene,
             r"unhandled system error|ncclSystemError",
@@ -57,30 +58,31 @@ def _weigh(scene: Scene) -> Weighings:
     cut, odd = lines(scene, *CUT), _odd(scene)
     peers = captured(lines(scene, "loopback-peer"), "address")
     if (
-        heard is not None
+        found is not None
         and peers
         and set(peers) == {"127.0.0.1"}
         and of_one_host(scene)
         and not lines(scene, *SURE[:1], *SURE[2:])
     ):
-        yield quote(3, "A peer was sought at 127.0.0.1, which is right on one host", heard)
-    elif heard is not None:
+        yield quote(3, "A peer was sought at 127.0.0.1, which is right on one host", found)
+    elif found is not None:
         yield from weigh_startup_failure(
-            scene, heard, sign=26 if cut or scene.origin is not None else 13, at_start=True
+            scene, found, sign=26 if cut or scene.origin is not None else 13, at_start=True
         )
     elif odd and not failed_of_something_else(scene) and made_steps(scene) < 2:
         fatal = any(event.fatal for event in odd)
         alone = scene.given("nodes") is not None and not of_several_hosts(scene)
+        # on one host it is as good as any
         loopback = all(
             event.captured.get("interface") == "lo" for event in odd
-        ) and not of_several_hosts(scene)  # on one host it is as good as any
+        ) and not of_several_hosts(scene)
         points = 26 if fatal else 3 if alone else 26 if cut else 6 if loopback else 13
         yield quote(points, "An interface that leads nowhere is used", odd[0])
-    if odd and cut and heard is not None:
+    if odd and cut and found is not None:
         yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
     mesh = lines(scene, "gloo-mesh-failed")
     if (
-        heard is None
+        found is None
         and not odd
         and mesh
         and (final_exceptions(scene) or not failed_of_something_else(scene))
@@ -93,33 +95,41 @@ def _weigh(scene: Scene) -> Weighings:
         if address.count(".") == 3
     }
     if len(networks) > 1 and cut:
-        yield weighing(
-            10,
-            "network",
+        says = (
             "The ranks listen in different networks:"
-            f" {listed(sorted(f'{net}.x' for net in networks))}",
-            *lines(scene, "nccl-interface")[:2],
+            f" {and_list(sorted(f'{net}.x' for net in networks))}"
         )
+        yield weighing(10, "network", says, *lines(scene, "nccl-interface")[:2])
 
 
 def _which(scene: Scene) -> str:
-    heard = startup_failure(scene, WORDING, *SURE)
+    found = startup_failure(scene, WORDING, *SURE)
     named = captured((*lines(scene, *SURE), *_odd(scene)), "interface") or captured(
         (*lines(scene, *SURE), *_odd(scene)), "address"
     )
-    return named[0] if named else (heard.captured.get("interface", "") if heard is not None else "")
+    return named[0] if named else (found.captured.get("interface", "") if found is not None else "")
 
 
 def _summary(scene: Scene) -> str:
-    which, heard = _which(scene), startup_failure(scene, WORDING, *SURE)
+    which, found = _which(scene), startup_failure(scene, WORDING, *SURE)
     if lines(scene, "interface-missing") and which:
         return f"The interface {which}, which the job names, is not there or has no address"
     if which:
         return f"The ranks give each other {which}, over which other hosts cannot reach them"
     return (
-        "The ranks use a network interface that the others cannot"
-        f" reach{f': {short(heard.text, 120)}' if heard is not None else ''}"
+        f"The ranks use a network interface that the others cannot reach{quote_after(found, 120)}"
     )
+
+
+FIXES = """
+See which interface leads to the other nodes
+    ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)
+Name it
+    export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}
+    export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)
+[admin] Let the node's own name be its address
+    getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -132,27 +142,12 @@ def _fixes(scene: Scene) -> Fixes:
         "",
     )
     now = f"   (now {own})" if own else ""
-    return (
-        fix(
-            "See which interface leads to the other nodes",
-            "ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)",
-        ),
-        fix(
-            "Name it",
-            f"export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}",
-            "export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)",
-        ),
-        admin_fix(
-            "Let the node's own name be its address",
-            "getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)",
-        ),
-    )
+    return fixes(FIXES, now=now)
 
 
 CAUSE = Cause(
     id="wrong-network-interface",
     title="Ranks use an interface that the others cannot reach",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -161,11 +156,8 @@ CAUSE = Cause(
     refines="firewall-or-route",
     accounts_for=("user-exception", "rendezvous-incomplete", "native-crash"),
     wording=WORDING,
-    ready=Signs(
-        says=(
-            "takes an interface that the other nodes cannot reach",
-            "take an interface that the other nodes cannot reach",
-        ),
+    ready=ReadySigns(
+        says=("takes an unreachable interface", "take an unreachable interface"),
         checks=("net.ifname", "net.if"),
         values=(
             "net.interface",

@@ -10,8 +10,8 @@ found, nothing is said.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short, size
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fixes, short, size
 from trainprobe.causes.processes.process_limit import HUGE, reported_limit
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import checked, first_to_fail, quote, statement
@@ -27,60 +27,48 @@ NUMBERS = (  # a fork that lacks memory says ENOMEM
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
+    found = statement(scene, WORDING)
     limits = scene.checks(*CHECKS)
-    given, told = scene.given("limit.as_bytes"), reported_limit(scene)
+    given, reported = scene.given("limit.as_bytes"), reported_limit(scene)
     shown = next(iter(scene.events("address-space-limit")), None)
-    if heard is not None and given is None and shown is not None:
-        yield weighing(
-            26,
-            "environment-and-limits",
-            f"The output names a limit of addresses: {short(shown.line, 100)}",
-            shown,
-        )
+    if found is not None and given is None and shown is not None:
+        says = f"The output names a limit of addresses: {short(shown.line, 100)}"
+        yield weighing(26, "environment-and-limits", says, shown)
         yield from first_to_fail(scene)
     if (
-        heard is not None
+        found is not None
         and given is not None
         and given.number is not None
         and 0 < given.number < UNLIMITED
     ):
-        yield weighing(
-            26,
-            "environment-and-limits",
-            f"The address space is limited to {size(given.number)}",
-            given,
-        )
-        yield quote(10, "Allocation fails while that limit holds", heard)
+        says = f"The address space is limited to {size(given.number)}"
+        yield weighing(26, "environment-and-limits", says, given)
+        yield quote(10, "Allocation fails while that limit holds", found)
         yield from first_to_fail(scene)
     elif given is not None and given.value == "unlimited":
         yield weighing(-26, "environment-and-limits", "The address space is not limited", given)
     elif (
-        heard is not None
-        and told is not None
-        and not 0 <= told[1] < HUGE
+        found is not None
+        and reported is not None
+        and not 0 <= reported[1] < HUGE
         and not limits
         and statement(scene, NUMBERS) is None
     ):
         # Threads are refused though their number is not limited: addresses for stacks, or the pids
         # of a container.
-        yield weighing(
-            13,
-            "suspects-log",
-            f"Threads cannot be started though {told[1] if told[1] >= 0 else 'any number'} may run",
-            heard.fact,
-            told[0],
-        )
+        number = reported[1] if reported[1] >= 0 else "any number"
+        says = f"Threads cannot be started though {number} may run"
+        yield weighing(13, "suspects-log", says, found.fact, reported[0])
     segment = statement(scene, SEGMENT)
     if segment is not None and not limits and given is None:
         yield quote(13, "A library could not be mapped", segment)
         yield from first_to_fail(scene)
-    yield from checked(scene, *CHECKS, corroborates=heard is not None)
-    if heard is not None and limits:
+    yield from checked(scene, *CHECKS, corroborates=found is not None)
+    if found is not None and limits:
         # The words alone belong to memory that ran out; beside a limit of addresses they belong
         # here.
         points = 26 if any(check.status == "fail" for check in limits) else 13
-        yield quote(points, "Allocation fails while that limit holds", heard)
+        yield quote(points, "Allocation fails while that limit holds", found)
         yield from first_to_fail(scene)
     unlimited = [check for check in scene.checks("lim.as", bad_only=False) if check.status == "ok"]
     if unlimited and not limits:
@@ -88,7 +76,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
-    check, heard = next(iter(scene.checks(*CHECKS)), None), statement(scene, WORDING)
+    check, found = scene.failed_check(*CHECKS), statement(scene, WORDING)
     given = scene.given("limit.as_bytes")
     limit = check.says.rstrip(".") if check is not None else "The address space is limited"
     limit += (
@@ -96,33 +84,28 @@ def _summary(scene: Scene) -> str:
     )
     return (
         f"{limit}, so allocation fails while memory is"
-        f" free{f': {short(heard.text, 100).rstrip(chr(58))}' if heard else ''}"
+        f" free{f': {short(found.text, 100).rstrip(chr(58))}' if found else ''}"
     )
 
 
 CAUSE = Cause(
     id="address-space-limit",
     title="A limit of address space is in the way",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Lift the limit",
-            "ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)",
-            verify="ulimit -a | grep -E 'virtual|stack'",
-        ),
-        admin_fix(
-            "Ask the scheduler for memory, not for vmem",
-            "sbatch --mem=… ; no h_vmem or pvmem limit in the queue",
-        ),
-    ),
+    fixes=fixes("""
+        Lift the limit
+            ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)
+            verify: ulimit -a | grep -E 'virtual|stack'
+        [admin] Ask the scheduler for memory, not for vmem
+            sbatch --mem=… ; no h_vmem or pvmem limit in the queue
+    """),
     ranks=nobody,
     would_settle="ulimit -v and ulimit -s in the job itself",
     refines="user-exception",
     accounts_for=("import-failure",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("limits the address space", "limit the address space"),
         checks=("lim.as", "lim.stack"),
         values=("limit.as", "limit.stack"),

@@ -37,21 +37,17 @@ def _weigh(scene: Scene) -> Weighings:
     if throttled:
         one = throttled[0]
         quota = f" of {one.quota_cpus:g} CPUs" if one.quota_cpus else ""
-        yield weighing(
-            13,
-            "environment-and-limits",
-            f"The job's cgroup ran out of its quota{quota} {one.throttled} times between the looks",
-            one,
+        says = (
+            f"The job's cgroup ran out of its quota{quota} {one.throttled} times between the looks"
         )
+        yield weighing(13, "environment-and-limits", says, one)
     pressed = [one for one in pressures if (one.cpu or 0) >= PRESSED]
     if pressed:
-        yield weighing(
-            10,
-            "host-pressure",
+        says = (
             f"Threads waited for a CPU in {pressed[0].cpu:.0f} % of the last 10 s"
-            f" ({pressed[0].scope})",
-            pressed[0],
+            f" ({pressed[0].scope})"
         )
+        yield weighing(10, "host-pressure", says, pressed[0])
     crowded = [
         one
         for one in pressures
@@ -59,33 +55,21 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     if crowded:
         one = crowded[0]
-        yield weighing(
-            10,
-            "process-state-and-locks",
-            f"{one.runnable} threads of the job want to run on {one.usable_cpus:g} CPUs",
-            one,
-        )
+        says = f"{one.runnable} threads of the job want to run on {one.usable_cpus:g} CPUs"
+        yield weighing(10, "process-state-and-locks", says, one)
     if not (throttled or pressed or crowded):
         free = [
             one for one in pressures if one.cpu is not None and one.cpu < 5 and one.scope == "host"
         ]
         if free:
-            yield weighing(
-                -26,
-                "host-pressure",
-                f"CPUs are free: threads waited for one in {free[0].cpu:.0f} % of the last 10 s",
-                free[0],
-            )
+            says = f"CPUs are free: threads waited for one in {free[0].cpu:.0f} % of the last 10 s"
+            yield weighing(-26, "host-pressure", says, free[0])
         return
     threads = sum(state.threads for state in states(scene, scene.world))
     usable = next((one.usable_cpus for one in pressures if one.usable_cpus), None)
     if usable and threads >= 8 * usable:
-        yield weighing(
-            3,
-            "environment-and-limits",
-            f"The job has {threads} threads on {usable:g} usable CPUs",
-            *states(scene, scene.world)[:3],
-        )
+        says = f"The job has {threads} threads on {usable:g} usable CPUs"
+        yield weighing(3, "environment-and-limits", says, *states(scene, scene.world)[:3])
 
 
 def _numbers(scene: Scene) -> str:
@@ -114,11 +98,7 @@ def _fixes(scene: Scene) -> Fixes:
             "Or more CPUs for the job",
             "srun --cpus-per-task=N, docker run --cpus=N, resources.limits.cpu in Kubernetes",
         ),
-        fix(
-            "See who burns them",
-            "top -H -b -n 1 | head -30",
-            "nproc; cat /sys/fs/cgroup/cpu.max",
-        ),
+        fix("See who burns them", "top -H -b -n 1 | head -30", "nproc; cat /sys/fs/cgroup/cpu.max"),
     )
 
 

@@ -11,7 +11,7 @@ and what the other nodes have.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 
 CAUSE = Cause(
     id="cpu-quota",
@@ -23,15 +23,10 @@ CAUSE = Cause(
     accounts_for=("cpu-oversubscribed",),
     modes=("check",),
     ranks=nobody,
-    ready=Signs(
+    ready=ReadySigns(
         says=("gives the job too few CPUs", "give the job too few CPUs"),
         checks=("lim.cgcpu", "lim.cpus"),
         values=("cpu_quota", "cpus"),
-        admin=(
-            (
-                "look for a quota of the container or the job: cat /sys/fs/cgroup/cpu.max,"
-                " systemctl show -p CPUQuotaPerSecUSec slurmd"
-            ),
-        ),
+        admin=("cat /sys/fs/cgroup/cpu.max; systemctl show -p CPUQuotaPerSecUSec slurmd",),
     ),
 )

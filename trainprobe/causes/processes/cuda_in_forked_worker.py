@@ -19,9 +19,10 @@ import re
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.fork_probe import tried, value_of, weigh_tried
-from trainprobe.causes.phrases import Fixes, fix
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
+from trainprobe.causes.phrases import Fixes, fix, fixes
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_message
+from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 
 WORDING = message("cuda-in-forked-worker")
@@ -49,12 +50,8 @@ def _weigh(scene: Scene) -> Weighings:
             or statement(scene, r"Caught \w+ in DataLoader worker") is not None
         )
         if forked:
-            yield weighing(
-                26,
-                "suspects-log",
-                f"CUDA could not start in a forked worker: {poisoned.match.group(0)}",
-                poisoned.fact,
-            )
+            says = f"CUDA could not start in a forked worker: {poisoned.match.group(0)}"
+            yield weighing(26, "suspects-log", says, poisoned.fact)
             yield from first_to_fail(scene)
     version, forks = scene.given("version.datasets"), _map_forks(scene)
     if (
@@ -78,9 +75,7 @@ def _maps(scene: Scene) -> bool:
 
 
 def _map_forks(scene: Scene) -> bool | None:
-    """Does map(num_proc=1) fork in the datasets that is installed? As it was measured, else by
-    its version; None where neither is known.
-    """
+    """Does map(num_proc=1) fork with this version of datasets? None if unknown."""
     for check in scene.checks("fork.datasets_map", bad_only=False):
         measured = value_of(check).get("forks_at_one")
         if isinstance(measured, bool):
@@ -91,24 +86,20 @@ def _map_forks(scene: Scene) -> bool | None:
 
 
 def _summary(scene: Scene) -> str:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
+    frame = scene.own_frame
     failure = tried(scene, "cuda")
     step = _first_touch(scene)
     by = f": {step} initialises it" if step else ""
-    where = (
-        f" at {failure.details.get('where')}"
-        if failure is not None and failure.details.get("where")
-        else f" at {frame.where}"
-        if frame
-        else ""
-    )
+    where = ""
+    if failure is not None and failure.details.get("where"):
+        where = f" at {failure.details.get('where')}"
+    elif frame:
+        where = f" at {frame.where}"
     return f"A forked worker uses CUDA{where} although its parent had already used it{by}"
 
 
 def _first_touch(scene: Scene) -> str:
-    """The import or the step that initialised CUDA where the probe imported and built what the
-    script does.
-    """
+    """The import or step of the script that initialised CUDA in the probe."""
     return next(
         (
             f"`{step}`"
@@ -119,50 +110,33 @@ def _first_touch(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Keep workers on the CPU
+    return CPU tensors{where}; move the batch in the training loop: batch.to(device,
+        non_blocking=True)
+Or start workers by spawn
+    DataLoader(..., multiprocessing_context='spawn')
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    frame = user_frame(scene.origin.frames) if scene.origin is not None else None
-    mapped = (
-        (
-            fix(
-                "Do not let map start a process",
-                "dataset.map(..., num_proc=None)"
-                + (
-                    "   (1 starts one from datasets 4.1 on)"
-                    if _map_forks(scene) is not False
-                    else "   (or 1: yours forks from 2 on)"
-                ),
-            ),
+    found: list[Fix] = []
+    if _maps(scene):
+        since = "1 starts one from datasets 4.1 on"
+        if _map_forks(scene) is False:
+            since = "or 1: yours forks from 2 on"
+        found.append(
+            fix("Do not let map start a process", f"dataset.map(..., num_proc=None)   ({since})")
         )
-        if _maps(scene)
-        else ()
-    )
-    step = _first_touch(scene)
-    return (
-        *mapped,
-        *(
-            (
-                fix(
-                    "Touch the GPU later",
-                    f"{step} initialises CUDA: move what does so behind the first batch of the"
-                    " loaders",
-                ),
-            )
-            if step
-            else ()
-        ),
-        fix(
-            "Keep workers on the CPU",
-            f"return CPU tensors{f' at {frame.where}' if frame else ' from the dataset'}; move the"
-            " batch in the training loop: batch.to(device, non_blocking=True)",
-        ),
-        fix("Or start workers by spawn", "DataLoader(..., multiprocessing_context='spawn')"),
-    )
+    if step := _first_touch(scene):
+        move = "move what does so behind the first batch of the loaders"
+        found.append(fix("Touch the GPU later", f"{step} initialises CUDA: {move}"))
+    return (*found, *fixes(FIXES, where=scene.at_own_line or " from the dataset"))
 
 
 CAUSE = Cause(
     id="cuda-in-forked-worker",
     title="CUDA is used in a forked process",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -52,9 +52,7 @@ def _line(scene: Scene, thread: MainThread) -> SourceSite | None:
 
 
 def _takes_a_lock(scene: Scene, thread: MainThread) -> bool:
-    """Does the stack or the line say that a lock of Python is wanted? A futex below a tensor
-    operation says no.
-    """
+    """Does the stack or the line take a Python lock? A futex below a tensor operation does not."""
     site = _line(scene, thread)
     return thread.op in IN_PROCESS - {"futex"} or (
         site is not None and TAKES_A_LOCK.search(site.text) is not None
@@ -78,53 +76,31 @@ def _weigh(scene: Scene) -> Weighings:
     yield from weigh_elsewhere(scene, "lock")
     child, process = waiting[0], scene.process_of(waiting[0].pid)
     points = 13 if child.moved is False else 6
-    yield weighing(
-        points,
-        "suspects-stack",
+    says = (
         f"{who(child)} stands in the acquire of a lock at {child.where or 'one place'} in"
-        f" {child.looks} looks",
-        child,
+        f" {child.looks} looks"
     )
+    yield weighing(points, "suspects-stack", says, child)
     if started_afresh(scene, child):
-        yield weighing(
-            -26,
-            "process-state-and-locks",
-            "That child was started afresh, so it inherited no lock",
-            process,
-        )
+        says = "That child was started afresh, so it inherited no lock"
+        yield weighing(-26, "process-state-and-locks", says, process)
     elif process is not None and 0 < process.threads <= FEW_THREADS:
         only = "is its only thread" if process.threads == 1 else "has one other thread beside it"
-        yield weighing(
-            10,
-            "process-state-and-locks",
-            f"It {only}: whoever held that lock is not in this process",
-            process,
-        )
+        says = f"It {only}: whoever held that lock is not in this process"
+        yield weighing(10, "process-state-and-locks", says, process)
     elif process is not None and process.threads > FEW_THREADS:
-        yield weighing(
-            -10,
-            "process-state-and-locks",
-            f"It has {process.threads} threads, any of which may own the lock",
-            process,
-        )
+        says = f"It has {process.threads} threads, any of which may own the lock"
+        yield weighing(-10, "process-state-and-locks", says, process)
     parents = [thread for thread in scene.threads(scene.ranks) if waits_for_child(thread)]
     if parents:
-        yield weighing(
-            6,
-            "other-stacks",
-            f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child",
-            *parents,
-        )
+        says = f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child"
+        yield weighing(6, "other-stacks", says, *parents)
     else:
         yield from others_wait(scene)
     holder = _holder(scene, child)
     if holder:
-        yield weighing(
-            10,
-            "source",
-            f"In the parent a thread takes that lock again and again: {holder}",
-            *scene.sites(child.frames),
-        )
+        says = f"In the parent a thread takes that lock again and again: {holder}"
+        yield weighing(10, "source", says, *scene.sites(child.frames))
 
 
 def _holder(scene: Scene, child: MainThread) -> str:

@@ -21,9 +21,9 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import busy_children, started_afresh, waits_for_child, who
 from trainprobe.causes.fork_probe import tried, weigh_elsewhere, weigh_tried
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, verb
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import LogEvent, MainThread, Thread
 
@@ -56,13 +56,10 @@ def _computing(scene: Scene) -> tuple[MainThread, ...]:
 def _pool(scene: Scene, pid: int) -> Thread | None:
     """The native stack of the child's main thread where it ends in a pool."""
     native = [fact for fact in scene.of(Thread) if fact.pid == pid and fact.native and fact.main]
-    return next(
-        (
-            fact
-            for fact in native
-            if any(POOLS.search(f"{frame.file} {frame.name}") for frame in fact.frames[-8:])
-        ),
-        None,
+    return first_found(
+        fact
+        for fact in native
+        if any(POOLS.search(f"{frame.file} {frame.name}") for frame in fact.frames[-8:])
     )
 
 
@@ -80,58 +77,36 @@ def _weigh(scene: Scene) -> Weighings:
                 for frame in reversed(pool.frames)
                 if POOLS.search(f"{frame.file} {frame.name}")
             )
-            yield weighing(
-                26,
-                "suspects-stack",
+            says = (
                 f"{who(child)} waits inside {frame.file.rsplit('/', 1)[-1] or frame.name} for"
-                " threads of a pool",
-                pool,
+                " threads of a pool"
             )
+            yield weighing(26, "suspects-stack", says, pool)
         elif _computes(scene, child):
             points = 13 if child.moved is False else 6
-            yield weighing(
-                points,
-                "suspects-stack",
+            says = (
                 f"{who(child)} sleeps in a futex below a computation at {child.where} in"
-                f" {child.looks} looks",
-                child,
+                f" {child.looks} looks"
             )
+            yield weighing(points, "suspects-stack", says, child)
         else:
-            yield weighing(
-                3,
-                "suspects-stack",
-                f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python",
-                child,
-            )
+            says = f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python"
+            yield weighing(3, "suspects-stack", says, child)
         if started_afresh(scene, child):
-            yield weighing(
-                -26,
-                "process-state-and-locks",
-                "That child was started afresh and made its pool itself",
-                process,
-            )
+            says = "That child was started afresh and made its pool itself"
+            yield weighing(-26, "process-state-and-locks", says, process)
         elif process is not None and process.threads == 1:
-            yield weighing(
-                10,
-                "process-state-and-locks",
-                "It is the only thread of a forked process: the pool's threads did not come along",
-                process,
+            says = (
+                "It is the only thread of a forked process: the pool's threads did not come along"
             )
+            yield weighing(10, "process-state-and-locks", says, process)
         elif process is not None and process.threads > 2:
-            yield weighing(
-                -13,
-                "process-state-and-locks",
-                f"It has {process.threads} threads, so its pool may well be its own",
-                process,
-            )
+            says = f"It has {process.threads} threads, so its pool may well be its own"
+            yield weighing(-13, "process-state-and-locks", says, process)
         parents = [thread for thread in scene.threads(scene.ranks) if waits_for_child(thread)]
         if parents:
-            yield weighing(
-                6,
-                "other-stacks",
-                f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child",
-                *parents,
-            )
+            says = f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child"
+            yield weighing(6, "other-stacks", says, *parents)
         yield from weigh_elsewhere(scene, "pool")
         warned = [
             event
@@ -186,16 +161,14 @@ def _fixes(scene: Scene) -> Fixes:
             if known
             else ()
         ),
-        fix(
-            "One thread in the workers",
-            "worker_init_fn=lambda _: torch.set_num_threads(1)",
-            "export TOKENIZERS_PARALLELISM=false",
-            "cv2.setNumThreads(0)",
-        ),
-        fix(
-            "Or start the workers afresh",
-            "DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'",
-        ),
+        *fixes("""
+            One thread in the workers
+                worker_init_fn=lambda _: torch.set_num_threads(1)
+                export TOKENIZERS_PARALLELISM=false
+                cv2.setNumThreads(0)
+            Or start the workers afresh
+                DataLoader(..., multiprocessing_context='spawn')   or 'forkserver'
+        """),
     )
 
 

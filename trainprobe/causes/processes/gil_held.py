@@ -14,7 +14,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, short, subject
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread, Thread
 from trainprobe.stacks.places import is_native
 
@@ -25,8 +25,10 @@ _OF_A_COMPREHENSION = ("<genexpr>", "<listcomp>", "<setcomp>", "<dictcomp>")
 
 
 def _weigh(scene: Scene) -> Weighings:
-    if told := _from_log(scene):
-        yield weighing(13, "suspects-log", f"The watchdog says: {short(told[0].line, 120)}", *told)
+    if reported := _from_log(scene):
+        yield weighing(
+            13, "suspects-log", f"The watchdog says: {short(reported[0].line, 120)}", *reported
+        )
     for rank in scene.ranks:
         thread, process = scene.thread(rank), scene.process(rank)
         if worker := _worker(scene, rank):
@@ -35,22 +37,14 @@ def _weigh(scene: Scene) -> Weighings:
                 f" {worker.where} in all {worker.looks} looks"
             )
             yield weighing(13, "suspects-stack", says, worker)
-            yield weighing(
-                6,
-                "process-state-and-locks",
-                "It computes inside that one call all the time",
-                scene.process_of(worker.pid),
-            )
+            says = "It computes inside that one call all the time"
+            yield weighing(6, "process-state-and-locks", says, scene.process_of(worker.pid))
             continue
         if thread is None or thread.source != "py-spy" or thread.looks < 2:
             continue
         if not thread.owns_gil:
-            yield weighing(
-                -26,
-                "suspects-stack",
-                f"The main thread of rank {rank} waits without the interpreter lock",
-                thread,
-            )
+            says = f"The main thread of rank {rank} waits without the interpreter lock"
+            yield weighing(-26, "suspects-stack", says, thread)
         elif thread.moved is False and thread.leaf not in WAITS_FOR_RANKS:
             looks = scene.looks(rank)
             always = bool(looks) and all(look.owns_gil for look in looks)
@@ -58,48 +52,34 @@ def _weigh(scene: Scene) -> Weighings:
                 blocked = process is not None and process.state in ("S", "D")
                 # A thread that sleeps and yet owns the lock can only be inside a native call; one
                 # that computes may be plain Python.
-                points = (
-                    13
-                    if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread)
-                    else 6
-                )
+                points = 6
+                if blocked or thread.leaf == "native-run" or _in_one_call(scene, thread):
+                    points = 13
                 says = (
                     f"Rank {rank} owns the interpreter lock at {thread.where} in all {len(looks)}"
                     " looks"
                 )
                 yield weighing(points, "suspects-stack", says, thread, *looks)
                 if blocked and process is not None:
-                    yield weighing(
-                        13,
-                        "process-state-and-locks",
-                        f"It sleeps in the kernel (state {process.state}) while it owns the lock",
-                        process,
-                    )
+                    says = f"It sleeps in the kernel (state {process.state}) while it owns the lock"
+                    yield weighing(13, "process-state-and-locks", says, process)
                 elif process is not None and process.state == "R" and _in_one_call(scene, thread):
-                    yield weighing(
-                        6,
-                        "process-state-and-locks",
-                        "It computes inside that one call all the time",
-                        process,
-                    )
+                    says = "It computes inside that one call all the time"
+                    yield weighing(6, "process-state-and-locks", says, process)
 
 
 def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
-    """Ranks whose watchdog could not take their interpreter's lock. Such a rank is the sick one,
-    though it also complains of the others.
-    """
+    """Ranks whose watchdog could not take the GIL; such a rank is the culprit."""
     return tuple(event for event in scene.of(LogEvent) if event.event == "gil-held")
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    told = tuple(sorted({event.rank for event in _from_log(scene) if event.rank is not None}))
-    return told if told and not scene.threads(scene.ranks) else scene.ranks
+    reported = tuple(sorted({event.rank for event in _from_log(scene) if event.rank is not None}))
+    return reported if reported and not scene.threads(scene.ranks) else scene.ranks
 
 
 def _worker(scene: Scene, rank: int) -> MainThread | None:
-    """The loader worker that this rank waits for and that computes at one call in all looks,
-    with its interpreter's lock in hand.
-    """
+    """The awaited loader worker that computes in one call in all looks and holds the GIL."""
     parent = scene.thread(rank)
     if parent is None or parent.leaf != "dataloader":
         return None
@@ -122,9 +102,7 @@ def _worker(scene: Scene, rank: int) -> MainThread | None:
 
 
 def _in_one_call(scene: Scene, thread: MainThread) -> bool:
-    """Does it stand at one line that calls something, with no loop around the call that could
-    hold it there? Native frames settle it.
-    """
+    """Is it at a line that calls something outside any loop? Native frames settle it."""
     threads = [fact for fact in scene.of(Thread, rank=thread.rank) if fact.pid == thread.pid]
     native = [fact for fact in threads if fact.native and fact.main and fact.frames]
     if native:
@@ -143,8 +121,8 @@ def _same_line(looks: tuple[Thread, ...]) -> bool:
 
 def _summary(scene: Scene) -> str:
     threads = scene.threads(scene.ranks)
-    if worker := next(
-        (found for rank in scene.ranks if (found := _worker(scene, rank)) is not None), None
+    if worker := first_found(
+        found for rank in scene.ranks if (found := _worker(scene, rank)) is not None
     ):
         return (
             f"{subject(scene)} waits in the data loader for worker {worker.pid}, which does not"

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, quote, text_of
@@ -40,62 +41,41 @@ def _weigh(scene: Scene) -> Weighings:
             if failed[0].error_type
             else failed[0].outcome
         )
-        yield weighing(
-            26,
-            "probe-outcome",
-            f"`import {failed[0].module}` alone, in a fresh process, failed ({what})",
-            failed[0],
-        )
+        says = f"`import {failed[0].module}` alone, in a fresh process, failed ({what})"
+        yield weighing(26, "probe-outcome", says, failed[0])
     elif any(fact.how == "alone" and fact.outcome == "passed" for fact in tried) and all(
         fact.outcome != "failed" for fact in tried
     ):
         yield weighing(-26, "probe-outcome", "No import failed alone", *tried)
     origin = scene.origin
     if origin is not None and origin.interrupted and not failed:
-        yield weighing(
-            -26,
-            "suspects-log",
-            "Somebody pressed Ctrl-C; the traceback only shows what was being imported",
-            origin,
-        )
+        says = "Somebody pressed Ctrl-C; the traceback only shows what was being imported"
+        yield weighing(-26, "suspects-log", says, origin)
         return
     if origin is not None and (origin.module_importing or re.search(WORDING, text_of(origin))):
         name = origin.module_importing or "a module"
         # Raised while a module's top level ran: that is what this cause means. ImportError
         # elsewhere (a late import) counts less.
         points = 6 if origin.of_the_system else 26 if origin.module_importing else 13
-        yield weighing(
-            points,
-            "suspects-log",
-            f"The import of {name} raised {origin.type}: {short(origin.message, 120)}",
-            origin,
-        )
+        says = f"The import of {name} raised {origin.type}: {short(origin.message, 120)}"
+        yield weighing(points, "suspects-log", says, origin)
         if origin.module_importing and not origin.of_the_system:
             yield weighing(
                 10, "suspects-stack", f"The traceback runs through the top level of {name}", origin
             )
         yield from first_to_fail(scene)
     elif origin is None and not failed:
-        told = scene.events("module-not-found", "name-not-importable")
-        if told:
-            yield quote(13, "The output says", told[0])
-    better = _better_name(scene)
+        reported = scene.events("module-not-found", "name-not-importable")
+        if reported:
+            yield quote(13, "The output says", reported[0])
+    texts = [f"{fact.error_type}: {fact.error}" for fact in failed]
+    texts += [text_of(origin)] if origin is not None else []
+    better = finer_cause(
+        lambda wording: any(re.search(wording, text) for text in texts), refines=CAUSE.id
+    )
     if better:
-        yield weighing(
-            -13, "source", f"What it says has a name of its own: {better}", *failed, origin
-        )
-
-
-def _better_name(scene: Scene) -> str:
-    from trainprobe.causes import built  # the catalogue holds this very file
-
-    texts = [f"{fact.error_type}: {fact.error}" for fact in _failed(scene)] + (
-        [text_of(scene.origin)] if scene.origin is not None else []
-    )
-    finer = [cause for cause in built() if cause.refines == CAUSE.id and cause.wording]
-    return next(
-        (cause.id for cause in finer if any(re.search(cause.wording, text) for text in texts)), ""
-    )
+        says = f"What it says has a name of its own: {better}"
+        yield weighing(-13, "source", says, *failed, origin)
 
 
 def _said(scene: Scene) -> tuple[str, str, str]:
@@ -112,9 +92,9 @@ def _said(scene: Scene) -> tuple[str, str, str]:
             frame.where if frame else "",
         )
     origin = scene.origin
-    told = scene.events("module-not-found", "name-not-importable")
-    if origin is None and told:
-        return told[0].captured.get("module", "a module"), short(told[0].line, 120), ""
+    reported = scene.events("module-not-found", "name-not-importable")
+    if origin is None and reported:
+        return reported[0].captured.get("module", "a module"), short(reported[0].line, 120), ""
     if origin is None:
         return "a module", "an error", ""
     frame = user_frame(origin.frames)
@@ -143,7 +123,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="import-failure",
     title="A module fails to import",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -13,7 +13,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import imported, others_wait
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, size, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, size, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import ImportTried, MainThread
 from trainprobe.waits.dump_hangs import only_dumps
@@ -27,9 +27,7 @@ def _tried(scene: Scene) -> tuple[ImportTried, ...]:
 
 
 def _slow(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports that missed their deadline; the one that hangs alone comes before those that only
-    import it too.
-    """
+    """Imports that timed out; one that hangs alone before those that merely import it."""
     late = [fact for fact in _tried(scene) if fact.outcome == "timed_out"]
     return tuple(sorted(late, key=lambda fact: fact.how != "alone"))
 
@@ -43,19 +41,11 @@ def _weigh(scene: Scene) -> Weighings:
     for tried in _slow(scene)[:1]:
         took = f" in {tried.took_s:.0f} s" if tried.took_s is not None else ""
         if tried.how == "alone":
-            yield weighing(
-                26,
-                "probe-outcome",
-                f"`import {tried.module}` alone, in a fresh process, did not come back{took}",
-                tried,
-            )
+            text = f"`import {tried.module}` alone, in a fresh process, did not come back{took}"
+            yield weighing(26, "probe-outcome", text, tried)
         else:
-            yield weighing(
-                10,
-                "probe-outcome",
-                f"`import {tried.module}` on all ranks at once did not come back{took}",
-                tried,
-            )
+            text = f"`import {tried.module}` on all ranks at once did not come back{took}"
+            yield weighing(10, "probe-outcome", text, tried)
         if tried.compilers:
             says = (
                 f"It was building: {tried.compilers} compilers ran below it, with"
@@ -83,9 +73,8 @@ def _weigh(scene: Scene) -> Weighings:
     done = [fact for fact in _tried(scene) if fact.outcome == "passed"]
     if _tried(scene) and len(done) == len(_tried(scene)):
         yield weighing(-26, "probe-outcome", f"All {len(done)} imports came back", *done)
-    saved = scene.live is not None and only_dumps(
-        scene.live
-    )  # one look, and it was written because all stood still
+    # one look, and it was written because all stood still
+    saved = scene.live is not None and only_dumps(scene.live)
     still = [
         thread
         for thread in _importing(scene)
@@ -94,20 +83,14 @@ def _weigh(scene: Scene) -> Weighings:
     if still:
         who = [thread.rank or 0 for thread in still]
         name = imported(scene, still[0]) or "a module"
-        yield weighing(
-            13,
-            "suspects-stack",
+        text = (
             f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside the import of {name} in all"
-            " looks",
-            *still,
+            " looks"
         )
+        yield weighing(13, "suspects-stack", text, *still)
         if still[0].leaf in WAITING:
-            yield weighing(
-                6,
-                "process-state-and-locks",
-                f"It waits there ({still[0].leaf}), it does not compute",
-                still[0],
-            )
+            text = f"It waits there ({still[0].leaf}), it does not compute"
+            yield weighing(6, "process-state-and-locks", text, still[0])
         yield from others_wait(scene)
     elif any(thread.moved for thread in _importing(scene)):
         yield weighing(
@@ -116,11 +99,11 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _held(scene: Scene) -> ImportLockWait | None:
-    """The import lock that a rank took and never released, while others waited for it, by the
-    lines of `trainprobe.import_lock`.
-    """
-    told = import_lock_wait(scene.facts, scene.cell)
-    return told if told is not None and told.got is not None and told.waiters else None
+    """The import lock that a rank took and never released, by `LOCK:` lines."""
+    reported = import_lock_wait(scene.facts, scene.cell)
+    return (
+        reported if reported is not None and reported.got is not None and reported.waiters else None
+    )
 
 
 def _name(scene: Scene) -> str:
@@ -137,9 +120,7 @@ def _place(scene: Scene) -> str:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """The ranks inside the import where others are beyond it; nobody where the import as such
-    hangs.
-    """
+    """Ranks inside the import while others are past it; none if the import always hangs."""
     held = _held(scene)
     if held is not None and held.holder_rank is not None:
         return (held.holder_rank,)
@@ -148,10 +129,8 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    place, took = (
-        _place(scene),
-        next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None),
-    )
+    place = _place(scene)
+    took = next((fact.took_s for fact in _slow(scene) if fact.took_s is not None), None)
     late = f" after {took:.0f} s" if took is not None else ""
     what = f"the import of {_name(scene) or 'a module'}"
     held = _held(scene)
@@ -172,47 +151,40 @@ def _summary(scene: Scene) -> str:
     )
 
 
+BUILD = """
+Build it once, before the launch
+    {python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)
+    verify: {check}
+Give the rung more time, where the build is merely slow
+    TRAINPROBE_IMPORT_TIMEOUT_S=300
+"""
+FIXES = """
+See where the import stands
+    {look}
+    {open}
+    verify: {check}
+Take the waiting out of the import
+    move downloads, builds and locks from the module's top level into a function
+    verify: {check}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     python, name = scene.plan.interpreter_path or "python", _name(scene) or "MODULE"
-    alone = (
+    check = f"timeout 60 {python} -c 'import {name}'"
+    if any(fact.compilers for fact in _slow(scene)):
+        return fixes(BUILD, python=python, name=name, check=check)
+    held, place = _held(scene), _place(scene)
+    look = (
         f"timeout 60 {python} -X faulthandler -c 'import faulthandler;"
         f" faulthandler.dump_traceback_later(50); import {name}'"
     )
-    held = _held(scene)
-    if held is not None and scene.live is None:
-        alone = f"trainprobe attach {held.holder_pid}   (on its host, while it lives)"
-    place, check = _place(scene), f"timeout 60 {python} -c 'import {name}'"
     if scene.live is not None:
-        alone = (
-            "py-spy dump --pid"
-            f" {next((thread.pid for thread in _importing(scene)), live_pid(scene))}   (all"
-            " threads: which one holds the import up?)"
-        )
-    if any(fact.compilers for fact in _slow(scene)):
-        return (
-            fix(
-                "Build it once, before the launch",
-                f"{python} -c 'import {name}'   (the build is then found in TORCH_EXTENSIONS_DIR)",
-                verify=check,
-            ),
-            fix(
-                "Give the rung more time, where the build is merely slow",
-                "TRAINPROBE_IMPORT_TIMEOUT_S=300",
-            ),
-        )
-    return (
-        fix(
-            "See where the import stands",
-            alone,
-            f"open {place}" if place else "",
-            verify=check,
-        ),
-        fix(
-            "Take the waiting out of the import",
-            "move downloads, builds and locks from the module's top level into a function",
-            verify=check,
-        ),
-    )
+        pid = next((thread.pid for thread in _importing(scene)), live_pid(scene))
+        look = f"py-spy dump --pid {pid}   (all threads: which one holds the import up?)"
+    elif held is not None:
+        look = f"trainprobe attach {held.holder_pid}   (on its host, while it lives)"
+    return fixes(FIXES, look=look, open=f"open {place}" if place else "", check=check)
 
 
 CAUSE = Cause(

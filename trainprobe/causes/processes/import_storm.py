@@ -18,8 +18,8 @@ from typing import Any
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.host_memory import REFUSED, killed
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, listed, ranks_say, short, size, verb
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, size, verb
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import (
     FatalSignal,
@@ -31,6 +31,7 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.model.facts import Fact
+from trainprobe.model.ranks import and_list
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -39,11 +40,9 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_the_command(scene)
     if scene.group.probe != "import_memory":
         return
-    alone, together, ahead = (
-        tried(scene, "alone", "whole"),
-        tried(scene, "together"),
-        foreseen(scene),
-    )
+    alone = tried(scene, "alone", "whole")
+    together = tried(scene, "together")
+    ahead = foreseen(scene)
     guilty = [fact for fact in alone if fact.outcome in (*BAD, "timed_out")]
     if (together or ahead) and guilty:
         yield weighing(
@@ -62,7 +61,7 @@ def _weigh(scene: Scene) -> Weighings:
     if bad and passed:
         # without a word of memory the ranks may be in each other's way in some other manner
         points = 26 if any(starved(fact) for fact in bad) else 10
-        names = listed(
+        names = and_list(
             sorted({f"rank {fact.rank}" if fact.rank is not None else fact.module for fact in bad})[
                 :4
             ]
@@ -70,35 +69,20 @@ def _weigh(scene: Scene) -> Weighings:
         alone_says = (
             f"`import {passed[0].module}`" if len(passed) == 1 else f"Each of {len(passed)} imports"
         )
-        yield weighing(
-            points,
-            "probe-outcome",
-            f"{alone_says} passed alone; together {names} did not ({bad[0].outcome})",
-            *passed,
-            *bad,
-        )
+        says = f"{alone_says} passed alone; together {names} did not ({bad[0].outcome})"
+        yield weighing(points, "probe-outcome", says, *passed, *bad)
     if bad and (guarded := sorted({name for fact in bad for name in fact.guarded})):
         yield weighing(
-            -10, "source", f"The script imports {listed(guarded)} under a lock already", *bad
+            -10, "source", f"The script imports {and_list(guarded)} under a lock already", *bad
         )
     limit, need = limit_of(scene), need_bytes(scene)
     if limit is not None and need and bad:
         if need > limit[0]:
-            yield weighing(
-                10,
-                "environment-and-limits",
-                f"Together they need {size(need)}, the limit is {size(limit[0])}",
-                limit[1],
-                *passed,
-            )
+            says = f"Together they need {size(need)}, the limit is {size(limit[0])}"
+            yield weighing(10, "environment-and-limits", says, limit[1], *passed)
         elif need * 2 < limit[0]:
-            yield weighing(
-                -10,
-                "environment-and-limits",
-                f"Together they need only {size(need)} of {size(limit[0])}",
-                limit[1],
-                *passed,
-            )
+            says = f"Together they need only {size(need)} of {size(limit[0])}"
+            yield weighing(-10, "environment-and-limits", says, limit[1], *passed)
     building = [fact for fact in (*alone, *together) if fact.compilers]
     if building and (bad or ahead):
         most = max(building, key=lambda fact: fact.build_bytes)
@@ -107,25 +91,18 @@ def _weigh(scene: Scene) -> Weighings:
             f" {size(most.build_bytes)}, on every rank"
         )
         yield weighing(6, "process-state-and-locks", says, most)
-    rise = next(
-        (fact for fact in scene.of(MemoryLimit) if (fact.oom_kill_rise or 0) > 0),
-        None,
-    )
+    rise = next((fact for fact in scene.of(MemoryLimit) if (fact.oom_kill_rise or 0) > 0), None)
     if rise is not None and bad:
-        yield weighing(
-            10,
-            "host-pressure",
-            f"The cgroup counted {rise.oom_kill_rise} out-of-memory kills meanwhile",
-            rise,
-        )
+        says = f"The cgroup counted {rise.oom_kill_rise} out-of-memory kills meanwhile"
+        yield weighing(10, "host-pressure", says, rise)
 
 
 def _summary(scene: Scene) -> str:
     limit, need, ahead = limit_of(scene), need_bytes(scene), foreseen(scene)
-    told = next(told_by_several(scene), None) if not tried(scene, "together") else None
-    if told is not None:
-        return f"The ranks import at once and run out of memory: {told.says}"
-    what = listed(modules(scene)) or "the job's modules"
+    reported = next(told_by_several(scene), None) if not tried(scene, "together") else None
+    if reported is not None:
+        return f"The ranks import at once and run out of memory: {reported.says}"
+    what = and_list(modules(scene)) or "the job's modules"
     if ahead is not None and not any(fact.outcome in BAD for fact in tried(scene, "together")):
         numbers = (
             f"they need {size(number(ahead.details, 'need_bytes'))} and the limit is"
@@ -135,52 +112,52 @@ def _summary(scene: Scene) -> str:
             f"{ranks_at_once(scene)} ranks that import {what} at once will run out of memory:"
             f" {numbers}; {max(scene.group.world_size, scene.plan.nproc)} fit"
         )
-    numbers = (
-        f": they need {size(need)} and the limit is {size(limit[0])}"
-        if limit is not None and need
-        else ""
-    )
+    numbers = ""
+    if limit is not None and need:
+        numbers = f": they need {size(need)} and the limit is {size(limit[0])}"
     return (
         f"All {ranks_at_once(scene)} ranks import {what} at once and run out of memory{numbers};"
         " one alone succeeds"
     )
 
 
+LOCK = """
+Import one after the other
+    import trainprobe; with trainprobe.import_lock(): import {names}
+    {python} -m pip install --no-deps trainprobe   (standard library only; where the job's Python
+        has it not)
+"""
+BUILD = """
+Build beforehand, and with fewer compilers
+    MAX_JOBS={jobs} {python} -c 'import {names}'   (once, before the ranks start; the build is then
+        found in TORCH_EXTENSIONS_DIR)
+    export MAX_JOBS={jobs}
+"""
+MEMORY = """
+[admin] Give the job more memory, or start fewer ranks
+    {more}
+"""
+LESS = """
+Import less
+    import what only rank 0 needs on rank 0; build extensions and caches beforehand
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     limit, need = limit_of(scene), need_bytes(scene)
+    more = "raise the job's memory request"
+    if limit is not None and need:
+        now = f"now {size(limit[0])}"
+        more = f"ask for at least {size(need * 1.25)} for {ranks_at_once(scene)} ranks ({now})"
     names = ", ".join(modules(scene)) or "HEAVY_MODULE"
     python = scene.plan.interpreter_path or "python"
-    more = (
-        f"ask for at least {size(need * 1.25)} for {ranks_at_once(scene)} ranks (now"
-        f" {size(limit[0])})"
-        if limit is not None and need
-        else ""
-    )
-    lock = fix(
-        "Import one after the other",
-        f"import trainprobe; with trainprobe.import_lock(): import {names}",
-        f"{python} -m pip install --no-deps trainprobe   (standard library only; where the job's"
-        " Python has it not)",
-    )
-    started = max(
-        (fact.compilers for fact in tried(scene, "alone", "whole", "together")), default=0
-    )
+    lock, memory = fixes(LOCK, names=names, python=python), fixes(MEMORY, more=more)
+    imports = tried(scene, "alone", "whole", "together")
+    started = max((fact.compilers for fact in imports), default=0)
+    if not started:
+        return (*lock, *memory, *fixes(LESS))
     jobs = max(1, started // 2)
-    builds = fix(
-        "Build beforehand, and with fewer compilers",
-        f"MAX_JOBS={jobs} {python} -c 'import {names}'   (once, before the ranks start; the build"
-        " is then found in TORCH_EXTENSIONS_DIR)",
-        f"export MAX_JOBS={jobs}",
-    )
-    memory = admin_fix(
-        "Give the job more memory, or start fewer ranks",
-        more or "raise the job's memory request",
-    )
-    less = fix(
-        "Import less",
-        "import what only rank 0 needs on rank 0; build extensions and caches beforehand",
-    )
-    return (lock, builds, memory) if started else (lock, memory, less)
+    return (*lock, *fixes(BUILD, jobs=jobs, names=names, python=python), *memory)
 
 
 # Processes that got no memory while they imported, as logs tell of them: one may have grown,
@@ -226,39 +203,24 @@ def told_by_several(scene: Scene) -> Weighings:
     ]
     if len({(fact.rank, fact.place) for fact in starved}) < 2 or not importing:
         return
-    where = next(
-        (
-            frame
-            for frame in importing[0].frames
-            if not any(part in frame.file for part in _MACHINERY)
-        ),
-        None,
+    where = first_found(
+        frame for frame in importing[0].frames if not any(part in frame.file for part in _MACHINERY)
     )
     says = (
         f"{len(starved)} processes got no memory, and at least {len(importing)} of them stood in an"
         " import"
     )
-    yield weighing(
-        26,
-        "suspects-stack",
-        f"{says}{f' at {short(where.where, 80)}' if where is not None else ''}",
-        *starved[:8],
-    )
+    says = f"{says}{f' at {short(where.where, 80)}' if where is not None else ''}"
+    yield weighing(26, "suspects-stack", says, *starved[:8])
 
 
 def one_by_one(scene: Scene) -> Weighings:
-    """`LOCK:` lines of trainprobe.import_lock say that the ranks came through their imports one
-    after the other.
-    """
+    """`LOCK:` lines show that the ranks imported one after the other."""
     released = scene.events("import-lock-released")
     ranks = {event.captured.get("by") or event.captured.get("pid", "") for event in released}
     if len(ranks) >= 2:
-        yield weighing(
-            -13,
-            "suspects-log",
-            f"{len(ranks)} ranks imported one after the other, under trainprobe's import lock",
-            *released[:8],
-        )
+        says = f"{len(ranks)} ranks imported one after the other, under trainprobe's import lock"
+        yield weighing(-13, "suspects-log", says, *released[:8])
 
 
 # What the ranks of a host need when they import at the same moment, as the import probe measured
@@ -281,18 +243,14 @@ def starved(fact: ImportTried) -> bool:
 
 
 def ranks_at_once(scene: Scene) -> int:
-    """How many ranks import together: those of the real run where the probe foresaw for it, else
-    those of the cell.
-    """
+    """How many ranks import together: of the predicted run, else of the cell."""
     ahead = foreseen(scene)
     number = ahead.details.get("ranks") if ahead is not None else None
     return number if isinstance(number, int) else max(scene.group.world_size, scene.plan.nproc, 1)
 
 
 def heaviest(scene: Scene) -> ImportTried | None:
-    """Everything in one process, or else the heaviest import: imports share pages, so the
-    heaviest counts, not the sum.
-    """
+    """All imports in one process, else the heaviest: imports share pages and do not add up."""
     passed = [fact for fact in tried(scene, "alone", "whole") if fact.outcome == "passed"]
     return max(passed, key=lambda fact: (fact.how == "whole", each_bytes(fact)), default=None)
 
@@ -309,9 +267,7 @@ def need_bytes(scene: Scene) -> int:
 
 
 def limit_of(scene: Scene) -> tuple[int, Fact] | None:
-    """The least limit of memory in bytes, by the probe that imports or by the look at the
-    cgroup.
-    """
+    """The lowest memory limit in bytes, by the import probe or the cgroup."""
     found: list[tuple[int, Fact]] = [
         (fact.limit_bytes, fact) for fact in scene.facts.of(MemoryLimit) if fact.limit_bytes
     ]
@@ -325,10 +281,10 @@ def limit_of(scene: Scene) -> tuple[int, Fact] | None:
 
 def foreseen(scene: Scene) -> ProbeFailure | None:
     """The probe's word that the planned ranks would need more than there is."""
-    told = [
+    reported = [
         fact for fact in scene.of(ProbeFailure) if fact.details.get("name") == "import.foreseen"
     ]
-    return told[0] if told else None
+    return reported[0] if reported else None
 
 
 def number(details: Mapping[str, Any], name: str) -> int:
@@ -337,9 +293,7 @@ def number(details: Mapping[str, Any], name: str) -> int:
 
 
 def modules(scene: Scene) -> tuple[str, ...]:
-    """The modules that make the storm, the heaviest first, those left out that weigh a tenth of
-    it or less.
-    """
+    """The heaviest modules first, without those that weigh a tenth of the storm or less."""
     alone = sorted(tried(scene, "alone"), key=each_bytes, reverse=True)
     kept = [
         fact.module
@@ -350,9 +304,7 @@ def modules(scene: Scene) -> tuple[str, ...]:
 
 
 def of_the_command(scene: Scene) -> Weighings:
-    """The user's own command lost a rank for want of memory before its first step, and imports
-    at once are known or seen to do that.
-    """
+    """The user's command lost a rank to memory before its first step, while all imported."""
     lost = scene.group.probe == "user_script" and (
         killed(scene) or statement(scene, REFUSED) is not None
     )
@@ -372,31 +324,24 @@ def of_the_command(scene: Scene) -> Weighings:
     inside = [thread for thread in scene.threads(scene.world) if thread.importing]
     if inside:
         who = sorted({thread.rank or 0 for thread in inside})
-        yield weighing(
-            13,
-            "other-stacks",
-            f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside an import at that moment",
-            *inside,
-        )
+        says = f"{ranks_say(who)} {verb(who, 'stands', 'stand')} inside an import at that moment"
+        yield weighing(13, "other-stacks", says, *inside)
         fewer = [
             rung
             for rung in scene.facts.of(Rung)
             if rung.probe == scene.group.probe and rung.nproc < scene.group.world_size
         ]
         if fewer and all(rung.outcome in ("passed", "not_measured") for rung in fewer):
-            yield weighing(
-                6,
-                "exit-status",
+            says = (
                 f"On {fewer[0].nproc} {'rank' if fewer[0].nproc == 1 else 'ranks'} the same command"
-                " came through",
-                *fewer,
+                " came through"
             )
+            yield weighing(6, "exit-status", says, *fewer)
 
 
 CAUSE = Cause(
     id="import-storm",
     title="All ranks import at once and run out of memory",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

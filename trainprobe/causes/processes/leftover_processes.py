@@ -15,16 +15,17 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.gpu_memory import shortage
 from trainprobe.causes.host_memory import REFUSED, killed, proof
 from trainprobe.causes.locks_wanted import held_by_others, lock_waits, wanted_path
-from trainprobe.causes.phrases import Fixes, fix, listed
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.phrases import Fixes, fix
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import advice, checked, quote, statement
 from trainprobe.facts import Leftover, LeftoverLook, Restarter
 from trainprobe.facts.leftover_names import commands, look_command, name_of, restarted_by, sum_of
 from trainprobe.model.diagnosis import Family
+from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
 from trainprobe.waits.leftovers import Taken, taken
 
@@ -82,7 +83,7 @@ def _summary(scene: Scene) -> str:
                 *(f"{says[:1].lower()}{says[1:]}" for says in taken),
             ]
         )
-    check = next(iter(scene.checks(CHECK)), None)
+    check = scene.failed_check(CHECK)
     return (
         check.says if check is not None else "Processes of an earlier run still live on this host"
     )
@@ -94,11 +95,9 @@ def _fixes(scene: Scene) -> Fixes:
         str(pid)
         for pid in dict.fromkeys([*(one.pid for one in restarters if one.pid), *_pids(scene)])
     ]
-    look = (
-        f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}"
-        if pids
-        else "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
-    )
+    look = "ps -eo pid,ppid,lstart,cmd --sort=start_time | grep python"
+    if pids:
+        look = f"ps -o pid,ppid,lstart,cmd -p {','.join(pids)}"
     doubtful = [row for row in rows if not row.sure]
     ends = (
         commands(rows, restarters)
@@ -134,9 +133,7 @@ FAMILIES: dict[str, Family] = {
 
 
 def weigh_all(scene: Scene) -> Weighings:
-    """Everything that earlier runs hold above the levels that matter, where that itself is the
-    trouble.
-    """
+    """What earlier runs hold above the levels that matter."""
     for one in taken(scene.facts):
         yield weighing(
             26 if one.share is None or one.share >= SOME_OF_IT else 13,
@@ -157,9 +154,7 @@ def weigh_failure(scene: Scene) -> Weighings:
 
 
 def in_the_way(scene: Scene) -> tuple[Leftover, ...]:
-    """Those that hold what one process alone can have, and what this run needs or failed of: a
-    port, a lock.
-    """
+    """Earlier runs that hold an exclusive port or lock that this run needs."""
     found: list[Leftover] = []
     if scene.cell:
         found += [
@@ -174,38 +169,34 @@ def in_the_way(scene: Scene) -> tuple[Leftover, ...]:
 
 
 def _listening(scene: Scene, rows: tuple[Leftover, ...]) -> list[Leftover]:
-    heard = statement(scene, PORT_TAKEN)
-    if heard is None:
+    found = statement(scene, PORT_TAKEN)
+    if found is None:
         return []
-    port = _port_in(heard.text)
+    port = _port_in(found.text)
     return [row for row in rows if (port in row.ports if port is not None else row.ports)]
 
 
 def _port_in(text: str) -> int | None:
-    return next(
-        (int(group) for match in PORT.finditer(text) for group in match.groups() if group), None
+    return first_found(
+        int(group) for match in PORT.finditer(text) for group in match.groups() if group
     )
 
 
 def _port(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
-    heard = statement(scene, PORT_TAKEN)
-    if heard is None:
+    found = statement(scene, PORT_TAKEN)
+    if found is None:
         return
-    port, listening = _port_in(heard.text), _listening(scene, rows)
+    port, listening = _port_in(found.text), _listening(scene, rows)
     if listening:
         where = (
             f"port {port}"
             if port is not None
-            else f"port {listed([str(number) for number in listening[0].ports])}"
+            else f"port {and_list([str(number) for number in listening[0].ports])}"
         )
         points = 26 if port is not None else 13
-        yield weighing(
-            points,
-            "environment-and-limits",
-            f"Pid {listening[0].pid} of an earlier run listens on {where}",
-            *listening,
-        )
-        yield quote(13, "This run could not have a port", heard)
+        says = f"Pid {listening[0].pid} of an earlier run listens on {where}"
+        yield weighing(points, "environment-and-limits", says, *listening)
+        yield quote(13, "This run could not have a port", found)
 
 
 def _memory(scene: Scene, held: Taken | None) -> Weighings:
@@ -223,13 +214,11 @@ def _gpu(scene: Scene, rows: tuple[Leftover, ...], held: Taken | None) -> Weighi
     named = {pid for pid, _ in found.numbers.named}
     theirs = [row for row in rows if row.pid in named]
     if theirs:
-        yield weighing(
-            26,
-            "gpu",
+        says = (
             f"The allocator names pid {theirs[0].pid} of an earlier run among those that hold"
-            " the GPU",
-            *theirs,
+            " the GPU"
         )
+        yield weighing(26, "gpu", says, *theirs)
     elif held is not None:
         yield weighing(26 if (held.share or 0.0) >= MOST_OF_IT else 6, "gpu", held.says, *held.by)
 
@@ -260,34 +249,20 @@ def _lock(scene: Scene, rows: tuple[Leftover, ...]) -> Weighings:
     theirs = [row for row in rows if wanted & set(row.locks)]
     if waits or held:
         pid = waits[0].holder_pid if waits else held[0].pid
-        yield weighing(
-            26,
-            "process-state-and-locks",
-            f"Pid {pid} of an earlier run holds the lock that this run waits for",
-            *waits,
-            *held,
-        )
+        says = f"Pid {pid} of an earlier run holds the lock that this run waits for"
+        yield weighing(26, "process-state-and-locks", says, *waits, *held)
     elif theirs:
         path = min(wanted & set(theirs[0].locks))
-        yield weighing(
-            26,
-            "process-state-and-locks",
-            f"Pid {theirs[0].pid} of an earlier run holds the lock on {path}",
-            *theirs,
-        )
+        says = f"Pid {theirs[0].pid} of an earlier run holds the lock on {path}"
+        yield weighing(26, "process-state-and-locks", says, *theirs)
     elif refused is not None and any(row.locks for row in rows):
-        yield weighing(
-            6,
-            "process-state-and-locks",
-            "An earlier run holds locks, and this run could not have one",
-            *(row for row in rows if row.locks),
-        )
+        says = "An earlier run holds locks, and this run could not have one"
+        yield weighing(6, "process-state-and-locks", says, *(row for row in rows if row.locks))
 
 
 CAUSE = Cause(
     id="leftover-processes",
     title="Processes of an earlier run still live",
-    modes=("check", "crash", "hang"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
@@ -306,7 +281,7 @@ CAUSE = Cause(
     would_settle=(
         "list the script's processes with their parents and start times: ps -eo pid,ppid,lstart,cmd"
     ),
-    ready=Signs(
+    ready=ReadySigns(
         says=("still runs what an earlier job left", "still run what an earlier job left"),
         checks=("host.leftovers", "host.procstate"),
     ),

@@ -26,13 +26,11 @@ def _weigh(scene: Scene) -> Weighings:
         and child_died(scene)
         and not in_notebook(scene)
     ):
-        yield weighing(
-            13,
-            "suspects-log",
+        says = (
             "The new process had died before it was handed its worker, as it does where it starts"
-            " the script again",
-            scene.origin,
+            " the script again"
         )
+        yield weighing(13, "suspects-log", says, scene.origin)
 
 
 def _summary(scene: Scene) -> str:
@@ -54,7 +52,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="missing-main-guard",
     title="The script has no main guard",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -47,27 +47,23 @@ def _weigh(scene: Scene) -> Weighings:
             points = 10 if end.signal_name == "SIGABRT" else 26
             where = user_frame(fatal.frames)
             place = f" at {where.where}" if where is not None else ""
-            yield weighing(
-                points,
-                "suspects-log",
-                f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}",
-                fatal,
+            says = (
+                f"It left a fatal-error message for {fatal.signal_name or end.signal_name}{place}"
             )
+            yield weighing(points, "suspects-log", says, fatal)
         for line in [fact for fact in scene.facts.of(Segfault) if fact.pid == end.pid][:1]:
-            yield weighing(
-                13,
-                "kernel-log",
-                f"The kernel logged the crash{f' in {line.library}' if line.library else ''}",
-                line,
-            )
+            says = f"The kernel logged the crash{f' in {line.library}' if line.library else ''}"
+            yield weighing(13, "kernel-log", says, line)
         yield from (weighing for weighing in _against(scene, end))
     given = broken(scene, "died")
     if killed_by(given) in FAULTS:
         yield from weigh_broken(given, 26)
     yield from first_to_fail(scene, 3) if _faults(scene) else ()
-    told = statement(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
-    if told is not None:
-        yield quote(13, "The output says", told)
+    reported = (
+        statement(scene, f"(?m){TOLD}") if not _faults(scene) and scene.origin is None else None
+    )
+    if reported is not None:
+        yield quote(13, "The output says", reported)
 
 
 def _against(scene: Scene, end: RankEnding) -> Weighings:
@@ -76,21 +72,14 @@ def _against(scene: Scene, end: RankEnding) -> Weighings:
     echoes = [fact for fact in scene.fatals(ranks) if fact.echo]
     own = scene.exceptions(ranks)
     if end.signal_name == "SIGABRT" and disagree is not None:
-        yield weighing(
-            -26,
-            "suspects-log",
+        says = (
             "The abort is the backend's answer to ranks that do not agree:"
-            f" {disagreement(disagree)}",
-            disagree.fact,
+            f" {disagreement(disagree)}"
         )
+        yield weighing(-26, "suspects-log", says, disagree.fact)
     elif echoes or scene.exceptions(ranks, echo=True):
-        yield weighing(
-            -26,
-            "suspects-log",
-            "The crash came after an error that only repeats another rank's end",
-            *echoes,
-            *scene.exceptions(ranks, echo=True),
-        )
+        says = "The crash came after an error that only repeats another rank's end"
+        yield weighing(-26, "suspects-log", says, *echoes, *scene.exceptions(ranks, echo=True))
     elif end.signal_name == "SIGABRT" and own:
         yield weighing(-26, "suspects-log", f"It aborted while leaving after {own[0].type}", *own)
     memory = scene.memory
@@ -115,27 +104,21 @@ def _summary(scene: Scene) -> str:
     )
     if end is None and (given := broken(scene, "died")) is not None:
         return given.says
-    told = statement(scene, f"(?m){TOLD}") if end is None else None
-    what = (
-        end.signal_name
-        if end
-        else (
-            f"a fault in native code ({short(told.text, 80)})"
-            if told is not None
-            else "a fatal signal"
-        )
-    )
+    reported = statement(scene, f"(?m){TOLD}") if end is None else None
+    what = "a fatal signal"
+    if end:
+        what = end.signal_name
+    elif reported is not None:
+        what = f"a fault in native code ({short(reported.text, 80)})"
     return f"{subject(scene)} died of {what}{library}{f' at {place.where}' if place else ''}"
 
 
 def _fixes(scene: Scene) -> Fixes:
     fatal = _fatal(scene)
     place = user_frame(fatal.frames) if fatal is not None else None
-    calls = (
-        f"the last Python line was {place.where}: look at what native code it calls"
-        if place is not None
-        else ""
-    )
+    calls = ""
+    if place is not None:
+        calls = f"the last Python line was {place.where}: look at what native code it calls"
     command = job(scene) or "<COMMAND>"
     return (
         fix(
@@ -155,7 +138,6 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="native-crash",
     title="A rank crashed in native code",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import admin_fix, fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.startup_failures import final_exceptions, lines
 from trainprobe.causes.statements import text_of
@@ -30,35 +30,24 @@ _EFA = re.compile(
 
 
 def _forked(scene: Scene) -> RankException | None:
-    """The exception that a fork ended with for want of memory."""
-    found = [
-        one
-        for one in final_exceptions(scene)
-        if "Errno 12" in text_of(one) or "Cannot allocate memory" in one.message
-    ]
-    return next(
-        (
-            one
-            for one in found
-            if not one.frames
-            or any(_FORKS.search(f.file) or _CALLS.search(f.text) for f in one.frames[-2:])
-        ),
-        None,
-    )
+    """The exception of a fork that had no memory."""
+    for exception in final_exceptions(scene):
+        refused = "Errno 12" in text_of(exception) or "Cannot allocate memory" in exception.message
+        last = exception.frames[-2:]
+        forks = any(_FORKS.search(frame.file) or _CALLS.search(frame.text) for frame in last)
+        if refused and (forks or not last):
+            return exception
+    return None
 
 
 def _efa(scene: Scene) -> Fact | None:
-    """Where EFA or its plugin is told of."""
-    event = next(iter(lines(scene, "efa-in-use", "ofi-error")), None)
-    given = next(
-        (
-            one
-            for one in scene.facts.of(Given)
-            if one.name.startswith("env.FI_") or _EFA.search(f"{one.name} {one.value}")
-        ),
-        None,
-    )
-    return event or given
+    """A line or a setting of EFA or its plugin."""
+    for event in lines(scene, "efa-in-use", "ofi-error"):
+        return event
+    for given in scene.facts.of(Given):
+        if given.name.startswith("env.FI_") or _EFA.search(f"{given.name} {given.value}"):
+            return given
+    return None
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -68,27 +57,20 @@ def _weigh(scene: Scene) -> Weighings:
         return
     shown = failed or printed
     if efa is None:
-        yield weighing(
-            3, "suspects-log", "A fork had no memory; nothing tells of EFA or RDMA", shown
-        )
+        says = "A fork had no memory; nothing shows EFA or RDMA"
+        yield weighing(3, "suspects-log", says, shown)
         return
-    yield weighing(
-        26,
-        "suspects-log",
-        "A fork had no memory:"
-        f" {short(failed.message if failed else printed.line if printed else '')}",
-        shown,
-    )
+    text = failed.message if failed else printed.line if printed else ""
+    yield weighing(26, "suspects-log", f"A fork had no memory: {short(text)}", shown)
     yield weighing(10, "network", "EFA's plugin is in use, which pins huge pages", efa)
 
 
 def _summary(scene: Scene) -> str:
     failed = _forked(scene)
     frame = user_frame(failed.frames) if failed is not None else None
-    where = f" at {frame.where}" if frame is not None else ""
     return (
-        f"A child cannot be started{where}: the huge pages that the EFA layer pinned cannot be"
-        " reserved a second time"
+        f"A child cannot be started{f' at {frame.where}' if frame else ''}: the huge pages that the"
+        " EFA layer pinned cannot be reserved a second time"
     )
 
 
@@ -98,21 +80,16 @@ CAUSE = Cause(
     modes=("crash", "hang"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Keep EFA off huge pages",
-            "export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)",
-        ),
-        fix(
-            "Start workers before the communicator, or without a fork",
-            "DataLoader(..., multiprocessing_context='forkserver', persistent_workers=True)",
-        ),
-        admin_fix(
-            "Use a newer plugin and libfabric",
-            "fi_info --version; upgrade aws-ofi-nccl and the EFA installer (1.22 or later)",
-        ),
-        fix("See the huge pages", "grep -i huge /proc/meminfo"),
-    ),
+    fixes=fixes("""
+        Keep EFA off huge pages
+            export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)
+        Start workers before the communicator, or without a fork
+            DataLoader(..., multiprocessing_context='forkserver', persistent_workers=True)
+        [admin] Use a newer plugin and libfabric
+            fi_info --version; upgrade aws-ofi-nccl and the EFA installer (1.22 or later)
+        See the huge pages
+            grep -i huge /proc/meminfo
+    """),
     ranks=nobody,
     would_settle=(
         "free -g beside grep -i huge /proc/meminfo when it happens, and one run with"

@@ -12,7 +12,7 @@ that it is frozen. A state other than T or t, seen in a look of that kind, rules
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import ProcessState
 
@@ -30,12 +30,8 @@ def _weigh(scene: Scene) -> Weighings:
     for process in stopped:
         what = f"Pid {process.pid} of rank {process.rank} is in state {process.state}"
         if process.frozen:
-            yield weighing(
-                26,
-                "process-state-and-locks",
-                f"The cgroup of pid {process.pid} of rank {process.rank} is frozen",
-                process,
-            )
+            says = f"The cgroup of pid {process.pid} of rank {process.rank} is frozen"
+            yield weighing(26, "process-state-and-locks", says, process)
         elif process.stopped_looks >= 2:
             yield weighing(
                 26, "process-state-and-locks", f"{what} in {process.stopped_looks} looks", process
@@ -49,26 +45,20 @@ def _weigh(scene: Scene) -> Weighings:
         ]
         if waiting:
             who = [thread.rank or 0 for thread in waiting]
-            yield weighing(
-                6,
-                "other-stacks",
-                f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile",
-                *waiting,
-            )
+            says = f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile"
+            yield weighing(6, "other-stacks", says, *waiting)
         if process.tracer_pid:
             yield weighing(
                 6, "environment-and-limits", f"Pid {process.tracer_pid} traces it", process
             )
-    seen = [own for rank in scene.ranks if (own := scene.process(rank)) is not None and own.state]
-    if not stopped and seen:
-        states = ", ".join(sorted({process.state for process in seen}))
-        yield weighing(
-            -26,
-            "process-state-and-locks",
+    shown = [own for rank in scene.ranks if (own := scene.process(rank)) is not None and own.state]
+    if not stopped and shown:
+        states = ", ".join(sorted({process.state for process in shown}))
+        says = (
             f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'is', 'are')} not stopped (state"
-            f" {states})",
-            *seen,
+            f" {states})"
         )
+        yield weighing(-26, "process-state-and-locks", says, *shown)
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
@@ -88,43 +78,34 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene)} (pid {pids}) {verb(scene.ranks, 'is', 'are')} {by}"
 
 
+FREEZER = """
+Thaw its cgroup
+    cat /proc/{pid}/cgroup   (its path)
+    version 1: echo THAWED > /sys/fs/cgroup/freezer/PATH/freezer.state
+    version 2: echo 0 > /sys/fs/cgroup/PATH/cgroup.freeze
+    docker unpause CONTAINER, or scontrol resume JOB, where one of them froze it
+"""
+FIND = """
+Find who stops it
+    scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption stop jobs)
+    ps -o pid,ppid,stat,tty,cmd -p {pids}
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    pids = " ".join(str(pid) for pid in _pids(scene)) or "<PID>"
-    tracer = next((process.tracer_pid for process in _stopped(scene) if process.tracer_pid), 0)
-    check = f"grep State /proc/{pids.split(' ', maxsplit=1)[0]}/status"
-    thaw = (
-        "version 1: echo THAWED > /sys/fs/cgroup/freezer/PATH/freezer.state",
-        "version 2: echo 0 > /sys/fs/cgroup/PATH/cgroup.freeze",
-    )
-    frozen = next((process.pid for process in _stopped(scene) if process.frozen), None)
-    first = (
-        fix(
-            "Thaw its cgroup",
-            f"cat /proc/{frozen}/cgroup   (its path)",
-            *thaw,
-            "docker unpause CONTAINER, or scontrol resume JOB, where one of them froze it",
-        )
-        if frozen is not None
-        else (
-            fix(
-                "Let the debugger go",
-                f"ps -fp {tracer}",
-                "quit it with `detach` and `quit`",
-                verify=check,
-            )
-            if tracer
-            else fix("Let it go on", f"kill -CONT {pids}", verify=check)
-        )
-    )
-    return (
-        first,
-        fix(
-            "Find who stops it",
-            "scontrol show job $SLURM_JOB_ID | grep -i suspend   (gang scheduling and preemption"
-            " stop jobs)",
-            f"ps -o pid,ppid,stat,tty,cmd -p {pids}",
-        ),
-    )
+    stopped, own = _stopped(scene), [str(pid) for pid in _pids(scene)]
+    pids = " ".join(own) or "<PID>"
+    check = f"grep State /proc/{own[0] if own else '<PID>'}/status"
+    tracer = next((process.tracer_pid for process in stopped if process.tracer_pid), 0)
+    frozen = [process.pid for process in stopped if process.frozen]
+    if frozen:
+        first = fixes(FREEZER, pid=frozen[0])
+    elif tracer:
+        quits = "quit it with `detach` and `quit`"
+        first = (fix("Let the debugger go", f"ps -fp {tracer}", quits, verify=check),)
+    else:
+        first = (fix("Let it go on", f"kill -CONT {pids}", verify=check),)
+    return (*first, *fixes(FIND, pids=pids))
 
 
 CAUSE = Cause(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import busy_children, ends, goes_on, others_wait, states, who
-from trainprobe.causes.phrases import Fixes, fix, ranks_say
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
 
@@ -22,58 +22,40 @@ def _weigh(scene: Scene) -> Weighings:
     calls = at_queues(scene)
     feeding = [thread for thread, call in calls if call == "feed"]
     taking = [thread for thread, call in calls if call == "get"]
-    writers, joining, reading, piping = (
-        writers_of(scene),
-        joining_of(scene),
-        reading_of(scene),
-        piping_of(scene),
-    )
+    writers = writers_of(scene)
+    joining = joining_of(scene)
+    reading = reading_of(scene)
+    piping = piping_of(scene)
     if joining and feeding:
-        yield weighing(
-            13,
-            "suspects-stack",
-            f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks",
-            *joining,
+        says = (
+            f"{who(joining[0])} joins its child at {joining[0].where} in {joining[0].looks} looks"
         )
+        yield weighing(13, "suspects-stack", says, *joining)
         child = feeding[0].pid
-        yield weighing(
-            13,
-            "other-stacks",
+        says = (
             f"{f'Pid {child}' if child > 0 else 'The child'} cannot end: it still feeds its queue,"
-            " which nobody empties",
-            *feeding,
+            " which nobody empties"
         )
+        yield weighing(13, "other-stacks", says, *feeding)
     elif writers:
         points = 13 if writers[0].moved is False else 6
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}",
-            *writers,
+        says = (
+            f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}"
         )
+        yield weighing(points, "suspects-stack", says, *writers)
         if not taking and len(calls) > 0:
-            yield weighing(
-                10,
-                "other-stacks",
-                "No thread of that rank or of its children takes from a queue",
-                *writers,
-            )
+            says = "No thread of that rank or of its children takes from a queue"
+            yield weighing(10, "other-stacks", says, *writers)
         elif taking:
-            yield weighing(
-                -10,
-                "other-stacks",
+            says = (
                 f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's"
-                " get, so somebody reads",
-                *taking,
+                " get, so somebody reads"
             )
+            yield weighing(-10, "other-stacks", says, *taking)
     elif reading:
         points = 13 if not busy_children(scene) else 6
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"{who(reading[0])} stands in a queue's get at {reading[0].where}",
-            *reading,
-        )
+        says = f"{who(reading[0])} stands in a queue's get at {reading[0].where}"
+        yield weighing(points, "suspects-stack", says, *reading)
         if (
             scene.one(LogJob) is None
             and not busy_children(scene)
@@ -88,13 +70,11 @@ def _weigh(scene: Scene) -> Weighings:
         verb = (
             "write to a full pipe" if "pipe_write" in piping[0].wchan else "read of an empty pipe"
         )
-        yield weighing(
-            13,
-            "process-state-and-locks",
+        says = (
             f"Pid {piping[0].pid} sleeps in the {verb} ({piping[0].wchan}) in {piping[0].looks}"
-            " looks",
-            *piping,
+            " looks"
         )
+        yield weighing(13, "process-state-and-locks", says, *piping)
         other = other_end(scene, piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r")
         if other:
             yield weighing(
@@ -107,12 +87,8 @@ def _weigh(scene: Scene) -> Weighings:
         state for state in states(scene) if state.pid in pids and "pipe_write" in state.wchan
     ]
     if blocked:
-        yield weighing(
-            10,
-            "process-state-and-locks",
-            f"Pid {blocked[0].pid} sleeps in the write to a full pipe",
-            *blocked,
-        )
+        says = f"Pid {blocked[0].pid} sleeps in the write to a full pipe"
+        yield weighing(10, "process-state-and-locks", says, *blocked)
     yield from others_wait(scene)
 
 
@@ -170,36 +146,30 @@ def _summary(scene: Scene) -> str:
     )
 
 
+PIPE = """
+Serve both ends at once
+    process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one
+        pipe only
+"""
+QUEUE = """
+Empty the queue before the join
+    results = [queue.get() for _ in range(n)]; then process.join()
+Let waits end
+    queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where the rest
+        may be lost
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     piping = piping_of(scene)
-    if piping and not (writers_of(scene) or reading_of(scene)):
-        pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
-        other = other_pid(scene, pid, mode)
-        look = (
-            f"ls -l /proc/{pid}/fd | grep pipe",
-            look_at(scene, pid),
-            look_at(scene, other) if other else "",
-        )
-        return (
-            fix("See both ends", *look),
-            fix(
-                "Serve both ends at once",
-                "process.communicate(timeout=600) writes, reads and waits; a bare write() or read()"
-                " serves one pipe only",
-            ),
-        )
-    return (
-        fix("See both ends", *(look_at(scene, pid) for pid in _pids(scene)[:3])),
-        fix(
-            "Empty the queue before the join",
-            "results = [queue.get() for _ in range(n)]; then process.join()",
-        ),
-        fix(
-            "Let waits end",
-            "queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where"
-            " the rest may be lost",
-        ),
-    )
+    if not piping or writers_of(scene) or reading_of(scene):
+        ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
+        return (fix("See both ends", *ends), *fixes(QUEUE))
+    pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
+    other = other_pid(scene, pid, mode)
+    pipes = f"ls -l /proc/{pid}/fd | grep pipe"
+    far_end = look_at(scene, other) if other else ""
+    return (fix("See both ends", pipes, look_at(scene, pid), far_end), *fixes(PIPE))
 
 
 # Who stands at which end of a queue: `put`, `get`, `join`, or the thread that feeds the queue's
@@ -214,16 +184,15 @@ FEEDS = frozenset({"_feed", "_finalize_join"})
 
 
 def queue_call(thread: MainThread | Thread) -> str:
-    """`put`, `get`, `join` or `feed`: what a thread does at a queue; empty elsewhere. The
-    loader's own queues are not counted.
-    """
+    """`put`, `get`, `join` or `feed` of a thread at a queue, except the loader's; else empty."""
     if any("torch/utils/data/" in frame.file for frame in thread.frames):
         return ""
     for frame in reversed(thread.frames[-6:]):
         name = frame.name.rsplit(".", 1)[-1]
+        # the method of a manager's proxy
         proxied = frame.file == "<string>" and any(
             "multiprocessing/managers.py" in one.file for one in thread.frames
-        )  # the method of a manager's proxy
+        )
         if (proxied or any(path in frame.file for path in QUEUES)) and (
             name in ("put", "get", "join") or name in FEEDS
         ):
@@ -236,9 +205,7 @@ def queue_call(thread: MainThread | Thread) -> str:
 
 
 def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
-    """All threads of the suspects and of processes below them that stand at a queue, as last
-    seen.
-    """
+    """Threads of the suspects and of processes below them that last stood at a queue."""
     last: dict[tuple[int, int | None], Thread] = {}
     for rank in scene.suspects:
         for thread in scene.of(Thread, rank=rank):
@@ -248,9 +215,7 @@ def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
 
 
 def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
-    """Processes at the end of the suspects' waiting that sleep in the write to a full pipe, or
-    in the read of an empty one.
-    """
+    """Processes that the suspects wait for and that sleep at a full or empty pipe."""
     pids = {thread.pid for thread in ends(scene)} - {
         thread.pid for thread in scene.workers(scene.suspects)
     }
@@ -265,9 +230,7 @@ def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
 
 
 def _awaited_programs(scene: Scene) -> tuple[ProcessState, ...]:
-    """Children without Python at a pipe whose other end nobody has but the very rank that waits
-    for them to end.
-    """
+    """Children without Python at a pipe whose other end only the waiting rank has."""
     waiting = {
         thread.pid
         for thread in scene.threads(scene.suspects)
@@ -296,9 +259,7 @@ def other_end(scene: Scene, pid: int, mode: str) -> str:
 
 
 def other_pid(scene: Scene, pid: int, mode: str) -> int:
-    """The process at the other end of the pipe in which `pid` sleeps, one with a Python stack
-    first; 0 where none is seen.
-    """
+    """The process at the other end of the pipe, one with a Python stack first; 0 if unknown."""
     return _other(scene, pid, mode)[0]
 
 
@@ -306,10 +267,7 @@ def _other(scene: Scene, pid: int, mode: str) -> tuple[int, MainThread | None]:
     others = [
         other for end in _ends_of(scene, pid, mode) for other in end.other_pids if other != pid
     ]
-    thread = next(
-        (thread for thread in scene.of(MainThread) if thread.pid in others),
-        None,
-    )
+    thread = next((thread for thread in scene.of(MainThread) if thread.pid in others), None)
     return (thread.pid, thread) if thread is not None else (next(iter(others), 0), None)
 
 
@@ -318,17 +276,13 @@ def _ends_of(scene: Scene, pid: int, mode: str) -> list[PipeEnd]:
 
 
 def look_at(scene: Scene, pid: int) -> str:
-    """The command that shows what a process does: its Python stack where it has one, else what
-    the kernel says of it.
-    """
+    """The command that shows what a process does: its Python stack, else the kernel's view."""
     if pid <= 0:
         return "trainprobe attach   (while it hangs the next time)"
     python = any(thread.pid == pid for thread in scene.of(MainThread))
-    return (
-        f"py-spy dump --pid {pid}"
-        if python
-        else f"ps -o pid,ppid,stat,etime,wchan:32,args -p {pid}"
-    )
+    if python:
+        return f"py-spy dump --pid {pid}"
+    return f"ps -o pid,ppid,stat,etime,wchan:32,args -p {pid}"
 
 
 def writers_of(scene: Scene) -> tuple[MainThread, ...]:

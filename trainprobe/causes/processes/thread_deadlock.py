@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
-from trainprobe.causes.phrases import Fixes, file_line, fix, subject
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.phrases import Fixes, file_line, fixes, subject
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import Thread
 from trainprobe.stacks.places import is_user
 
@@ -28,19 +28,14 @@ def _weigh(scene: Scene) -> Weighings:
         return
     threads = [one.thread for one in found]
     yield weighing(13, "suspects-stack", f"In pid {threads[0].pid}, {says(found)}", *threads)
+    text = "The source around those lines closes the circle"
     yield weighing(
-        10,
-        "source",
-        "The source around those lines closes the circle",
-        *(site for one in found for site in scene.sites(one.thread.frames)),
+        10, "source", text, *(site for one in found for site in scene.sites(one.thread.frames))
     )
-    main = next(
-        (
-            thread
-            for thread in (*ends(scene), *scene.threads(scene.suspects))
-            if thread.pid == threads[0].pid
-        ),
-        None,
+    main = first_found(
+        thread
+        for thread in (*ends(scene), *scene.threads(scene.suspects))
+        if thread.pid == threads[0].pid
     )
     if main is not None and main.moved:
         yield weighing(-13, "suspects-stack", "Its main thread moves on between the looks", main)
@@ -58,20 +53,19 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Take the locks in one order
+    look at {places}: every thread must take them in the same order
+    or release the first before the second
+Or take a lock once
+    threading.RLock() where one thread comes back to its own lock; no callback and no join while a
+        lock is held
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     places = " and ".join(one.where for one in circle(scene))
-    return (
-        fix(
-            "Take the locks in one order",
-            f"look at {places}: every thread must take them in the same order",
-            "or release the first before the second",
-        ),
-        fix(
-            "Or take a lock once",
-            "threading.RLock() where one thread comes back to its own lock; no callback and no join"
-            " while a lock is held",
-        ),
-    )
+    return fixes(FIXES, places=places)
 
 
 # What locks the threads of one process want and hold, as the source around their lines spells
@@ -88,9 +82,7 @@ _NO_LOCKS = re.compile(
 
 @dataclass(frozen=True)
 class Waiting:
-    """One thread at a line that takes a lock: what it wants and what it holds, as the source
-    spells them (last part of the name).
-    """
+    """A thread at a line that takes a lock: the locks it wants and holds, as in the source."""
 
     thread: Thread
     where: str
@@ -139,9 +131,7 @@ def _waiting(scene: Scene, thread: Thread) -> Waiting | None:
 
 
 def circle(scene: Scene) -> tuple[Waiting, ...]:
-    """Threads of one process that wait for each other: two of them, or one that wants what it
-    holds.
-    """
+    """Threads of one process that wait for each other, or one that wants what it holds."""
     for pid in dict.fromkeys(
         thread.pid for thread in (*ends(scene), *scene.threads(scene.suspects))
     ):

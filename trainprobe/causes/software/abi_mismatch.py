@@ -12,76 +12,45 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
-from trainprobe.facts import ImportTried
+from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
+from trainprobe.causes.statements import quote_after, statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("abi-mismatch")
 MODULE = re.compile(r"([\w./-]+\.so[\w.]*)")
+FIXES = """
+Rebuild it for the torch that is installed
+    {python} -m pip install --no-build-isolation --no-cache-dir --force-reinstall PACKAGE
+    verify: {python} -c 'import torch, <MODULE>'
+Or take the pair that fits
+    {python} -m pip list | grep -i -E 'torch|nvidia'   (and the package's table of versions)
+"""
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
-    if heard is None:
-        return
-    if isinstance(heard.fact, ImportTried):
-        yield weighing(
-            26,
-            "probe-outcome",
-            f"`import {heard.fact.module}` alone fails in the loader: {short(heard.text)}",
-            heard.fact,
-        )
-    else:
-        yield from weigh_statement(scene, WORDING, log_points=26)
-    yield weighing(
-        10,
-        "suspects-stack",
-        "The dynamic loader itself says so, before any code of the module ran",
-        heard.fact,
-    )
-    yield from first_to_fail(scene)
-
-
-def _module(scene: Scene) -> str:
-    heard = statement(scene, WORDING)
-    match = MODULE.search(heard.text) if heard is not None else None
-    return match.group(1).rsplit("/", 1)[-1] if match else ""
+def _loader(scene: Scene) -> Weighings:
+    found = statement(scene, WORDING)
+    if found is not None:
+        says = "The dynamic loader itself says so, before any code of the module ran"
+        yield weighing(10, "suspects-stack", says, found.fact)
 
 
 def _summary(scene: Scene) -> str:
-    heard, name = statement(scene, WORDING), _module(scene)
-    return (
-        f"{name or 'A native module'} does not fit the installed torch or"
-        f" runtime{f': {short(heard.text, 140)}' if heard is not None else ''}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    python = scene.plan.interpreter_path or "python"
-    return (
-        fix(
-            "Rebuild it for the torch that is installed",
-            f"{python} -m pip install --no-build-isolation --no-cache-dir --force-reinstall"
-            " PACKAGE",
-            verify=f"{python} -c 'import torch, <MODULE>'",
-        ),
-        fix(
-            "Or take the pair that fits",
-            f"{python} -m pip list | grep -i -E 'torch|nvidia'   (and the package's table of"
-            " versions)",
-        ),
-    )
+    found = statement(scene, WORDING)
+    match = MODULE.search(found.text) if found is not None else None
+    name = match.group(1).rsplit("/", 1)[-1] if match else "A native module"
+    return f"{name} does not fit the installed torch or runtime{quote_after(found)}"
 
 
 CAUSE = Cause(
     id="abi-mismatch",
     title="A native module was built for another version",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
+    weigh=confirmed(
+        first_of(import_fails(WORDING, "in the loader"), stated(WORDING, log_points=26)), _loader
+    ),
     summary=_summary,
-    fixes=_fixes,
+    fixes=lambda scene: fixes(FIXES, python=scene.plan.interpreter_path or "python"),
     ranks=nobody,
     would_settle="ldd -r on the module that the message names",
     refines="import-failure",

@@ -13,129 +13,79 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
-from trainprobe.causes.statements import (
-    Statement,
-    first_to_fail,
-    statement,
-    text_of,
-    weigh_statement,
-)
-from trainprobe.facts import RankException
+from trainprobe.causes.phrases import fixes, short
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("checkpoint-corrupt")
 EMPTY = "Ran out of input"
 READS = message("checkpoint-corrupt.reads")
-READERS = (
-    "torch/serialization.py",
-    "torch/hub.py",
-    "/joblib/",
-    "safetensors",
-    "/transformers/modeling_utils",
-    "torch/distributed/checkpoint",
+READERS = re.compile(
+    r"torch/serialization\.py|torch/hub\.py|/joblib/|safetensors|/transformers/modeling_utils"
+    r"|torch/distributed/checkpoint"
 )
 FILE = re.compile(r"([\w./~+-]{0,300}\.(?:pth?|bin|ckpt|safetensors|tar|h5|hdf5|pkl|npz))\b")
+FIXES = """
+See what it is
+    ls -l {file}; head -c 100 {file}
+    some 130 bytes that begin with `version https://git-lfs`: a pointer, run git lfs pull
+[disruptive] Take an older checkpoint, or fetch it again
+    rm {file}   (then download again, or resume from the one before)
+Save so that a kill cannot tear it
+    torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path), on one rank only
+"""
 
 
-def _empty_file(scene: Scene) -> RankException | None:
-    """A reader of weights that met an empty file; of a spawned child that has no parent any more
-    it is an echo.
-    """
+def _in_reader(scene: Scene) -> bool:
+    frames = scene.origin.frames if scene.origin is not None else ()
+    return any(READERS.search(frame.file) for frame in frames)
+
+
+def _read_empty(scene: Scene) -> Weighings:
+    """An empty file was read; a spawned child without a parent reads an empty stream as well."""
     origin = scene.origin
-    return (
-        origin
-        if origin is not None
-        and EMPTY in text_of(origin)
-        and any(part in frame.file for frame in origin.frames for part in READERS)
-        else None
-    )
-
-
-def _read_beside(scene: Scene) -> Statement | None:
-    """A fragment without whole frames: the call of a reader stands near the exception."""
-    origin = scene.origin
-    if origin is None or origin.frames or EMPTY not in text_of(origin):
-        return None
-    return statement(scene, READS)
+    if origin is None or EMPTY not in text_of(origin):
+        return
+    if _in_reader(scene):
+        says = f"A reader of weights met an empty file: {EMPTY}"
+        yield weighing(26, "suspects-log", says, origin)
+    elif not origin.frames and (read := statement(scene, READS)) is not None:
+        says = f"An empty file was read ({EMPTY}), beside «{short(read.text, 80)}»"
+        yield weighing(13, "suspects-log", says, read.fact)
 
 
 def _weigh(scene: Scene) -> Weighings:
-    heard, empty = tuple(weigh_statement(scene, WORDING)), _empty_file(scene)
-    yield from heard
-    if empty is None and not heard and (read := _read_beside(scene)) is not None:
-        yield weighing(
-            13,
-            "suspects-log",
-            f"A file that was read was empty ({EMPTY}), and beside it stands"
-            f" «{short(read.text, 80)}»",
-            read.fact,
-        )
-        yield from first_to_fail(scene)
-    if empty is not None:
-        yield weighing(
-            26, "suspects-log", "A reader of weights met an empty file: Ran out of input", empty
-        )
-    if heard or empty is not None:
-        origin = scene.origin
-        if origin is not None and any(
-            part in frame.file for frame in origin.frames for part in READERS
-        ):
-            yield weighing(6, "suspects-stack", "The traceback ends in a reader of weights", origin)
+    found = tuple(weigh_statement(scene, WORDING)) or tuple(_read_empty(scene))
+    if found:
+        yield from found
+        if _in_reader(scene):
+            says = "The traceback ends in a reader of weights"
+            yield weighing(6, "suspects-stack", says, scene.origin)
         yield from first_to_fail(scene)
 
 
 def _file(scene: Scene) -> str:
-    """The file, where the message or the user's line names it."""
-    heard, origin = statement(scene, WORDING), scene.origin
-    texts = [
-        heard.text if heard is not None else "",
-        text_of(origin) if origin is not None else "",
-        *(frame.text for frame in (origin.frames if origin else ())),
-    ]
+    """The file, if the message or the user's line names it."""
+    found, origin = statement(scene, WORDING), scene.origin
+    texts = [found.text] if found is not None else []
+    if origin is not None:
+        texts += [text_of(origin), *(frame.text for frame in origin.frames)]
     return next((match.group(1) for text in texts if (match := FILE.search(text))), "")
 
 
 def _summary(scene: Scene) -> str:
-    heard, frame = (
-        statement(scene, WORDING),
-        (user_frame(scene.origin.frames) if scene.origin is not None else None),
-    )
-    what = short(heard.text, 140) if heard is not None else "it is empty"
-    return (
-        f"{_file(scene) or 'A file of weights'}, read{f' at {frame.where}' if frame else ''}, is"
-        f" cut short or of another kind: {what}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    file = _file(scene) or "FILE"
-    return (
-        fix(
-            "See what it is",
-            f"ls -l {file}; head -c 100 {file}",
-            "some 130 bytes that begin with `version https://git-lfs`: a pointer, run git lfs pull",
-        ),
-        fix(
-            "Take an older checkpoint, or fetch it again",
-            f"rm {file}   (then download again, or resume from the one before)",
-            disruptive=True,
-        ),
-        fix(
-            "Save so that a kill cannot tear it",
-            "torch.save(state, path + '.tmp'); os.replace(path + '.tmp', path), on one rank only",
-        ),
-    )
+    found, file = statement(scene, WORDING), _file(scene) or "A file of weights"
+    what = short(found.text, 140) if found is not None else "it is empty"
+    return f"{file}, read{scene.at_own_line}, is cut short or of another kind: {what}"
 
 
 CAUSE = Cause(
     id="checkpoint-corrupt",
     title="A file of weights is cut short or of another kind",
-    modes=("crash", "hang", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=_fixes,
+    fixes=lambda scene: fixes(FIXES, file=_file(scene) or "FILE"),
     ranks=nobody,
     would_settle="ls -l and head -c 100 of the file",
     refines="user-exception",

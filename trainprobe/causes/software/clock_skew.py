@@ -12,7 +12,7 @@ exchange itself can explain, while the others agree.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 
 CAUSE = Cause(
     id="clock-skew",
@@ -20,7 +20,7 @@ CAUSE = Cause(
     would_settle="date +%s.%N on each node at once; chronyc tracking",
     modes=("check",),
     ranks=nobody,
-    ready=Signs(
+    ready=ReadySigns(
         says=("has a clock that is wrong", "have clocks that are wrong"),
         checks=("host.skew", "host.clock"),
         admin=("chronyc tracking; systemctl status chronyd", "chronyc makestep"),

@@ -12,7 +12,7 @@ own, such as a limit or an interface, is told under that name.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.readiness_signs import GENERAL
 
 CAUSE = Cause(
@@ -24,7 +24,7 @@ CAUSE = Cause(
     ),
     modes=("check",),
     ranks=nobody,
-    ready=Signs(
+    ready=ReadySigns(
         says=("is not like the other nodes", "are not like the other nodes"),
         checks=("py.same", "host.same", "env.same", "lim.same", "net.same", "ib.same", "drv.same"),
         values=(

@@ -5,9 +5,8 @@ Extensions that are built when first used (`torch.utils.cpp_extension.load`) are
 for it, silently, for ever.
 
 It is recognised by a stack in the wait for a build's lock while no compiler runs below any rank.
-Where a compiler runs, the build goes on and
-`rank-compiling` says it better. A folder that other hosts write to may hold a lock of theirs; the
-age of the lock file tells.
+Where a compiler runs, the build goes on and `rank-compiling` says it better. A folder that other
+hosts write to may hold a lock of theirs; the age of the lock file tells.
 """
 
 from __future__ import annotations
@@ -29,9 +28,7 @@ BUILDS = message("extension-build-lock.builds")
 
 
 def _waiting(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads in the wait for a build's lock: FileBaton, or a lock file of the folder of
-    extensions (newer torch uses filelock).
-    """
+    """Threads that wait for a build's lock: a FileBaton, or a lock file of the build folder."""
     found = [
         thread
         for thread in (*ends(scene), *scene.threads(scene.suspects))
@@ -52,9 +49,7 @@ def builds(tried: ImportTried) -> bool:
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports of the import rung that were ended while they waited for the lock of a build, and
-    below which no compiler ran.
-    """
+    """Imports that timed out at a build's lock while no compiler ran."""
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
     return tuple(
         fact
@@ -81,24 +76,19 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(26, "probe-outcome", says, tried)
     if not waiting:
         if begun is not None and not last_line(scene, BUILDS, within=20):
-            yield weighing(
-                13,
-                "suspects-log",
+            says = (
                 "The last that it printed is the begin of an extension's load:"
-                f" {short(begun[1], 100)}",
-                begun[0],
+                f" {short(begun[1], 100)}"
             )
+            yield weighing(13, "suspects-log", says, begun[0])
         return
     path = f" {waiting[0].lock_path}" if waiting[0].lock_path else ""
+    # a dump that was saved is one look, and it was taken because all stood still
     points = (
         6 if waiting[0].looks < 2 and scene.live is not None and not only_dumps(scene.live) else 13
-    )  # a dump that was saved is one look, and it was taken because all stood still
-    yield weighing(
-        points,
-        "suspects-stack",
-        f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})",
-        *waiting,
     )
+    says = f"{who(waiting[0])} waits for the lock{path} of an extension build ({waiting[0].op})"
+    yield weighing(points, "suspects-stack", says, *waiting)
     running, builders = compilers(scene), _builders(scene)
     if running or builders:
         what = (
@@ -110,17 +100,12 @@ def _weigh(scene: Scene) -> Weighings:
             -26, "process-state-and-locks", f"The build goes on: {what}", *running, *builders
         )
     elif scene.of(ProcessState):
-        yield weighing(
-            13,
-            "process-state-and-locks",
-            "No compiler runs below any rank, and no rank builds: the lock is stale",
-            *waiting,
-        )
-    said = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
-    if said:
-        yield weighing(
-            3, "suspects-log", f"The output ends at an extension: {said[-1].line[:100]}", said[-1]
-        )
+        says = "No compiler runs below any rank, and no rank builds: the lock is stale"
+        yield weighing(13, "process-state-and-locks", says, *waiting)
+    printed = [event for event in scene.of(LogEvent) if event.event == "extension-building"]
+    if printed:
+        says = f"The output ends at an extension: {printed[-1].line[:100]}"
+        yield weighing(3, "suspects-log", says, printed[-1])
 
 
 def _path(scene: Scene) -> str:

@@ -22,7 +22,7 @@ from trainprobe.causes.locks_wanted import (
     wanted_path,
     wanting_file_locks,
 )
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.statements import late, quote, statement
@@ -35,62 +35,42 @@ GAVE_UP = message("file-lock-held.gave-up")
 
 def _weigh(scene: Scene) -> Weighings:
     for wait in lock_waits(scene)[:1]:
-        holder = (
-            f"pid {wait.holder_pid} holds it"
-            if wait.holder_pid
-            else "the holder is on another host"
-        )
-        yield weighing(
-            26,
-            "process-state-and-locks",
+        holder = "the holder is on another host"
+        if wait.holder_pid:
+            holder = f"pid {wait.holder_pid} holds it"
+        says = (
             f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'};"
-            f" {holder}",
-            wait,
+            f" {holder}"
         )
+        yield weighing(26, "process-state-and-locks", says, wait)
     inside = asked_inside_a_call(scene)
     for lock in () if lock_waits(scene) else held_by_others(scene)[:1]:
-        yield weighing(
-            13 if inside else 26,
-            "process-state-and-locks",
-            f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}",
-            lock,
-        )
+        says = f"The kernel lists pid {lock.pid} as the holder of the lock on {lock.path}"
+        yield weighing(13 if inside else 26, "process-state-and-locks", says, lock)
     wanting = [thread for thread in wanting_file_locks(scene) if thread.moved is not True]
     if wanting:
-        who, path = (
-            ranks_say([wanting[0].rank or 0]),
-            (f" {wanting[0].lock_path}" if wanting[0].lock_path else ""),
-        )
+        who = ranks_say([wanting[0].rank or 0])
+        path = f" {wanting[0].lock_path}" if wanting[0].lock_path else ""
         points = 13 if wanting[0].moved is False else 6
         if (
             not (lock_waits(scene) or held_by_others(scene))
             and scene.looked("locks")
             and wanting[0].lock_path
         ):
-            yield weighing(
-                3,
-                "process-state-and-locks",
+            says = (
                 "No holder of that file is seen here: the lock file is stale, or held on another"
-                " host",
-                *wanting,
+                " host"
             )
+            yield weighing(3, "process-state-and-locks", says, *wanting)
         yield from others_wait(scene)
-        yield weighing(
-            points,
-            "suspects-stack",
-            f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})",
-            *wanting,
-        )
+        says = f"{who} stands in the acquire of a file lock{path} ({wanting[0].op or 'lock'})"
+        yield weighing(points, "suspects-stack", says, *wanting)
     elif inside or name_taken(scene):
         yield from says_of_polling(scene)
         yield from others_wait(scene)
     elif not lock_waits(scene) and scene.looked("locks") and scene.threads(scene.ranks):
-        yield weighing(
-            -13,
-            "process-state-and-locks",
-            "The kernel lists none of its processes as waiting for a file lock",
-            *scene.threads(scene.ranks),
-        )
+        says = "The kernel lists none of its processes as waiting for a file lock"
+        yield weighing(-13, "process-state-and-locks", says, *scene.threads(scene.ranks))
     asking = [
         event
         for event in scene.events("lock-waiting")
@@ -99,39 +79,30 @@ def _weigh(scene: Scene) -> Weighings:
     if asking:
         # it asks twenty times a second: one line alone may be of any wait
         points = 13 if sum(event.count for event in asking) > 1 else 10
-        yield weighing(
-            points,
-            "suspects-log",
-            f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}",
-            *asking[-3:],
-        )
+        says = f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}"
+        yield weighing(points, "suspects-log", says, *asking[-3:])
     for tried in _imports_waiting(scene)[:1]:
         says = (
             f"`import {tried.module}` in a fresh process had not come back and waited for the lock"
             f" file {tried.lock_paths[0]}"
         )
         yield weighing(26, "probe-outcome", says, tried)
-    told = import_lock_wait(scene.facts, scene.cell)
-    if told is not None and told.waiting:
+    reported = import_lock_wait(scene.facts, scene.cell)
+    if reported is not None and reported.waiting:
         says = (
-            f"{ranks_say(told.waiters)} {verb(told.waiters, 'was', 'were')} still waiting for the"
-            f" import lock, which {told.holder} holds"
+            f"{ranks_say(reported.waiters)} {verb(reported.waiters, 'was', 'were')} still"
+            " waiting for the"
+            f" import lock, which {reported.holder} holds"
         )
-        yield weighing(
-            3 if told.got is not None or told.held_s < LONG_S else 13,
-            "suspects-log",
-            says,
-            *told.waiting,
-        )
+        points = 3 if reported.got is not None or reported.held_s < LONG_S else 13
+        yield weighing(points, "suspects-log", says, *reported.waiting)
     gave_up = statement(scene, GAVE_UP)
     if gave_up is not None:
         yield quote(26 if gave_up.origin else 10, "It gave up on a lock", gave_up)
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
-    """Imports of the import rung that were ended while they waited for a lock file, other than
-    that of a build.
-    """
+    """Imports that timed out at a lock file other than a build's."""
     tried = scene.facts.of(ImportTried) if scene.group.probe == "import_memory" else ()
     return tuple(
         fact
@@ -145,27 +116,27 @@ def _pids(scene: Scene) -> tuple[int, ...]:
         *(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid),
         *(fact.pid for fact in held_by_others(scene)),
     ]
-    told = import_lock_wait(scene.facts, scene.cell)
+    reported = import_lock_wait(scene.facts, scene.cell)
     return tuple(
         dict.fromkeys(
             [
                 *found,
-                *([told.holder_pid] if told is not None and told.holder_pid is not None else []),
+                *(
+                    [reported.holder_pid]
+                    if reported is not None and reported.holder_pid is not None
+                    else []
+                ),
             ]
         )
     )
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
-    """The ranks that hold a lock which a suspect wants; none where the holder is no rank of this
-    job.
-    """
-    held_by, told = (
-        set(_pids(scene)),
-        import_lock_wait(scene.facts, scene.cell),
-    )
-    if told is not None and told.holder_rank is not None:
-        return (told.holder_rank,)
+    """The ranks that hold a lock which a suspect wants; none if the holder is no rank."""
+    held_by = set(_pids(scene))
+    reported = import_lock_wait(scene.facts, scene.cell)
+    if reported is not None and reported.holder_rank is not None:
+        return (reported.holder_rank,)
     return tuple(
         rank
         for rank in scene.world
@@ -199,74 +170,63 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+See what the import of the holder waits for
+    trainprobe attach {holder}   (on its host, while it lives)
+Give a slow import the time that it needs
+    trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock
+"""
+
+
+IMPORT = """
+See what the import of the holder waits for
+    trainprobe attach {holder}   (on its host, while it lives)
+Give a slow import the time that it needs
+    trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock
+"""
+OWN_RANK = """
+Release the lock before {who} enters a collective
+    {who} holds {path} while it waits at {at}
+    put the lock around the file work only, and the collective after it
+"""
+NAME_TAKEN = """
+See which file it is, and who made it
+    print the path that is opened at {at}; then: ls -l --time-style=full-iso on it
+[disruptive] Remove it when the process that made it is gone
+    rm that file   (only when no process of yours works under it)
+Let the kernel release the lock
+    fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it ends with its
+        process
+"""
+USUAL = """
+See who holds it
+    {look}
+    verify: flock --nonblock {path} true && echo free
+[disruptive] End the holder if it is left over, or remove a stale lock file
+    {end}
+Keep locks off the network file system
+    export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     holder, path = next(iter(_pids(scene)), 0), wanted_path(scene)
-    holding = _holding_ranks(scene)
-    told = import_lock_wait(scene.facts, scene.cell)
-    if holding and told is not None:
-        return (
-            fix(
-                "See what the import of the holder waits for",
-                f"trainprobe attach {holder}   (on its host, while it lives)",
-            ),
-            fix(
-                "Give a slow import the time that it needs",
-                'trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the'
-                " lock",
-            ),
-        )
+    holding, importing = _holding_ranks(scene), _imports_waiting(scene)
+    if holding and import_lock_wait(scene.facts, scene.cell) is not None:
+        return fixes(IMPORT, holder=holder)
     if holding:
-        who = ranks_say(holding, capital=False)
-        at = next(
-            (thread.where for thread in scene.threads(holding) if thread.where),
-            "its next collective",
-        )
-        return (
-            fix(
-                f"Release the lock before {who} enters a collective",
-                f"{who} holds {path} while it waits at {at}",
-                "put the lock around the file work only, and the collective after it",
-            ),
-        )
-    if not (path or holder or _imports_waiting(scene)):
-        at = next(
-            (thread.where for thread in name_taken(scene) if thread.where),
-            "the line that the stack shows",
-        )
-        return (
-            fix(
-                "See which file it is, and who made it",
-                f"print the path that is opened at {at}; then: ls -l --time-style=full-iso on it",
-            ),
-            fix(
-                "Remove it when the process that made it is gone",
-                "rm that file   (only when no process of yours works under it)",
-                disruptive=True,
-            ),
-            fix(
-                "Let the kernel release the lock",
-                "fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it"
-                " ends with its process",
-            ),
-        )
-    path = path or next((tried.lock_paths[0] for tried in _imports_waiting(scene)), "the lock file")
-    look = (
-        f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}"
-        if holder
-        else f"fuser -v {path}"
-    )
-    return (
-        fix("See who holds it", look, verify=f"flock --nonblock {path} true && echo free"),
-        fix(
-            "End the holder if it is left over, or remove a stale lock file",
-            f"kill {holder}" if holder else f"rm {path}   (only when nobody holds it)",
-            disruptive=True,
-        ),
-        fix(
-            "Keep locks off the network file system",
-            "export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext",
-        ),
-    )
+        places = (thread.where for thread in scene.threads(holding) if thread.where)
+        at, who = next(places, "its next collective"), ranks_say(holding, capital=False)
+        return fixes(OWN_RANK, who=who, path=path, at=at)
+    if not (path or holder or importing):
+        places = (thread.where for thread in name_taken(scene) if thread.where)
+        return fixes(NAME_TAKEN, at=next(places, "the line that the stack shows"))
+    path = path or next((tried.lock_paths[0] for tried in importing), "the lock file")
+    look, end = f"fuser -v {path}", f"rm {path}   (only when nobody holds it)"
+    if holder:
+        look = f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}"
+        end = f"kill {holder}"
+    return fixes(USUAL, look=look, path=path, end=end)
 
 
 CAUSE = Cause(

@@ -15,10 +15,16 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_round, others_wait, who
-from trainprobe.causes.phrases import fix, short, subject, verb
+from trainprobe.causes.phrases import fixes, short, subject, verb
 from trainprobe.causes.remote_calls import connections, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
+from trainprobe.causes.statements import (
+    first_to_fail,
+    quote_after,
+    statement,
+    text_of,
+    weigh_statement,
+)
 from trainprobe.facts import LogEvent, MainThread, Output, RankException
 from trainprobe.signatures.messages import message
 
@@ -40,25 +46,19 @@ def _asking(scene: Scene) -> tuple[MainThread, ...]:
 def _weigh(scene: Scene) -> Weighings:
     asking = _asking(scene)
     if asking:
-        yield weighing(
-            13,
-            "suspects-stack",
+        says = (
             f"{who(asking[0])} is in the hub's client at {asking[0].where} in {asking[0].looks}"
-            " looks",
-            *asking,
+            " looks"
         )
+        yield weighing(13, "suspects-stack", says, *asking)
         unanswered = [one for one in connections(scene) if one.state == "SYN_SENT"]
         if unanswered:
             yield weighing(
                 13, "network", f"Its connect to {unanswered[0].remote} has no answer", *unanswered
             )
         elif connections(scene):
-            yield weighing(
-                6,
-                "network",
-                f"Its connection to {connections(scene)[0].remote} is silent",
-                *connections(scene),
-            )
+            says = f"Its connection to {connections(scene)[0].remote} is silent"
+            yield weighing(6, "network", says, *connections(scene))
         yield from others_wait(scene)
     if scene.group.mode == "hang":
         tried = [
@@ -71,26 +71,18 @@ def _weigh(scene: Scene) -> Weighings:
                 10, "suspects-log", f"The output says: {tried[-1].line[:120]}", tried[-1]
             )
     else:
-        heard = tuple(weigh_statement(scene, WORDING))
-        below = _client_failed(scene) if not heard else None
-        yield from heard
+        found = tuple(weigh_statement(scene, WORDING))
+        below = _client_failed(scene) if not found else None
+        yield from found
         if below is not None:
-            yield weighing(
-                13,
-                "suspects-log",
-                f"A connection failed in the hub's client: {short(below.message, 120)}",
-                below,
-            )
-        if heard or below is not None:
+            says = f"A connection failed in the hub's client: {short(below.message, 120)}"
+            yield weighing(13, "suspects-log", says, below)
+        if found or below is not None:
             yield from first_to_fail(scene)
             refused = statement(scene, REFUSED)
             if refused is not None:  # it answered
-                yield weighing(
-                    -26,
-                    "network",
-                    f"The hub was reached, and refused: {short(refused.text, 120)}",
-                    refused.fact,
-                )
+                says = f"The hub was reached, and refused: {short(refused.text, 120)}"
+                yield weighing(-26, "network", says, refused.fact)
 
 
 def _client_failed(scene: Scene) -> RankException | None:
@@ -112,9 +104,9 @@ def _client_failed(scene: Scene) -> RankException | None:
 def _summary(scene: Scene) -> str:
     asking, found = _asking(scene), connections(scene)
     at = f" at {asking[0].where}" if asking and asking[0].where else ""
-    heard = statement(scene, WORDING)
+    stated = statement(scene, WORDING)
     if scene.group.mode != "hang" and not asking:
-        what = f": {short(heard.text, 140)}" if heard is not None else ""
+        what = quote_after(stated)
         return (
             f"{subject(scene)} could not reach the model hub, or the hub was too busy to"
             f" answer{what}"
@@ -145,22 +137,16 @@ CAUSE = Cause(
     modes=("hang", "slow", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See whether this node reaches it",
-            "curl -sSI -m 5 https://huggingface.co | head -1",
-            "env | grep -i -E 'proxy|HF_'",
-        ),
-        fix(
-            "Download beforehand, then go offline",
-            "hf download ORGANISATION/MODEL   (on a node with internet)",
-            "export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1",
-        ),
-        fix(
-            "Or use a mirror or proxy",
-            "export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>",
-        ),
-    ),
+    fixes=fixes("""
+        See whether this node reaches it
+            curl -sSI -m 5 https://huggingface.co | head -1
+            env | grep -i -E 'proxy|HF_'
+        Download beforehand, then go offline
+            hf download ORGANISATION/MODEL   (on a node with internet)
+            export HF_HUB_OFFLINE=1 HF_DATASETS_OFFLINE=1
+        Or use a mirror or proxy
+            export HF_ENDPOINT=https://<MIRROR>   or   HTTPS_PROXY=http://<PROXY:PORT>
+    """),
     would_settle="curl -sSI -m 5 https://huggingface.co on that node",
     refines="remote-service-wait",
     accounts_for=(

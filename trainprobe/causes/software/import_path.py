@@ -10,17 +10,19 @@ partially initialised module.
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import (
-    advice,
-    checked,
-    first_to_fail,
-    quote,
-    statement,
-    weigh_statement,
+from trainprobe.causes.signs import (
+    all_of,
+    check_or,
+    failed_check,
+    filled,
+    first_of,
+    passed_check,
+    stated,
 )
+from trainprobe.causes.statements import advice, first_to_fail, quote, statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("import-path")
@@ -31,58 +33,31 @@ BARE = message("import-path.bare")
 CHECKS = ("py.shadow", "py.copies", "py.editable")
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard, hidden = statement(scene, WORDING), scene.checks("py.shadow")
-    yield from checked(scene, *CHECKS, corroborates=heard is not None)
-    if heard is not None:
-        # Circular imports inside the user's own package say the same, so the words alone name
-        # nothing.
-        if hidden or statement(scene, f"{HINT}|{WELL_KNOWN}|{NO_PACKAGE}") is not None:
-            yield from weigh_statement(scene, WORDING)
-        else:
-            yield quote(10, "Python hints at a name that is taken twice", heard)
+def _circular(scene: Scene) -> Weighings:
+    """Circular imports inside the user's own package say the same."""
+    sure = statement(scene, f"{HINT}|{WELL_KNOWN}|{NO_PACKAGE}") or scene.checks("py.shadow")
+    if not sure and (found := statement(scene, WORDING)) is not None:
+        yield quote(10, "Python hints at a name that is taken twice", found)
         yield from first_to_fail(scene)
-    elif (bare := statement(scene, BARE)) is not None:
-        yield quote(13, "A name that every release has is not there", bare)
-        yield weighing(6, "source", "Something else of that name is imported", bare.fact)
+
+
+def _absent_name(scene: Scene) -> Weighings:
+    found = statement(scene, BARE)
+    if found is not None:
+        yield quote(13, "A name that every release has is not there", found)
+        yield weighing(6, "source", "Something else of that name is imported", found.fact)
         yield from first_to_fail(scene)
-    yield from _other_interpreter(scene)
-    clean = [check for check in scene.checks("py.shadow", bad_only=False) if check.status == "ok"]
-    if clean and not hidden:
-        yield weighing(-10, "environment-and-limits", clean[0].says.rstrip("."), *clean)
 
 
 def _other_interpreter(scene: Scene) -> Weighings:
-    """A package that is known to be installed, by its version in the surroundings, and still is
-    not found.
-    """
+    """An installed package, by its known version, that is not found."""
     missing = statement(scene, r"No module named '?(?P<module>\w+)")
-    version = (
-        scene.given(f"version.{missing.match.group('module')}") if missing is not None else None
-    )
+    name = missing.match.group("module") if missing is not None else ""
+    version = scene.given(f"version.{name}")
     if missing is not None and version is not None:
-        says = (
-            f"{missing.match.group('module')} {version.value} is installed in the environment that"
-            " was described, and is not found"
-        )
+        says = f"{name} {version.value} is installed in the described environment, and is not found"
         yield weighing(13, "environment-and-limits", says, missing.fact, version)
         yield from first_to_fail(scene)
-
-
-def _summary(scene: Scene) -> str:
-    check, heard = (
-        next(iter(scene.checks(*CHECKS)), None),
-        statement(scene, WORDING) or statement(scene, BARE),
-    )
-    return (
-        check.says
-        if check is not None
-        else (
-            f"A module is hidden by another of its name: {short(heard.text, 140)}"
-            if heard
-            else "A module is hidden by another of its name"
-        )
-    )
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -101,16 +76,23 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="import-path",
     title="The wrong module or interpreter is used",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
+    weigh=all_of(
+        failed_check(*CHECKS, beside=WORDING),
+        first_of(_circular, stated(WORDING), _absent_name),
+        _other_interpreter,
+        passed_check(-10, "py.shadow"),
+    ),
+    summary=check_or(
+        *CHECKS,
+        otherwise=filled("A module is hidden by another of its name{quoted}", WORDING, BARE),
+    ),
     fixes=_fixes,
     ranks=nobody,
     would_settle="python -c 'import <MODULE>; print(<MODULE>.__file__)' from the job's folder",
     refines="import-failure",
     accounts_for=("user-exception",),
     wording=WORDING,
-    ready=Signs(
+    ready=ReadySigns(
         says=("imports the wrong module", "import the wrong module"), checks=("py.shadow",)
     ),
 )

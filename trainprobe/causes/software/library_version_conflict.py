@@ -11,63 +11,61 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
-from trainprobe.facts import ImportTried, RankException
+from trainprobe.causes.signs import confirmed, filled, first_of, import_fails, stated
+from trainprobe.causes.statements import first_to_fail, quote, statement
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_library
 
 WORDING = message("library-version-conflict")
+MOVED = message("library-version-conflict.moved")
+GONE = message("library-version-conflict.gone")
+ARGUMENT = r"\(\) got an unexpected keyword argument '(?P<name>\w+)'"
+# Packages whose missing names mean another release.
+WELL_KNOWN = re.compile(
+    r"torch|torchvision|torchaudio|transformers|accelerate|datasets|huggingface_hub|tokenizers|peft"
+    r"|trl|deepspeed|diffusers|numpy|scipy|sklearn|pandas|pyarrow|lightning|pytorch_lightning"
+    r"|torchmetrics|typing_extensions|urllib3|pydantic|packaging"
+)
+CLASSES = (
+    r"\b(?:Accelerator|TrainingArguments|Trainer|SFTTrainer|LoraConfig|DataLoader|GradScaler)"
+    r"\.__init__\(\)"
+)
+INSTALLED = re.compile(r"(?:site|dist)-packages")
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard = statement(scene, WORDING)
-    if heard is not None:
-        if isinstance(heard.fact, ImportTried):
-            yield weighing(
-                26,
-                "probe-outcome",
-                f"`import {heard.fact.module}` alone fails over versions: {short(heard.text)}",
-                heard.fact,
-            )
-        else:
-            yield from weigh_statement(scene, WORDING)
-        yield weighing(10, "source", "The packages themselves name the versions", heard.fact)
-        yield from first_to_fail(scene)
+def _named_versions(scene: Scene) -> Weighings:
+    found = statement(scene, WORDING)
+    if found is not None:
+        yield weighing(10, "source", "The packages themselves name the versions", found.fact)
+
+
+def _moved(scene: Scene) -> Weighings:
+    """A missing interface: of an installed package another release, else the user's code."""
+    origin, name = scene.origin, statement(scene, MOVED)
+    gone, argument = statement(scene, GONE), statement(scene, ARGUMENT)
+    by_library = origin is not None and bool(origin.frames) and is_library(origin.frames[-1])
+    if name is not None:
+        file, module = name.match.group("file") or "", name.match.group("module") or ""
+        installed = INSTALLED.search(file) or WELL_KNOWN.fullmatch(module)
+        # A circular import or a local file of that name says the same.
+        points = 13 if installed and "unknown location" not in file else 6
+        yield quote(points, "A name is not where it is expected", name)
+    elif gone is not None and (gone.match.group("module") != "torch" or by_library):
+        yield quote(13 if by_library else 10, "An interface is not there", gone)
+    elif argument is not None and (by_library or re.search(CLASSES, argument.text)):
+        yield quote(13, "A library passes what another does not know", argument)
+    else:
         return
-    yield from moved(scene)
-
-
-def _summary(scene: Scene) -> str:
-    heard = (
-        statement(scene, WORDING)
-        or statement(scene, MOVED)
-        or statement(scene, GONE)
-        or statement(scene, ARGUMENT)
-    )
-    return (
-        "Installed packages do not fit each"
-        f" other{f': {short(heard.text, 160)}' if heard is not None else ''}"
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    python = scene.plan.interpreter_path or "python"
-    return (
-        fix(
-            "See what does not fit",
-            f"{python} -m pip check",
-            verify=f"{python} -m pip check",
-        ),
-        _pin(scene, python),
-    )
+    yield from first_to_fail(scene)
 
 
 def _pin(scene: Scene, python: str) -> Fix:
-    heard = statement(scene, WORDING) or statement(scene, MOVED) or statement(scene, GONE)
-    text = heard.text.lower() if heard is not None else ""
+    found = statement(scene, WORDING) or statement(scene, MOVED) or statement(scene, GONE)
+    text = found.text.lower() if found is not None else ""
+    groups = found.match.groupdict() if found is not None else {}
     if "weights_only" in text:
         return fix(
             "Say what the file may hold",
@@ -80,11 +78,9 @@ def _pin(scene: Scene, python: str) -> Fix:
             f"{python} -m pip install 'numpy<2'   or newer builds of the package that the traceback"
             " names",
         )
-    module = heard.match.groupdict().get("module") if heard is not None else None
-    name = heard.match.groupdict().get("name") if heard is not None else None
-    if module:
+    if module := groups.get("module"):
         return fix(
-            f"Take the {module} that has {name or 'it'}",
+            f"Take the {module} that has {groups.get('name') or 'it'}",
             f"{python} -m pip show {module}; {python} -m pip install '{module}==VERSION'",
         )
     return fix(
@@ -93,79 +89,26 @@ def _pin(scene: Scene, python: str) -> Fix:
     )
 
 
-# Interfaces that are not there: of an installed package it is another release, of one's own it is
-# the code.
-MOVED = message("library-version-conflict.moved")
-GONE = message("library-version-conflict.gone")
-ARGUMENT = r"\(\) got an unexpected keyword argument '(?P<name>\w+)'"
-WELL_KNOWN = frozenset(
-    {
-        "torch",
-        "torchvision",
-        "torchaudio",
-        "transformers",
-        "accelerate",
-        "datasets",
-        "huggingface_hub",
-        "tokenizers",
-        "peft",
-        "trl",
-        "deepspeed",
-        "diffusers",
-        "numpy",
-        "scipy",
-        "sklearn",
-        "pandas",
-        "pyarrow",
-        "lightning",
-        "pytorch_lightning",
-        "torchmetrics",
-        "typing_extensions",
-        "urllib3",
-        "pydantic",
-        "packaging",
-    }
-)
-CLASSES = r"\b(?:Accelerator|TrainingArguments|Trainer|SFTTrainer|LoraConfig|DataLoader|GradScaler)\.__init__\(\)"  # noqa: E501
-INSTALLED = re.compile(r"(?:site|dist)-packages")
-
-
-def moved(scene: Scene) -> Weighings:
-    """An interface that is not there: of an installed package it is another release, of one's
-    own it is the code.
-    """
-    name, gone, argument, origin = (
-        statement(scene, MOVED),
-        statement(scene, GONE),
-        statement(scene, ARGUMENT),
-        scene.origin,
-    )
-    if name is not None:
-        file = name.match.group("file") or ""
-        installed = bool(INSTALLED.search(file)) or name.match.group("module") in WELL_KNOWN
-        # also a circular import or a local file of that name
-        points = 13 if installed and "unknown location" not in file else 6
-        yield quote(points, "A name is not where it is expected", name)
-    elif gone is not None and (gone.match.group("module") != "torch" or _by_library(origin)):
-        yield quote(13 if _by_library(origin) else 10, "An interface is not there", gone)
-    elif argument is not None and (_by_library(origin) or re.search(CLASSES, argument.text)):
-        yield quote(13, "A library passes what another does not know", argument)
-    else:
-        return
-    yield from first_to_fail(scene)
-
-
-def _by_library(origin: RankException | None) -> bool:
-    """Was it raised in a line of an installed package, rather than in one's own?"""
-    return origin is not None and bool(origin.frames) and is_library(origin.frames[-1])
+def _fixes(scene: Scene) -> Fixes:
+    python = scene.plan.interpreter_path or "python"
+    check = f"{python} -m pip check"
+    return (fix("See what does not fit", check, verify=check), _pin(scene, python))
 
 
 CAUSE = Cause(
     id="library-version-conflict",
     title="Python packages do not fit each other",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
+    weigh=first_of(
+        confirmed(
+            first_of(import_fails(WORDING, "over versions"), stated(WORDING)), _named_versions
+        ),
+        _moved,
+    ),
+    summary=filled(
+        "Installed packages do not fit each other{quoted}",
+        *(WORDING, MOVED, GONE, ARGUMENT),
+        limit=160,
+    ),
     fixes=_fixes,
     ranks=nobody,
     would_settle="pip check in the interpreter of the job",

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fix, short
+from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Deadline, LogEvent, LogJob, RankEnding, RankException
@@ -49,24 +49,22 @@ def _weigh(scene: Scene) -> Weighings:
     yield from _accounted(scene)
     closed = _terminal_closed(scene)
     if closed is not None:
-        yield weighing(
-            26,
-            "suspects-log",
+        says = (
             f"It could not print any more ({short(closed.message, 60)}), as when its terminal is"
-            " closed",
-            closed,
+            " closed"
         )
+        yield weighing(26, "suspects-log", says, closed)
         yield weighing(
             6, "suspects-stack", "What failed is a print, a logger or a progress bar", closed
         )
         return
     first = scene.first_ending
-    told = [event for event in events if event.event in OUTSIDE and not event.echo]
+    reported = [event for event in events if event.event in OUTSIDE and not event.echo]
     if (
         first is not None
         and first.abnormal
         and first.signal_name not in ENDINGS
-        and not _behind(first, told)
+        and not _behind(first, reported)
     ):
         if events:
             yield weighing(
@@ -91,13 +89,10 @@ def _weigh(scene: Scene) -> Weighings:
         and all(end in ended or not end.abnormal for end in scene.endings(scene.world))
     ):
         points = 13 if len(ended) > 1 or ended[0].rank is None or len(scene.world) == 1 else 10
-        yield weighing(
-            points,
-            "exit-status",
-            f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else"
-            " failed",
-            *ended,
+        says = (
+            f"{ended[0].signal_name} is what launchers and schedulers send, and nothing else failed"
         )
+        yield weighing(points, "exit-status", says, *ended)
     elif ended and len(ended) == len(scene.endings(scene.world)) and len(ended) == len(scene.world):
         yield weighing(
             6, "exit-status", f"All {len(ended)} ranks ended by {ended[0].signal_name}", *ended
@@ -108,20 +103,14 @@ def _weigh(scene: Scene) -> Weighings:
         if limit.kind == "scheduler" and limit.ends_at and limit.ends_at <= _now(scene)
     ]
     if over:
-        yield weighing(
-            10,
-            "environment-and-limits",
-            f"The scheduler's limit has passed ({over[0].source})",
-            *over,
-        )
+        says = f"The scheduler's limit has passed ({over[0].source})"
+        yield weighing(10, "environment-and-limits", says, *over)
 
 
-def _behind(ending: RankEnding, told: Sequence[LogEvent]) -> bool:
-    """Does this end stand in the log behind the scheduler's word? However a program leaves when
-    it is told to, it was told to.
-    """
+def _behind(ending: RankEnding, reported: Sequence[LogEvent]) -> bool:
+    """Does this end come after the scheduler's line? Then the scheduler caused it."""
     return ending.place is not None and any(
-        event.place is not None and event.place < ending.place for event in told
+        event.place is not None and event.place < ending.place for event in reported
     )
 
 
@@ -134,21 +123,18 @@ def _terminal_closed(scene: Scene) -> RankException | None:
         or "[Errno 5]" not in f"{origin.message}{origin.root_message}"
     ):
         return None
-    return (
-        origin
-        if any(
-            PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]
-        )
-        else None
-    )
+    if any(
+        PRINTS.search(f"{frame.file} {frame.name} {frame.text}") for frame in origin.frames[-3:]
+    ):
+        return origin
+    return None
 
 
 def _accounted(scene: Scene) -> Weighings:
     """What SLURM's own table says of the job."""
     ends = [end for end in scene.of(RankEnding) if end.role == "scheduler" and end.phase in STATES]
-    end = min(
-        ends, key=lambda one: STATES.index(one.phase), default=None
-    )  # the job's own state says why, its steps' only that they were cancelled
+    # the job's own state says why, its steps' only that they were cancelled
+    end = min(ends, key=lambda one: STATES.index(one.phase), default=None)
     if end is not None:
         yield weighing(13, "scheduler", f"SLURM ended it: {end.phase}", end)
 
@@ -174,20 +160,14 @@ CAUSE = Cause(
     modes=("crash",),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "See why the scheduler ended it",
-            "sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit",
-        ),
-        fix(
-            "Keep it apart from the terminal",
-            "tmux new -s train, nohup torchrun ... &, or sbatch",
-        ),
-        fix(
-            "Save before the end and start again by itself",
-            "#SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal",
-        ),
-    ),
+    fixes=fixes("""
+        See why the scheduler ended it
+            sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit
+        Keep it apart from the terminal
+            tmux new -s train, nohup torchrun ... &, or sbatch
+        Save before the end and start again by itself
+            #SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal
+    """),
     would_settle="sacct -j JOB --format=State,Elapsed,Timelimit",
     ranks=nobody,
     accounts_for=("rank-killed", "user-exception"),

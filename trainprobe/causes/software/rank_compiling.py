@@ -16,7 +16,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, others_wait, states
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import last_line
 from trainprobe.facts import MainThread, ProcessState
@@ -52,23 +52,19 @@ def compilers(scene: Scene) -> tuple[ProcessState, ...]:
 def _weigh(scene: Scene) -> Weighings:
     compiling = _compiling(scene)
     if not compiling:
-        told = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
-        if told is not None:
-            yield weighing(
-                13,
-                "suspects-log",
-                f"The last that it printed is of a build or of compiling: {short(told[1], 100)}",
-                told[0],
+        reported = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
+        if reported is not None:
+            says = (
+                f"The last that it printed is of a build or of compiling: {short(reported[1], 100)}"
             )
+            yield weighing(13, "suspects-log", says, reported[0])
         return
     first = compiling[0]
-    yield weighing(
-        13,
-        "suspects-stack",
+    says = (
         f"{ranks_say([t.rank or 0 for t in compiling])} stands in {first.op or 'a compiler'} below"
-        f" {first.where}",
-        *compiling,
+        f" {first.where}"
     )
+    yield weighing(13, "suspects-stack", says, *compiling)
     mine = [state for state in compilers(scene) if state.rank in scene.suspects]
     busy = [
         state
@@ -77,19 +73,11 @@ def _weigh(scene: Scene) -> Weighings:
     ]
     if busy:
         what = goes_on(busy[0]) or "is running"
-        yield weighing(
-            10,
-            "process-state-and-locks",
-            f"Pid {busy[0].pid} ({busy[0].cmdline[:40] or 'the rank'}) {what}",
-            *busy,
-        )
+        says = f"Pid {busy[0].pid} ({busy[0].cmdline[:40] or 'the rank'}) {what}"
+        yield weighing(10, "process-state-and-locks", says, *busy)
     elif mine:
-        yield weighing(
-            3,
-            "process-state-and-locks",
-            f"Compiler pid {mine[0].pid} ({mine[0].cmdline[:40]}) lives, and uses little CPU",
-            *mine,
-        )
+        says = f"Compiler pid {mine[0].pid} ({mine[0].cmdline[:40]}) lives, and uses little CPU"
+        yield weighing(3, "process-state-and-locks", says, *mine)
     elif (
         any(
             state.all_cpu_s is not None and not goes_on(state)
@@ -97,12 +85,8 @@ def _weigh(scene: Scene) -> Weighings:
         )
         and first.moved is False
     ):
-        yield weighing(
-            -6,
-            "process-state-and-locks",
-            "Neither the rank nor a compiler below it uses CPU",
-            *states(scene, scene.suspects),
-        )
+        says = "Neither the rank nor a compiler below it uses CPU"
+        yield weighing(-6, "process-state-and-locks", says, *states(scene, scene.suspects))
     yield from others_wait(scene)
 
 
@@ -118,11 +102,11 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    told = last_line(scene, TOLD, within=3)
+    reported = last_line(scene, TOLD, within=3)
     if not _compiling(scene):
         return (
             f"{subject(scene)} {verb(scene.ranks, 'was', 'were')} compiling when the others gave"
-            f" up: {short(told[1], 100) if told else 'it said so'}"
+            f" up: {short(reported[1], 100) if reported else 'it said so'}"
         )
     first = _compiling(scene)[0]
     below = (
@@ -143,23 +127,21 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Wait for it: compiling ends
+    trainprobe attach {live_pid}   (again in a minute: does it still compile?)
+Share what was compiled
+    export TORCHINDUCTOR_CACHE_DIR=/shared/inductor TRITON_CACHE_DIR=/shared/triton
+        TORCH_EXTENSIONS_DIR=/shared/ext
+Let all ranks compile the same at the same time
+    pad to fixed shapes; run one warm-up step on every rank before the first collective
+Or wait longer
+    init_process_group(..., timeout=timedelta(hours=1))
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    return (
-        fix(
-            "Wait for it: compiling ends",
-            f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still compile?)",
-        ),
-        fix(
-            "Share what was compiled",
-            "export TORCHINDUCTOR_CACHE_DIR=/shared/inductor TRITON_CACHE_DIR=/shared/triton"
-            " TORCH_EXTENSIONS_DIR=/shared/ext",
-        ),
-        fix(
-            "Let all ranks compile the same at the same time",
-            "pad to fixed shapes; run one warm-up step on every rank before the first collective",
-        ),
-        fix("Or wait longer", "init_process_group(..., timeout=timedelta(hours=1))"),
-    )
+    return fixes(FIXES, live_pid=live_pid(scene))
 
 
 CAUSE = Cause(

@@ -6,16 +6,15 @@ slow or gone, the one rank that talks to it stands in a read or a connect, and t
 their next collective.
 
 It is recognised by a stack that ends in a client library or a socket in all looks, and by that
-process's connection to an address that is no rank
-of the job: open and silent, or still trying to connect. Bytes that arrive between the looks speak
-against it.
+process's connection to an address that is no rank of the job: open and silent, or still trying to
+connect. Bytes that arrive between the looks speak against it.
 """
 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait, who
-from trainprobe.causes.phrases import Fixes, fix, short
+from trainprobe.causes.phrases import Fixes, fix, fixes, short
 from trainprobe.causes.remote_calls import client, connections, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
@@ -40,45 +39,37 @@ WAITS = message("remote-service-wait.waits")
 
 def _weigh(scene: Scene) -> Weighings:
     threads = talking(scene)
-    heard, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
-    yield from heard
+    stated, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
+    yield from stated
     origin = scene.origin
     if (
-        not heard
+        not stated
         and origin is not None
         and origin.type.rsplit(".", 1)[-1] in RAISED
         and any("wandb" in frame.file for frame in origin.frames)
     ):
         yield weighing(26, "suspects-log", f"The tracker's client raised {origin.type}", origin)
         yield from first_to_fail(scene)
-    if heard and scene.group.mode == "crash":
+    if stated and scene.group.mode == "crash":
         yield from first_to_fail(scene)
-    elif not heard and waited is not None and scene.group.mode == "hang" and not threads:
+    elif not stated and waited is not None and scene.group.mode == "hang" and not threads:
         # Every run with wandb prints it; only as the last line does it tell anything.
         yield quote(13 if last_line(scene, WAITS) is not None else 3, "The output says", waited)
     if not threads:
         return
     first = threads[0]
     library = client(first)
-    points = (
-        13
-        if first.moved is False and (library or first.op not in ("poll", "select", "asyncio"))
-        else 6
-    )
+    points = 6
+    if first.moved is False and (library or first.op not in ("poll", "select", "asyncio")):
+        points = 13
     via = f" of {library}" if library else f" ({first.op})" if first.op else ""
-    yield weighing(
-        points,
-        "suspects-stack",
-        f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks",
-        *threads,
-    )
+    says = f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks"
+    yield weighing(points, "suspects-stack", says, *threads)
     found = connections(scene)
     if found:
-        words = (
-            "has had no answer to its connect to"
-            if found[0].state == "SYN_SENT"
-            else "holds a silent connection to"
-        )
+        words = "holds a silent connection to"
+        if found[0].state == "SYN_SENT":
+            words = "has had no answer to its connect to"
         yield weighing(
             10, "network", f"It {words} {found[0].remote}, which is {_whose(found[0])}", found[0]
         )
@@ -96,11 +87,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _whose(connection: Connection) -> str:
-    return (
-        f"pid {connection.peer_pid} ({connection.peer[:60]})"
-        if connection.peer_pid
-        else "no process of this job"
-    )
+    if connection.peer_pid:
+        return f"pid {connection.peer_pid} ({connection.peer[:60]})"
+    return "no process of this job"
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
@@ -108,11 +97,11 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
-    heard = statement(scene, WORDING) or statement(scene, WAITS)
+    stated = statement(scene, WORDING) or statement(scene, WAITS)
     if not talking(scene):
         return (
             "A tracking or storage service outside the job does not answer:"
-            f" {short(heard.text, 140) if heard is not None else 'its client gave up'}"
+            f" {short(stated.text, 140) if stated is not None else 'its client gave up'}"
         )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
@@ -126,26 +115,22 @@ def _fixes(scene: Scene) -> Fixes:
     pid, found = next((thread.pid for thread in talking(scene)), "<PID>"), connections(scene)
     host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
     return (
-        (
-            fix(
-                "See whether the service answers",
-                "curl -sSI -m 5 https://HOST   (the host that the message names)",
-            )
-            if not talking(scene)
-            else fix(
-                "See whether the service answers",
-                f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
-                f"ss -tnp | grep pid={pid}",
-            )
-        ),
         fix(
-            "Train without it",
-            "export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)",
+            "See whether the service answers",
+            "curl -sSI -m 5 https://HOST   (the host that the message names)",
+        )
+        if not talking(scene)
+        else fix(
+            "See whether the service answers",
+            f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
+            f"ss -tnp | grep pid={pid}",
         ),
-        fix(
-            "Give the call an end",
-            "pass timeout=30 to the client, or do it in a thread that training does not wait for",
-        ),
+        *fixes("""
+            Train without it
+                export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)
+            Give the call an end
+                pass timeout=30 to the client, or do it in a thread that training does not wait for
+        """),
     )
 
 

@@ -9,70 +9,42 @@ It is recognised by the environment check, which compares compiled files with th
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, Signs, nobody
-from trainprobe.causes.phrases import Fixes, fix, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.statements import advice, checked, statement, weigh_message
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
+from trainprobe.causes.phrases import fix
+from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.causes.signs import all_of, check_or, failed_check, filled, passed_check, stated
+from trainprobe.causes.statements import advice, statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("stale-bytecode")
 CHECK = "py.bytecode"
+DELETE = "find . -name __pycache__ -type d -prune -exec rm -r {} +"
 
 
-def _weigh(scene: Scene) -> Weighings:
-    heard = yield from weigh_message(scene, WORDING)
-    yield from checked(scene, CHECK, corroborates=heard is not None)
-    fresh = [check for check in scene.checks(CHECK, bad_only=False) if check.status == "ok"]
-    if fresh and not scene.checks(CHECK) and heard is None:
-        yield weighing(-26, "environment-and-limits", fresh[0].says.rstrip("."), *fresh)
-
-
-def _summary(scene: Scene) -> str:
-    check, heard = next(iter(scene.checks(CHECK)), None), statement(scene, WORDING)
-    return (
-        check.says
-        if check is not None
-        else (
-            f"An old compiled file is imported: {short(heard.text, 140)}"
-            if heard
-            else "An old compiled file is imported"
-        )
-    )
-
-
-def _fixes(scene: Scene) -> Fixes:
-    return (
-        fix(
-            "Delete the compiled files",
-            *(
-                advice(scene, CHECK)
-                or ("find . -name __pycache__ -type d -prune -exec rm -r {} +",)
-            ),
-        ),
-        fix(
-            "Install the working tree itself",
-            "pip install -e .   (after pip uninstall of the old copy)",
-        ),
-    )
+def _fresh(scene: Scene) -> Weighings:
+    if statement(scene, WORDING) is None:
+        yield from passed_check(-26, CHECK)(scene)
 
 
 CAUSE = Cause(
     id="stale-bytecode",
     title="Old compiled code runs",
-    modes=("crash", "hang", "check"),
-    weigh=_weigh,
-    summary=_summary,
-    fixes=_fixes,
+    weigh=all_of(stated(WORDING), failed_check(CHECK, beside=WORDING), _fresh),
+    summary=check_or(CHECK, otherwise=filled("An old compiled file is imported{quoted}", WORDING)),
+    fixes=lambda scene: (
+        fix("Delete the compiled files", *(advice(scene, CHECK) or (DELETE,))),
+        fix(
+            "Install the working tree itself",
+            "pip install -e .   (after pip uninstall of the old copy)",
+        ),
+    ),
     ranks=nobody,
-    would_settle=("python -B -c 'import <MODULE>; print(<MODULE>.__file__, <MODULE>.__cached__)'"),
+    would_settle="python -B -c 'import <MODULE>; print(<MODULE>.__file__, <MODULE>.__cached__)'",
     refines="import-failure",
     accounts_for=("user-exception",),
     wording=WORDING,
-    ready=Signs(
-        says=(
-            "has compiled files that are older than their source",
-            "have compiled files that are older than their source",
-        ),
+    ready=ReadySigns(
+        says=("has outdated compiled files", "have outdated compiled files"),
         checks=("py.bytecode",),
     ),
 )
