@@ -477,7 +477,7 @@ TOLD = [
         },
         "hung",
         (1,),
-        "Rank 1 stands in a collective at train.py:31 in main, ranks 0,2 in a collective at train.py:44",
+        "Rank 1 stands in a collective at train.py:31 in main, ranks 0 and 2 in a collective at train.py:44",
     ),
     Told(
         "a fatal abort whose words name the rank",
