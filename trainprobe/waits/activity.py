@@ -502,15 +502,13 @@ def _never_sleeps(process: ProcessState) -> bool:
 
 def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_workers: bool) -> bool:
     # A worker that answers writes to its queue, and who hands out work to one does too. While no
-    # worker answers, some other thread has written: the threads of a notebook's kernel write to
-    # each other all the time.
-    if process.wrote_bytes and (
-        process.role == "loader-worker"
-        or (main is not None and main.leaf == "dataloader" and not silent_workers)
-    ):
-        return True
-    if process.wrote_bytes is not None and process.wrote_bytes >= WROTE_BYTES:
-        return True
+    # worker answers, some other thread has written, however much: a logger, a profiler, the threads
+    # of a notebook's kernel.
+    loads = main is not None and main.leaf == "dataloader"
+    if process.wrote_bytes and not (loads and silent_workers):
+        enough = 1 if loads or process.role == "loader-worker" else WROTE_BYTES
+        if process.wrote_bytes >= enough:
+            return True
     reads = process.read_moved if process.read_bytes is None else process.read_bytes >= READ_BYTES
     return bool(reads) and main is not None and main.leaf == "file-io"
 

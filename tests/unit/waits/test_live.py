@@ -625,6 +625,17 @@ def test_a_notebook_s_cell_that_stands_in_its_loader_hangs_like_a_script(cell: s
     assert view(job(1), rank(0, stack, stack, wrote_bytes=80), answers, source).verdict != "hung"
 
 
+def test_what_another_thread_writes_is_no_progress_of_a_rank_whose_loader_is_silent() -> None:
+    lock = Frame("__getitem__", "/job/data.py", 8)
+    stuck = process(300, (MAIN, lock), (MAIN, lock), role="loader-worker", ppid=100, wrote_bytes=0)
+    stack = (MAIN, *IN_THE_LOADER)
+    source = site(8, "lock.acquire()", file="/job/data.py")
+    found = view(job(1), rank(0, stack, stack, wrote_bytes=10 << 20), stuck, source)
+    assert (found.verdict, found.groups[0].ranks) == ("hung", (0,))
+    saves = (MAIN, Frame("write_report", "/job/train.py", 40))
+    assert view(job(1), rank(0, saves, saves, wrote_bytes=10 << 20), source).verdict == "healthy"
+
+
 def test_a_notebook_s_cell_that_stands_in_a_call_of_its_own_hangs() -> None:
     stack = (
         *IN_A_CELL,
