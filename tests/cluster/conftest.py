@@ -35,11 +35,11 @@ class Cluster:
 
 
 def lane(place: int = 0) -> int:
-    """What keeps clusters on one machine apart: ten for each run of tests, three for each of its
-    workers, by `place`, since they live side by side.
+    """What keeps clusters on one machine apart: twelve for each run of tests, three for each of its
+    four workers, by `place`, since they live side by side.
     """
     worker = int("".join(filter(str.isdigit, os.environ.get("PYTEST_XDIST_WORKER", "gw0"))) or 0)
-    return int(os.environ.get(LANE, "0")) * 10 + worker % 3 * 3 + place
+    return int(os.environ.get(LANE, "0")) * 12 + worker % 4 * 3 + place
 
 
 @pytest.fixture(scope="session")

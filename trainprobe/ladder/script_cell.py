@@ -211,5 +211,5 @@ def _ended_by_itself(record: CellRecord) -> Result:
         outcome, says = "not_measured", f"{ended}; it did not use torch, so no steps can be counted"
     else:
         outcome = "not_measured"
-        says = f"{ended}; no witness ran in it, and its output shows no step"
+        says = f"{ended}; nothing watched it from inside, and its output shows no step"
     return Result(outcome, says, ranks, more)
