@@ -1,0 +1,8 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=29655 WORLD_SIZE=2 OMP_NUM_THREADS=1
+"$PYTHON" fairshare.py --match train_tab.py &
+for r in 0 1; do
+    RANK=$r LOCAL_RANK=$r "$PYTHON" train_tab.py &
+done
+wait

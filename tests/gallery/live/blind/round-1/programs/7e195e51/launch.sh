@@ -1,0 +1,9 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=29644 WORLD_SIZE=2 OMP_NUM_THREADS=1
+"$PYTHON" tileserver.py 18931 &
+sleep 2
+for r in 0 1; do
+    RANK=$r LOCAL_RANK=$r "$PYTHON" train_tiles.py &
+done
+wait

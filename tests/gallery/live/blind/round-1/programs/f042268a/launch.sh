@@ -1,0 +1,7 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=29630 WORLD_SIZE=3 OMP_NUM_THREADS=1
+for r in 0 1 2; do
+    RANK=$r LOCAL_RANK=$r "$PYTHON" train_ctr.py &
+done
+wait
