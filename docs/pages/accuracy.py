@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.pages import families, fresh_logs, log_accuracy, unseen
+from docs.pages import blind_jobs, families, fresh_logs, log_accuracy, unseen
 from tests.gallery.live import calibration, score
 from tests.gallery.live.kinds import KINDS
 from tests.gallery.live.replay import line_of
@@ -25,8 +25,8 @@ that train on gloo, with DDP, FSDP, loader workers, file locks, transformers, ac
 torchrun, mp.spawn, accelerate or by hand. The tool sees each under a random name, without the docstring that says what is wrong with it,
 and judges evidence in which no word of a command says which rank was drawn. `make accuracy-replay` judges the recorded evidence again
 with the present rules in about a minute and writes this page: the looks are as old as the recording, the judgement is not.
-
-## What these numbers do not show
+"""
+LIMITS = """## What the numbers of the gallery do not show
 
 - **These are numbers of a development set.** The rules of the causes were written for these kinds of fault, and mended where runs of
   these same kinds were missed. Only the level of `unknown` and the temperature of the confidence were fitted on other programs than the
@@ -56,8 +56,10 @@ def pages() -> Iterator[tuple[str, str]]:
     results: list[Result] = json.loads(RESULTS.read_text(encoding="utf-8"))
     if results:
         parts = [
-            INTRO + _headline(results),
+            INTRO,
+            blind_jobs.section(),
             fresh_logs.section(),
+            LIMITS + _headline(results),
             unseen.section(),
             _timing(results),
             families.section(),

@@ -113,16 +113,14 @@ class Watch:
             if not thread.native:
                 self.threads.setdefault(thread.pid, []).append(thread)
         ranks = {fact.pid for fact in facts.of(ProcessState, cell=cell)}
-        # A connection to somebody outside of the job over which something went just now.
-        self.receives = {
-            fact.pid
-            for fact in facts.of(Connection, cell=cell)
-            if fact.state == "ESTAB"
-            and fact.silent_s is not None
-            and fact.silent_s < FRESH_S
-            and fact.peer_rank is None
-            and fact.peer_pid not in ranks
-        }
+        # For how long nothing has come over any connection to somebody outside of the job.
+        self.silent_s: dict[int, float] = {}
+        for fact in facts.of(Connection, cell=cell):
+            outside = fact.peer_rank is None and fact.peer_pid not in ranks
+            if fact.state == "ESTAB" and fact.silent_s is not None and outside:
+                known = self.silent_s.get(fact.pid, fact.silent_s)
+                self.silent_s[fact.pid] = min(known, fact.silent_s)
+        self.receives = {pid for pid, silent_s in self.silent_s.items() if silent_s < FRESH_S}
         self._known: dict[int, Activity] = {}
 
     def children(self, pid: int) -> tuple[ProcessState, ...]:

@@ -450,6 +450,9 @@ class _View:
     def _age(self, end: Sequence[Node]) -> float | None:
         """How long the longest sleeper of this end and its victims has slept; None where
         nobody's sleep is known.
+
+        Where all of the end wait for answers from the network, only they count: a worker may have
+        asked for its fifth file while a rank waits for the whole batch.
         """
         missing = any(node in self.by_node and self.by_node[node].pid is None for node in end)
         asking = [
@@ -460,6 +463,9 @@ class _View:
         if asking and (missing or len(end) == 1):
             # a loop that asks wakes all the time; it has gone on for longer than its last sleep
             return None
+        unanswered = [self._unanswered_s(node) for node in end]
+        if None not in unanswered:
+            return max(age for age in unanswered if age is not None)
         ages = [
             activity.age_s
             for node in (*end, *self.graph.reaches(end))
@@ -470,6 +476,24 @@ class _View:
         if spinning and len(known) == len(spinning) == len(ages):
             return None  # nobody sleeps: only the looks themselves tell
         return max(known, default=None)
+
+    def _unanswered_s(self, node: Node) -> float | None:
+        """For how long it has slept in one call that waits for an answer, or nothing has come to
+        it; None for all others, also for those that ask again and again.
+        """
+        standing = self.by_node.get(node)
+        pid = (standing.pid if standing is not None else self.edges.pid_of(node)) or 0
+        main, activity = self.watch.mains.get(pid), self._activity(node)
+        if (
+            main is None
+            or main.leaf != "net-io"
+            or activity.kind != "still"
+            or activity.age_s is None
+        ):
+            return None
+        if activity.wakes or activity.condition:
+            return None
+        return max(activity.age_s, self.watch.silent_s.get(pid, 0.0))
 
     def _groups(self, ends: Sequence[tuple[Node, ...]]) -> tuple[SuspectGroup, ...]:
         divergence = parting(self.facts, self.job.cell, self.ranks)

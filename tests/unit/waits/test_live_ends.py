@@ -171,6 +171,15 @@ def test_a_download_into_memory_is_work_while_something_comes(
     )
 
 
+@pytest.mark.parametrize(("asleep_s", "verdict"), [(2.4, "healthy"), (8.0, "hung")])
+def test_a_request_is_as_old_as_its_own_sleep_however_long_others_wait(
+    asleep_s: float, verdict: str
+) -> None:
+    reads = (*own("load", 20), Frame("SocketIO.readinto", STD + "socket.py", 718))
+    found = view(job(2), rank(0, age_s=6.0), rank(1, reads, reads, age_s=asleep_s))
+    assert found.verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("text", "more", "verdict"),
     [

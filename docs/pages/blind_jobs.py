@@ -1,0 +1,41 @@
+"""The part of docs/accuracy.md about live jobs that nobody here wrote (tests/gallery/live/blind/)."""
+
+from __future__ import annotations
+
+from tests.gallery.live import blind
+
+INTRO = """## Jobs that nobody here knew, judged once
+
+Somebody who knew neither the rules nor the gallery wrote training jobs out of public threads, most of them broken, some healthy with nasty
+pauses, and noted the truth first. `trainprobe attach` looked at each once, with the rules of that day. These are the numbers to expect of
+a job that nobody here has seen; those of our own gallery are further down. The ranks must be exactly those of the label.
+
+| round | cause and ranks first | cause | ranks | verdict | broken, called healthy | healthy, blamed | calibration error |
+|---|---|---|---|---|---|---|---|
+"""
+MISSES = """
+What was not right:
+
+| job | truth | said | verdict |
+|---|---|---|---|
+"""
+
+
+def section() -> str:
+    """Return the section, "" before a round was judged."""
+    lines, misses = [], []
+    for name in blind.rounds():
+        truths = {row["job"]: row for row in blind.answers_of(name)}
+        rows = [blind.judged(truths[row["job"]], row) for row in blind.results_of(name)]
+        if not rows:
+            continue
+        lines.append(f"| {name} | " + " | ".join(map(str, blind.summary(rows).values())) + " |")
+        for row in rows:
+            truth = truths[row["job"]]
+            if row["kind"] == "broken" and not (row["cause"] and row["ranks"]):
+                ranks = next(iter(row["causes"]), blind.NOTHING)["ranks"]
+                misses.append(
+                    f"| {truth['class']} | `{row['truth']}` {truth['ranks']} | `{row['answer']}`"
+                    f" {ranks} {row['confidence']:.2f} | {row['verdict']} |"
+                )
+    return INTRO + "\n".join(lines) + "\n" + MISSES + "\n".join(misses) + "\n" if lines else ""
