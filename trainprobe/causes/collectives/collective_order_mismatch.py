@@ -15,9 +15,12 @@ the other makes here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, of_order
 from trainprobe.causes.collective_timeouts import Timeouts
+from trainprobe.causes.concurrent_calls import ConcurrentCalls, concurrent_calls, names_its_group
 from trainprobe.causes.crossed_groups import crossed_groups
 from trainprobe.causes.diverging_calls import (
     DISAGREE,
@@ -68,7 +71,11 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(13, "other-stacks", text, *shown)
         yield from all_asleep(scene, halves)
         return
-    if len(sides) < 2:
+    at_once = concurrent_calls(scene)
+    if at_once:
+        yield from _of_two_threads(scene, at_once)
+        yield from all_asleep(scene, found)
+    if len(sides) < 2 or at_once:
         return
     shown = [place.fact for place in found.values()]
     yield from all_asleep(scene, found)
@@ -90,6 +97,16 @@ def _weigh(scene: Scene) -> Weighings:
     if disagree is not None:
         text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
         yield weighing(3, "suspects-log", text, disagree.fact)
+
+
+def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Weighings:
+    calls = "; ".join(sorted({str(two) for two in at_once.values()})[:2])
+    shown = [fact for two in at_once.values() for fact in (two.main.fact, two.other.fact)]
+    text = f"Each rank makes two collective calls at once: {calls}"
+    if any(names_its_group(scene, two) for two in at_once.values()):
+        yield weighing(3, "other-stacks", f"{text}; one of them names its group", *shown)
+    else:
+        yield weighing(13, "other-stacks", text, *shown)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -123,6 +140,13 @@ def _summary(scene: Scene) -> str:
             f"The ranks were in different calls at collective {parted.position}:"
             f" {camps_say(parted)}"
         )
+    at_once = concurrent_calls(scene)
+    if at_once:
+        two = next(iter(at_once.values()))
+        return (
+            f"Two threads of each rank make collective calls at once ({two}): on each rank they may"
+            " come in another order"
+        )
     return f"{who} makes its collective calls in another order than the others"
 
 
@@ -132,6 +156,15 @@ Make the order the same on all ranks
         dict's own order
 Keep two groups apart
     with several process groups, finish the work on one (work.wait()) before the other is used
+"""
+
+
+OF_ONE_THREAD = """
+Give the other thread a group of its own
+    on all ranks, before training: own = torch.distributed.new_group(backend="gloo")
+    pass it at {other}: {op}(…, group=own)
+Or make the calls one after the other
+    wait for thread {thread} before the main thread makes its next collective call
 """
 
 
@@ -152,6 +185,11 @@ def _fixes(scene: Scene) -> Fixes:
                 dist.batch_isend_irecv([P2POp(isend, …), P2POp(irecv, …)]), then wait for all of
                     them
         """)
+    at_once = concurrent_calls(scene)
+    if at_once:
+        two = next(iter(at_once.values()))
+        other = file_line(two.other.file, two.other.line)
+        return fixes(OF_ONE_THREAD, op=two.other.op, other=other, thread=two.thread.name)
     return fixes(FIXES, where=where)
 
 
