@@ -132,6 +132,7 @@ listening.bind(("127.0.0.1", 0))
 listening.listen()
 print(listening.getsockname()[1], flush=True)
 accepted, _ = listening.accept()
+print("accepted", flush=True)
 time.sleep(600)
 """
 CLIENT = """
@@ -155,6 +156,7 @@ def test_a_real_connection_is_told_with_both_its_processes(
         assert server.stdout is not None
         port = server.stdout.readline().strip()
         client = start(CLIENT, port, name="client.py")
+        assert server.stdout.readline() == "accepted\n"
         (evidence,) = collect(case, sockets.COLLECTOR, JobView([Member(0, client.pid)]), 10.0)
     finally:
         server.kill()
