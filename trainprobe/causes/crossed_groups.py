@@ -8,6 +8,7 @@ import re
 from trainprobe.causes.diverging_calls import Place, camps
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, SourceSite
+from trainprobe.stacks.places import user_frame
 
 TEXT_CAP = 500
 _OF_A_MESH = re.compile(r"\bget_group\(|mesh", re.IGNORECASE)
@@ -31,6 +32,8 @@ def crossed_groups(
     ):
         return None
     groups = (_group(one.text, found[sides[0][0]].op), _group(other.text, found[sides[1][0]].op))
+    if groups == ("", "") and _passes_a_group(scene, found[sides[0][0]]):
+        groups = _arguments(one.text, other.text)
     return (groups, (one, other)) if all(groups) and groups[0] != groups[1] else None
 
 
@@ -64,6 +67,31 @@ def _alike(one: tuple[Block, ...], other: tuple[Block, ...]) -> bool:
     return [(block.kind, block.line) for block in one] == [
         (block.kind, block.line) for block in other
     ]
+
+
+def _passes_a_group(scene: Scene, place: Place) -> bool:
+    """Does the call that both lines lead to name a group?"""
+    frame = user_frame(place.frames)
+    site = scene.site(frame.file, frame.line) if frame is not None else None
+    return site is not None and bool(_group(site.text, place.op))
+
+
+def _arguments(one: str, other: str) -> tuple[str, str]:
+    """What two calls of one function pass first that is not the same; empty where there is none."""
+    calls = [_call(text) for text in (one, other)]
+    if None in calls or len({ast.unparse(call.func) for call in calls if call is not None}) != 1:
+        return "", ""
+    pairs = zip(*(call.args for call in calls if call is not None), strict=False)
+    spelled = ((ast.unparse(mine)[:60], ast.unparse(theirs)[:60]) for mine, theirs in pairs)
+    return next((pair for pair in spelled if pair[0] != pair[1]), ("", ""))
+
+
+def _call(text: str) -> ast.Call | None:
+    try:
+        tree = ast.parse(text.strip()[:TEXT_CAP])
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+    return next((node for node in ast.walk(tree) if isinstance(node, ast.Call)), None)
 
 
 def _group(text: str, op: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.causes.phrases import file_line, short
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
@@ -16,6 +16,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 from trainprobe.waits.peers import P2P_OPS
 
 # How training code asks who it is: rank == 0, self.local_rank, is_main_process,
@@ -65,9 +66,30 @@ def places(scene: Scene) -> dict[int, Place]:
     """
     if places not in scene.found:
         each = {rank: next(_places_of(scene, rank), None) for rank in scene.world}
-        scene.found[places] = {rank: place for rank, place in each.items() if place is not None}
+        scene.found[places] = _by_caller(
+            {rank: place for rank, place in each.items() if place is not None}
+        )
     known: dict[int, Place] = scene.found[places]
     return known
+
+
+def _by_caller(found: dict[int, Place]) -> dict[int, Place]:
+    """Where all stand in one line of a function that they called from different lines, the place
+    of each is the line from which it called: these are two calls.
+    """
+    if len({place.key for place in found.values()}) != 1:
+        return found
+    callers = {
+        rank: [frame for frame in reversed(place.frames) if is_user(frame)]
+        for rank, place in found.items()
+    }
+    for level in zip(*callers.values(), strict=False):
+        if len({(frame.base, frame.line) for frame in level}) > 1:
+            return {
+                rank: replace(place, file=frame.file, line=frame.line)
+                for (rank, place), frame in zip(found.items(), level, strict=True)
+            }
+    return found
 
 
 def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:

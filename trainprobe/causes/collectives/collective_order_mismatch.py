@@ -147,7 +147,12 @@ def _summary(scene: Scene) -> str:
             f"Two threads of each rank make collective calls at once ({two}): on each rank they may"
             " come in another order"
         )
-    return f"{who} makes its collective calls in another order than the others"
+    found = places(scene)
+    sides = camps(found)
+    if len(sides) == 2 and len(sides[0]) == len(sides[1]):
+        one, other = (f"{ranks_say(side, capital=False)} in {found[side[0]]}" for side in sides)
+        return f"The ranks make their collective calls in another order: {one}, {other}"
+    return f"The collective calls of {who} come in another order than those of the others"
 
 
 FIXES = """

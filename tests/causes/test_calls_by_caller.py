@@ -1,0 +1,53 @@
+"""One line of a helper that ranks reach from two lines of their own is two calls."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tests.unit.waits.live_rows import C10D, CELL, MAIN, rank, site
+from trainprobe import causes
+from trainprobe.causes.diverging_calls import camps, places
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Block, Facts
+from trainprobe.facts.thread_places import join_threads
+from trainprobe.stacks.frames import Frame
+from trainprobe.waits import SuspectGroup
+
+WORLD = (0, 1, 2, 3)
+GROUP = SuspectGroup(CELL, "live", WORLD, "stuck-inside", "nobody comes out", "hang", world_size=4)
+FILE = "/job/train.py"
+LOOP, IF = Block("for", 51, "for axis in axes:"), Block("if", 52, 'if axis == "tp":')
+
+
+def stack(line: int) -> tuple[Frame, ...]:
+    reduce = Frame("_reduce", FILE, 42), Frame("all_reduce", C10D, 3252)
+    return (MAIN, Frame("sync", FILE, line), *reduce)
+
+
+def scene(*lines: int) -> Scene:
+    ranks = [rank(number, stack(line), stack(line)) for number, line in enumerate(lines)]
+    source = [
+        site(42, "dist.all_reduce(flat, group=self.groups[axis])"),
+        replace(site(53, 'self._reduce("tp", self.shared)'), blocks=(LOOP, IF)),
+        replace(
+            site(55, 'self._reduce("dp", self.own)'), blocks=(LOOP, replace(IF, branch="orelse"))
+        ),
+    ]
+    return Scene(Facts(join_threads([*(fact for each in ranks for fact in each), *source])), GROUP)
+
+
+def test_ranks_that_call_a_helper_from_different_lines_are_in_two_camps() -> None:
+    found = places(scene(53, 55, 55, 53))
+    assert camps(found) == ((0, 3), (1, 2))
+    assert {place.line for place in found.values()} == {53, 55}
+    same = places(scene(53, 53, 53, 53))
+    assert camps(same) == (WORLD,)
+    assert {place.line for place in same.values()} == {42}
+
+
+def test_what_the_callers_pass_tells_the_groups_apart() -> None:
+    cause = next(one for one in causes.built() if one.id == "collective-order-mismatch")
+    crossed = scene(53, 55, 55, 53)
+    assert any("'tp'" in one.says and "'dp'" in one.says for one in cause.weigh(crossed))
+    assert cause.ranks(crossed) == WORLD
+    assert "ranks 0 and 3 in all_reduce at train.py:53" in cause.summary(crossed)
