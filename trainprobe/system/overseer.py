@@ -63,8 +63,11 @@ def oversee(within_s: float, last_word: Callable[[Known], int]) -> None:
     """
     began, own = time.monotonic(), os.getpid()
     theirs, own_end = os.pipe()
+    # A signal that comes before the handlers are there waits for them.
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _FORWARDED)
     child = os.fork()
     if child == 0:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         os.close(theirs)
         os.set_blocking(own_end, False)
         _pipe[:] = [own_end]
@@ -76,6 +79,7 @@ def oversee(within_s: float, last_word: Callable[[Known], int]) -> None:
     for number in _FORWARDED:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda heard, _frame: _pass_on(child, heard))
+    signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     known = Known()
     status = _watched(child, theirs, began, within_s, known)
     if status is not None:
