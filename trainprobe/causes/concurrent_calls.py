@@ -11,8 +11,7 @@ from trainprobe.causes.diverging_calls import Place, places
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Thread
 from trainprobe.stacks.classify import classify
-
-_IN_COLLECTIVE = frozenset({"comm-wait", "gpu-wait"})
+from trainprobe.waits.standings import IN_COLLECTIVE
 
 
 @dataclass(frozen=True)
@@ -34,7 +33,7 @@ def concurrent_calls(scene: Scene) -> dict[int, ConcurrentCalls]:
         main = scene.thread(rank)
         for thread in threads_of(scene, main.pid) if main is not None else ():
             where = classify(thread.frames)
-            if not thread.main and where.user is not None and where.leaf in _IN_COLLECTIVE:
+            if not thread.main and where.user is not None and where.leaf in IN_COLLECTIVE:
                 call = Place(
                     *(rank, where.op or "a collective", where.user.file, where.user.line),
                     thread.frames,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
 
 from trainprobe.causes.diverging_calls import Place, camps
 from trainprobe.causes.scene import Scene
@@ -78,44 +79,28 @@ def _passes_a_group(scene: Scene, place: Place) -> bool:
 
 def _arguments(one: str, other: str) -> tuple[str, str]:
     """What two calls of one function pass first that is not the same; empty where there is none."""
-    calls = [_call(text) for text in (one, other)]
-    if None in calls or len({ast.unparse(call.func) for call in calls if call is not None}) != 1:
+    first, second = next(_calls(one), None), next(_calls(other), None)
+    if first is None or second is None or ast.unparse(first.func) != ast.unparse(second.func):
         return "", ""
-    pairs = zip(*(call.args for call in calls if call is not None), strict=False)
+    pairs = zip(first.args, second.args, strict=False)
     spelled = ((ast.unparse(mine)[:60], ast.unparse(theirs)[:60]) for mine, theirs in pairs)
     return next((pair for pair in spelled if pair[0] != pair[1]), ("", ""))
 
 
-def _call(text: str) -> ast.Call | None:
+def _calls(text: str) -> Iterator[ast.Call]:
+    """The calls in a line, outermost first; none where it is no whole statement."""
     try:
         tree = ast.parse(text.strip()[:TEXT_CAP])
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return None
-    return next((node for node in ast.walk(tree) if isinstance(node, ast.Call)), None)
+        return
+    yield from (node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def _group(text: str, op: str) -> str:
     """What a call of `op` in this line passes as `group`; empty where it does not say."""
-    try:
-        tree = ast.parse(text.strip()[:TEXT_CAP])
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Call)
-            and (
-                node.func.attr
-                if isinstance(node.func, ast.Attribute)
-                else getattr(node.func, "id", "")
-            )
-            == op
-        ):
-            return next(
-                (
-                    ast.unparse(keyword.value)[:60]
-                    for keyword in node.keywords
-                    if keyword.arg == "group"
-                ),
-                "",
-            )
+    for call in _calls(text):
+        func = call.func
+        if (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) == op:
+            given = (keyword.value for keyword in call.keywords if keyword.arg == "group")
+            return next((ast.unparse(value)[:60] for value in given), "")
     return ""

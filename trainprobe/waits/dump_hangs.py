@@ -8,7 +8,7 @@ was in a collective.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from trainprobe.facts import Facts, FlightDump, Job, JobRank, MainThread, Rung
@@ -16,7 +16,6 @@ from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import RankState
 from trainprobe.model.waits import Node
 from trainprobe.waits.absentees import absentees
-from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import call_says, ranks_say
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.graph import Graph
@@ -34,12 +33,10 @@ def only_dumps(job: Job) -> bool:
     return job.launcher == LAUNCHER
 
 
-def dumped_world(facts: Facts, job: Job) -> list[int]:
+def dumped_world(facts: Facts, job: Job, waits: Iterable[int]) -> list[int]:
     """The ranks of the world that the dumps tell of."""
     known = {fact.rank for fact in facts.of(JobRank, cell=job.cell) if fact.rank is not None}
-    return sorted(
-        known | {rank for rank in job.absent if rank >= 0} | set(collective_waits(facts, job.cell))
-    )
+    return sorted(known | {rank for rank in job.absent if rank >= 0} | set(waits))
 
 
 def saved_standings(

@@ -141,7 +141,7 @@ def _launching(job: Job, launcher: MainThread, waits: float | None) -> Situation
 
 def _saved_view(facts: Facts, job: Job) -> Situation:
     waits = collective_waits(facts, job.cell)
-    ranks = saved_standings(facts, job.cell, dumped_world(facts, job), waits)
+    ranks = saved_standings(facts, job.cell, dumped_world(facts, job, waits), waits)
     groups = saved_groups(facts, job.cell, ranks, waits)
     if not groups:
         return Situation(
@@ -443,9 +443,12 @@ class _View:
         )
 
     def _activity(self, node: Node) -> Activity:
-        standing = self.by_node.get(node)
-        pid = standing.pid if standing is not None else self.edges.pid_of(node)
+        pid = self._pid_of(node)
         return self.watch.activity(pid) if pid is not None else Activity("unseen")
+
+    def _pid_of(self, node: Node) -> int | None:
+        standing = self.by_node.get(node)
+        return standing.pid if standing is not None else self.edges.pid_of(node)
 
     def _age(self, end: Sequence[Node]) -> float | None:
         """How long the longest sleeper of this end and its victims has slept; None where
@@ -481,9 +484,8 @@ class _View:
         """For how long it has slept in one call that waits for an answer, or nothing has come to
         it; None for all others, also for those that ask again and again.
         """
-        standing = self.by_node.get(node)
-        pid = (standing.pid if standing is not None else self.edges.pid_of(node)) or 0
-        main, activity = self.watch.mains.get(pid), self._activity(node)
+        pid, activity = self._pid_of(node) or 0, self._activity(node)
+        main = self.watch.mains.get(pid)
         if (
             main is None
             or main.leaf != "net-io"

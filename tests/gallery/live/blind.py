@@ -118,14 +118,13 @@ def _end(job: subprocess.Popen[bytes], home: Path) -> None:
 def judged(truth: Row, result: Row) -> Row:
     """Which parts of an answer are right."""
     first = next(iter(result["causes"]), NOTHING)
-    named = first["id"] if result["causes"] else "none"
     return {
         **result,
         "truth": truth["cause"],
         "kind": "healthy" if truth["cause"] == "none" else "broken",
-        "answer": named,
+        "answer": first["id"],
         "confidence": first["confidence"],
-        "cause": named in (truth["cause"], *(truth.get("also") or ())),
+        "cause": first["id"] in (truth["cause"], *(truth.get("also") or ())),
         "ranks": sorted(first["ranks"]) == sorted(truth["ranks"] or ()),
         "right_verdict": result["verdict"] in truth["verdict"],
     }

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -99,9 +99,10 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Counts of right answers, by kind, and what the confidence was worth."""
     ill = [row for row in rows if row["kind"] != "healthy"]
     sure = [row for row in ill if row["confidence"] >= 0.8 and row["answer"] != "unknown"]
-    count: Callable[[Sequence[Mapping[str, Any]], str], str] = lambda some, name: (  # noqa: E731
-        f"{sum(bool(row[name]) for row in some)} of {len(some)}"
-    )
+
+    def count(some: Sequence[Mapping[str, Any]], name: str) -> str:
+        return f"{sum(bool(row[name]) for row in some)} of {len(some)}"
+
     by_kind = {
         kind: count([row for row in ill if row["kind"] == kind], "first")
         for kind in ("crash", "hang")
@@ -136,7 +137,7 @@ def main() -> int:
     if asked.misses:
         wrong = [row for row in rows if not row["first"] or not row["verdict_right"]]
         print("\n".join(json.dumps(row) for row in wrong))
-    if not path.exists():
+    if not (asked.again or asked.misses):
         lines = ",\n".join(json.dumps(row) for row in rows)
         path.write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     return 0
