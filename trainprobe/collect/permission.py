@@ -88,10 +88,6 @@ def user_name(uid: Optional[int]) -> str:
         return f"uid {uid}"
 
 
-def our_user() -> str:
-    return user_name(os.geteuid())
-
-
 def _uid(field: str) -> Optional[int]:
     """The effective uid: second of the four numbers of `Uid:`."""
     numbers = field.split()

@@ -158,9 +158,3 @@ def _with_tail(output: Output, first: LogFailure | None, budget: int) -> Output:
         rows = tuple(row for row in rows if row[1] is None or row[1] <= first.at + BEHIND_S)
     kept = [text for _, _, text in rows[-TAIL_LINES:] if not MARKED.match(text)]
     return replace(output, tail="\n".join(kept)[-budget:], rows=())
-
-
-def captured_number(captured: Mapping[str, str], name: str) -> int | None:
-    """A captured group as a whole number, None where it is absent or no number."""
-    text = captured.get(name, "").replace(",", "")
-    return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None

@@ -62,7 +62,6 @@ RANK_ZERO_DECORATORS = re.compile(
     r"|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
 )
 SHARDING = re.compile(r"distributed_type|deepspeed|fsdp|zero_?3", re.IGNORECASE)
-UNIFORM = {-1, None}
 
 
 @dataclass(frozen=True)

@@ -62,12 +62,6 @@ def descriptors(facts: Facts) -> Bound | None:
     )
 
 
-def descriptors_hard(facts: Facts) -> float | None:
-    """How far a user may raise that limit."""
-    told = _least(_measured(facts, "limit.nofile_hard"))
-    return told.value if told is not None else None
-
-
 def shared_memory(facts: Facts) -> Bound | None:
     """The size of /dev/shm."""
     told = _least(_measured(facts, "limit.shm_bytes"))
