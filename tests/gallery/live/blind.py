@@ -24,6 +24,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -160,16 +161,22 @@ def main() -> int:
     parser.add_argument("round", choices=rounds())
     parser.add_argument("jobs", nargs="*")
     parser.add_argument("--again", action="store_true")
+    parser.add_argument("--at-once", type=int, default=1, metavar="N", help="jobs side by side")
     asked = parser.parse_args()
     truths = {row["job"]: row for row in answers_of(asked.round)}
     results = {} if asked.again else {row["job"]: row for row in results_of(asked.round)}
-    for job in asked.jobs or truths:
-        if job not in results:
-            results[job] = look_at(asked.round, truths[job])
+    left = [job for job in asked.jobs or truths if job not in results]
+    with ThreadPoolExecutor(asked.at_once) as pool:
+        looks = {pool.submit(look_at, asked.round, truths[job]): job for job in left}
+        for look in as_completed(looks):
+            job = looks[look]
+            results[job] = look.result()
             print(json.dumps(judged(truths[job], results[job])), flush=True)
-        if not asked.again:
-            lines = ",\n".join(json.dumps(row) for row in results.values())
-            (BLIND / asked.round / "results.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+            if not asked.again:
+                lines = ",\n".join(json.dumps(results[job]) for job in truths if job in results)
+                (BLIND / asked.round / "results.json").write_text(
+                    f"[\n{lines}\n]\n", encoding="utf-8"
+                )
     for what, value in summary([judged(truths[job], results[job]) for job in results]).items():
         print(f"{what:22} {value}")
     return 0
