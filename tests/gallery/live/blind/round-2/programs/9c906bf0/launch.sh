@@ -1,0 +1,3 @@
+#!/bin/bash
+export OMP_NUM_THREADS=1 MASTER_PORT=$((20000 + RANDOM % 20000))
+exec "$PYTHON" -u main.py --nproc 2

@@ -1,0 +1,6 @@
+#!/bin/bash
+export OMP_NUM_THREADS=1
+PORT=$((20000 + RANDOM % 20000))
+"$PYTHON" make_corpus.py
+exec "$PYTHON" -m torch.distributed.run --nnodes 1 --nproc-per-node 3 --master-addr 127.0.0.1 --master-port $PORT \
+    --log-dir logs --redirects 3 --tee 1 train_lm.py corpus.txt

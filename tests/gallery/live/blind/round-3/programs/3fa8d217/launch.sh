@@ -1,0 +1,3 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+exec "$PYTHON" launch.py --nproc 3 train.py --data data/latents --cache cache/latents_index.json
