@@ -61,9 +61,7 @@ def early_return(s: Situation) -> Fault:
 
 @mechanism("calls")
 def swallowed_exception(s: Situation) -> Fault:
-    call = s.rng.choice(
-        ["dist.barrier()", "dist.all_gather_object([None] * dist.get_world_size(), size)"]
-    )
+    call = s.rng.choice(["dist.barrier()", "dist.barrier(async_op=True).wait()"])
     definitions = f"""
 def $clean($step, $rank):
     if {s.when}:
@@ -100,16 +98,20 @@ for call in calls[::-1] if {s.when} else calls:
     )
 
 
-@mechanism("calls", places=("loop", "after", "metrics", "eval"))
+@mechanism("calls", places=("loop", "after", "eval", "ckpt"))
 def other_size(s: Situation) -> Fault:
-    code = f"""
-sizes = torch.zeros(500_000 if {s.when} else 20_000)
-dist.all_reduce(sizes)
-"""
-    ranks = minority(s.rank, s.world)
-    return Fault(
-        "collective-shape-mismatch", ranks, also=("rank-conditional-collective",), code=code
+    # gloo ends a rank that receives more than it expects. Segments of exactly 1 MiB fit each other,
+    # so that the rank with more of them waits for the rest.
+    code = under(
+        f"$step >= {s.step}",
+        f"""
+count = dist.get_world_size() * 2**20
+table = torch.zeros(2 * count if {s.who} else count)
+dist.all_reduce(table)
+""",
     )
+    also = ("rank-conditional-collective", *OTHER)
+    return Fault("collective-shape-mismatch", minority(s.rank, s.world), also=also, code=code)
 
 
 @mechanism("calls", places=("loop",), frameworks=BY_DDP)

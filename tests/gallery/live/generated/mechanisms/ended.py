@@ -18,8 +18,11 @@ SILENT = ("rank-killed", "rank-exited-early", "native-crash", "user-exception")
 
 
 def _also(s: Situation, cause: str, *more: str) -> tuple[str, ...]:
-    """How a child of a shell ended is gone with it where nothing was printed."""
-    return tuple(id_ for id_ in (*more, *(SILENT if s.launcher == "bash" else ())) if id_ != cause)
+    """Nothing tells how a silent rank ended once it was waited for: a shell does so at once, the
+    other launchers in the order of the ranks.
+    """
+    silent = SILENT if s.launcher == "bash" or s.rank == 0 else ()
+    return tuple(id_ for id_ in dict.fromkeys((*more, *silent)) if id_ != cause)
 
 
 @mechanism(

@@ -108,7 +108,7 @@ $guard = threading.Lock()
 
 def $prepare():
     with $guard:
-        for part in range(150):
+        for part in range(100):
             $stats[f"part{part}"] = part
             time.sleep(0.1)
 
