@@ -50,7 +50,6 @@ def look_at(job: Job, keep_in: Path | None = None) -> Row:
     try:
         if reason := running.settled(own):
             row["skipped"] = reason
-            row["output"] = (own.home / "output.txt").read_text(errors="replace")[-600:]
             return row
         steps, settled_at = own.steps(), time.monotonic()
         pid = running.pid_to_type(own)
@@ -92,15 +91,18 @@ def look_at(job: Job, keep_in: Path | None = None) -> Row:
 def attach(pid: int, report: Path, keep_in: Path | None) -> subprocess.CompletedProcess[str]:
     words = [sys.executable, "-m", "trainprobe", "attach", str(pid), "--json", str(report)]
     with tempfile.TemporaryDirectory() as folder:
-        case = Path(folder) / "case" if keep_in is None else keep_in / "case"
-        done = subprocess.run(
-            [*words, "--case", str(case)],
-            env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
-            capture_output=True,
-            text=True,
-            timeout=LONGEST_LOOK_S,
-            check=False,
-        )
+        words += ["--case", str(Path(folder) / "case" if keep_in is None else keep_in / "case")]
+        try:
+            done = subprocess.run(
+                words,
+                env={**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+                capture_output=True,
+                text=True,
+                timeout=LONGEST_LOOK_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:  # an answer like any other: nothing was said
+            done = subprocess.CompletedProcess(words, 124, "", f"over {LONGEST_LOOK_S} s")
     if keep_in is not None:
         (keep_in / "report.txt").write_text(done.stdout + done.stderr, encoding="utf-8")
     return done
