@@ -56,10 +56,10 @@ def long_task_of_the_main_rank(s: Situation) -> Fault:
     definitions = f"""
 def $prepare():
     total = 0
-    for chunk in range(500):
+    for chunk in range(5000):
         for part in range(20):
             {work}
-        $say(f"{s.rng.choice(["packed", "tokenized", "scored"])} {{chunk}}/500")
+        $say(f"{s.rng.choice(["packed", "tokenized", "scored"])} {{chunk}}/5000")
     return total
 
 """
