@@ -72,6 +72,7 @@ class Fault:
     beside: tuple[str, ...] = ()  # files that run on their own before the job starts
     act: Act | None = None
     settled: str = "still"  # or: advancing, slow
+    still_s: float = 7.0  # without a step before the look; healthy jobs pause for 4 s at most
     first_steps: int = -1  # steps that are made before the fault; -1: as the situation says
     environ: Mapping[str, str] = field(default_factory=dict)
     world_says: int = 0  # the world size that each rank is told, where it is not the true one

@@ -65,6 +65,7 @@ class Job:
     act: Act | None
     settled: str  # still, advancing or slow
     first_steps: int
+    still_s: float
     history: str  # rank 0 or the framework writes a line for each step
     look_after_s: float  # once it has settled
     types_a_rank: bool  # the user types the pid of a rank, where nothing but a shell started them
@@ -282,7 +283,7 @@ def _assembled(
     environ = {"DEVICES": str(world)} if s.framework == "lightning" else {}
     return Job(
         seed, files, start.command, truth, tuple(named(name, names) for name in fault.beside), act,
-        fault.settled, 2 if fault.first_steps < 0 else fault.first_steps, names["history"],
+        fault.settled, 2 if fault.first_steps < 0 else fault.first_steps, fault.still_s, names["history"],
         round(rng.uniform(0, 4), 1), rng.random() < 0.5, {**environ, **fault.environ},
     )  # fmt: skip
 

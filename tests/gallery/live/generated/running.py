@@ -23,7 +23,6 @@ from tests.gallery.live.generated.maker import Job
 
 LONGEST_START_S = 150.0  # on a machine with other work; some 15 s on two idle cores
 MOST_STEPS = 100  # each fault has taken hold by then
-STILL_S = 7.0  # no step for so long: a step takes less than 0.3 s, a pause of a healthy job 3 s
 IDLE_CPU_S = 0.35  # of all processes in that time; while ranks import, it is much more
 SLOW_STEPS, SLOW_STEP_S = 3, 0.4
 
@@ -113,8 +112,8 @@ def settled(running: Running) -> str:
         if job.settled == "still" and steps >= job.first_steps:
             if steps == 0 and (now_s := _cpu_s(running.home)) - busy_s > IDLE_CPU_S:
                 busy_since, busy_s = now, now_s
-            started = steps > 0 or now - busy_since >= STILL_S
-            if quiet_s >= STILL_S and started and (job.act is None or running.acted):
+            started = steps > 0 or now - busy_since >= job.still_s
+            if quiet_s >= job.still_s and started and (job.act is None or running.acted):
                 return ""
 
 
