@@ -99,16 +99,18 @@ def $save($model, $opt, $step):
 
 """,
     "dcp-async": """
-WRITES = []
+WRITES, GROUPS = [], []
 
 
 def $save($model, $opt, $step):
     $rank = dist.get_rank()
+    if not GROUPS:
+        GROUPS.append(dist.new_group())  # the writing thread has calls of its own
     if WRITES:
         WRITES.pop().result()
     state = {"model": get_model_state_dict($model)}
     #: ckpt
-    WRITES.append(dcp.async_save(state, checkpoint_id="$ckpt/latest"))
+    WRITES.append(dcp.async_save(state, checkpoint_id="$ckpt/latest", process_group=GROUPS[0]))
 
 """,
     # Each rank writes its part; the step goes on when all parts are there.
