@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from docs.pages import blind_jobs, families, fresh_logs, log_accuracy, unseen
+from docs.pages import blind_jobs, families, fresh_logs, generated_jobs, log_accuracy, unseen
 from tests.gallery.live import calibration, score
 from tests.gallery.live.kinds import KINDS
 from tests.gallery.live.replay import line_of
@@ -58,6 +58,7 @@ def pages() -> Iterator[tuple[str, str]]:
         parts = [
             INTRO,
             blind_jobs.section(),
+            generated_jobs.section(),
             fresh_logs.section(),
             LIMITS + _headline(results),
             unseen.section(),
@@ -67,7 +68,7 @@ def pages() -> Iterator[tuple[str, str]]:
             _baselines(results),
         ]
         parts += [_splits(results), _kinds(results), _misses(results), log_accuracy.section()]
-        yield "accuracy.md", "\n".join(parts)
+        yield "accuracy.md", "\n".join(part for part in parts if part)
 
 
 def _percent(low: float, high: float) -> str:
