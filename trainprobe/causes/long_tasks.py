@@ -129,6 +129,7 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
             yield weighing(13, "scheduler", says, task, began)
 
 
+BEGUN = 5  # percent; a bar that stands near its beginning may be that of the hung steps themselves
 _BAR_CLOCK = re.compile(r"(\d{1,3})%\|.{0,400}\[(?:(\d{1,3}):)?(\d{1,2}):(\d\d)<")
 
 
@@ -140,7 +141,7 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     begins = min((call.place or 0 for call in timeouts.calls), default=0)
     for progress in scene.of(LogProgress) if limit else ():
         bar = _BAR_CLOCK.search(progress.line)
-        if bar is None or bar[1] == "100" or progress.rank in timeouts.first:
+        if bar is None or not BEGUN <= int(bar[1]) < 100 or progress.rank in timeouts.first:
             continue
         ran_s = int(bar[2] or 0) * 3600 + int(bar[3]) * 60 + int(bar[4])
         if abs(ran_s - limit) <= max(20.0, 0.05 * limit) and (progress.place or 0) <= begins:

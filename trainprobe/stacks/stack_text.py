@@ -44,6 +44,7 @@ _GDB_FRAME = re.compile(
     r"^#\d{1,5}\s+(?:0x[0-9a-f]{1,16} in )?(\S.{0,4000}?)(?: from (\S{1,4096})| at"
     r" (\S{1,4096}?):(\d{1,9}))?$"
 )
+_GDB_LEAF = re.compile(r"^#0\s+(?:0x[0-9a-f]{1,16} in )?\S.{0,4000} \(")
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 # What the lines above begin with, or a colour before it: most lines of a training log are none of
 # them. People paste without the blanks before `File` and without the line that names the thread.
@@ -141,7 +142,7 @@ class _Reader:
             self._thread("faulthandler", _NAMELESS, "", active=True)
             self.found[-1].timer_s = self.timer_s
             self._frame(self.found[-1], line)
-        elif line.startswith("#0 ") and not (self.found and self.found[-1].form == "gdb"):
+        elif _GDB_LEAF.match(line) and not (self.found and self.found[-1].form == "gdb"):
             self._thread("gdb", _NAMELESS, "")
             self._frame(self.found[-1], line)
         elif self.found and self.found[-1].threads:
