@@ -138,8 +138,10 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     they came to their call.
     """
     limit = timeouts.timeout_s
+    if not limit:
+        return
     begins = min((call.place or 0 for call in timeouts.calls), default=0)
-    for progress in scene.of(LogProgress) if limit else ():
+    for progress in scene.of(LogProgress):
         bar = _BAR_CLOCK.search(progress.line)
         if bar is None or not BEGUN <= int(bar[1]) < 100 or progress.rank in timeouts.first:
             continue

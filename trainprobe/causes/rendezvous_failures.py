@@ -6,7 +6,7 @@ import re
 from collections import Counter
 
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, sentence, short
-from trainprobe.causes.scene import Scene, Weighing, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
     failed_of_something_else,
@@ -17,6 +17,7 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.causes.statements import text_of
 from trainprobe.facts import LogEvent
+from trainprobe.model.diagnosis import Weighing
 from trainprobe.signatures.messages import message
 
 GAVE_UP = message("meeting-told.gave-up")
