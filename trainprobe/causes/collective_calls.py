@@ -133,6 +133,8 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         )
         says = f"The calls that timed out stand at different lines: {says}"
         yield weighing(10, "other-stacks", says, *timeouts.events("recorder-frame"))
+    if timeouts.behind:
+        yield weighing(13, "flight-recorder", timeouts.behind, *call_lines(timeouts))
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
     elif (
@@ -271,6 +273,8 @@ def of_stuck(scene: Scene, timeouts: Timeouts) -> Weighings:
     if scene.parted is not None:
         says = f"The ranks were in different calls: {camps_say(scene.parted)}"
         yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
+    elif timeouts.behind:
+        yield weighing(-13, "flight-recorder", timeouts.behind, *call_lines(timeouts))
 
 
 def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:

@@ -12,10 +12,12 @@ from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property
 
+from trainprobe.causes.phrases import ranks_say
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import CollectiveCall, LogEvent, LogJob
 from trainprobe.facts.collectives import WATCHDOG
 from trainprobe.waits.absentees import Absentees, absentees
+from trainprobe.waits.divergence import call_says
 
 SHARDED = re.compile(
     r"_allgather_base|_reduce_scatter_base|all_gather_into_tensor|reduce_scatter_tensor"
@@ -96,6 +98,21 @@ class Timeouts:
     def missing(self) -> Absentees | None:
         """Who never came."""
         return absentees(self.scene.facts, self.scene.cell)
+
+    @cached_property
+    def behind(self) -> str:
+        """Who gave up at an earlier call than the others, in which it waited as they did in theirs:
+        a sentence; empty where nobody did.
+        """
+        ranks = self.missing.ranks if self.missing is not None else ()
+        others = [rank for rank in self.first if rank not in ranks]
+        if not ranks or not others or not set(ranks) <= set(self.first):
+            return ""
+        mine, theirs = self.first[ranks[0]], self.first[others[0]]
+        return (
+            f"{ranks_say(ranks)} waited in {call_says(mine)} and {ranks_say(others, capital=False)}"
+            f" in {call_says(theirs)}, each for the others"
+        )
 
     @cached_property
     def task(self) -> LogEvent | None:

@@ -13,12 +13,12 @@ from trainprobe.causes.statements import quote
 from trainprobe.facts import LogEvent, LogProgress, Output, RankException
 from trainprobe.facts.collectives import NO_NUMBER
 from trainprobe.facts.timed_out_calls import FIRST
+from trainprobe.stacks.classify import ONE_GOES_FIRST
 from trainprobe.waits.divergence import call_says, camps_say
 
 VERY_FIRST = 3
 # a barrier with such a number stands at the start: data, weights and caches are prepared there
 FIRST_COLLECTIVES = 5
-_ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
 _ALL_MEET = re.compile(r"\b(?:wait_for_everyone|barrier|synchronize)\b")
 _KEEPS = re.compile(
     r"save|checkpoint|evaluat|valid|gather_for_metrics|prepare|tokeni[sz]e|preprocess",
@@ -49,7 +49,10 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     if scene.parted is not None:
         says = f"The ranks were in different calls: {camps_say(scene.parted)}"
         yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
+    elif timeouts.behind:
+        yield weighing(-13, "flight-recorder", timeouts.behind, *call_lines(timeouts))
     yield from _at_a_task(scene, timeouts)
+    yield from _bar_of_the_limit(scene, timeouts)
     yield from _met_at(scene, timeouts)
     words = _last_lines(scene, timeouts) if timeouts.task is None and scene.parted is None else None
     if words is not None:
@@ -75,15 +78,19 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
 
 
 def _met_in_vain(scene: Scene, timeouts: Timeouts) -> Weighings:
-    """A store's timeout names no call: only the frames tell that it was raised where all but one
-    rank wait, and a bar what that one does.
+    """A store's timeout and a Ctrl-C name no call: only the frames tell that it was raised where
+    all but one rank wait, and a bar what that one does.
     """
-    broken = [fact for fact in scene.of(RankException) if fact.echo and fact.echo_of in TIMEOUTS]
+    broken = [
+        fact
+        for fact in scene.of(RankException)
+        if (fact.echo and fact.echo_of in TIMEOUTS) or fact.interrupted
+    ]
     found = first_found(
-        (frame.name, fact)
+        (match.group(0), fact)
         for fact in broken
         for frame in fact.frames
-        if _ONE_GOES_FIRST.search(frame.name)
+        if (match := re.search(rf"\w*{ONE_GOES_FIRST.pattern}", f"{frame.name} {frame.text}"))
     )
     if found is None:
         return
@@ -122,6 +129,29 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
             yield weighing(13, "scheduler", says, task, began)
 
 
+BEGUN = 5  # percent; a bar that stands near its beginning may be that of the hung steps themselves
+_BAR_CLOCK = re.compile(r"(\d{1,3})%\|.{0,400}\[(?:(\d{1,3}):)?(\d{1,2}):(\d\d)<")
+
+
+def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """A bar that is not full and has run for just as long as the others wait: that work began when
+    they came to their call.
+    """
+    limit = timeouts.timeout_s
+    if not limit:
+        return
+    begins = min((call.place or 0 for call in timeouts.calls), default=0)
+    for progress in scene.of(LogProgress):
+        bar = _BAR_CLOCK.search(progress.line)
+        if bar is None or not BEGUN <= int(bar[1]) < 100 or progress.rank in timeouts.first:
+            continue
+        ran_s = int(bar[2] or 0) * 3600 + int(bar[3]) * 60 + int(bar[4])
+        if abs(ran_s - limit) <= max(20.0, 0.05 * limit) and (progress.place or 0) <= begins:
+            says = f"A bar had run for {ran_s} s at the end, and the limit is {limit:.0f} s"
+            yield weighing(13, "scheduler", f"{says}: {short(progress.line, 80)}", progress)
+            return
+
+
 def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
     """Where the others waited: a barrier, the start, or a function that lets one rank go first."""
     frames = [
@@ -133,7 +163,7 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         if fact.echo
         for frame in fact.frames
     ]
-    first = next(((name, fact) for name, fact in frames if _ONE_GOES_FIRST.search(name)), None)
+    first = next(((name, fact) for name, fact in frames if ONE_GOES_FIRST.search(name)), None)
     kept = next(((name, fact) for name, fact in frames if _KEEPS.search(name)), None)
     meet = next(((name, fact) for name, fact in frames if _ALL_MEET.search(name)), None)
     if any(call.op == FIRST for call in timeouts.calls):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 
-from trainprobe.causes.phrases import Fixes, fix, sentence, short
+from trainprobe.causes.phrases import Fixes, fix, ranks_say, sentence, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -15,9 +16,12 @@ from trainprobe.causes.startup_failures import (
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import text_of
+from trainprobe.facts import LogEvent
+from trainprobe.model.diagnosis import Weighing
 from trainprobe.signatures.messages import message
 
 GAVE_UP = message("meeting-told.gave-up")
+MOST_RANKS = 65_536
 SHOWS = (
     "rendezvous-timeout",
     "rendezvous-failed",
@@ -103,6 +107,8 @@ def weigh_world(scene: Scene) -> Weighings:
         if started and started != int(expected):
             text = f"The launch is for {started:.0f} processes"
             yield weighing(13, "environment-and-limits", text, given or per_node)
+    elif (twice := _announced_twice(scene)) is not None:
+        yield twice
     else:
         # Two versions of NCCL do not understand each other's numbers either.
         yield from weigh_startup_failure(
@@ -110,6 +116,26 @@ def weigh_world(scene: Scene) -> Weighings:
             startup_failure(scene, CHECKED, "world-mismatch"),
             sure=13 if lines(scene, "nccl-version-mismatch") else 26,
         )
+
+
+def _announced_twice(scene: Scene) -> Weighing | None:
+    """Several processes took each of some ranks, and the rest of the world took none: each node
+    counts from 0.
+    """
+    joining = [event for event in scene.of(LogEvent) if event.event == "rank-joining"]
+    taken: Counter[int] = Counter()
+    for event in joining:
+        if (rank := event.number("rank")) is not None:
+            taken[rank] += event.count
+    world = max((event.number("world") or 0 for event in joining), default=0)
+    missing = [rank for rank in range(min(world, MOST_RANKS)) if rank not in taken]
+    if not taken or not missing or min(taken.values()) < 2:
+        return None
+    says = (
+        f"{ranks_say(sorted(taken))} of {world} were taken by {min(taken.values())} processes each,"
+        f" and {ranks_say(missing, capital=False)} by none"
+    )
+    return weighing(13, "suspects-log", says, *joining[:4])
 
 
 def giving_up_summary(scene: Scene) -> str:
@@ -124,6 +150,8 @@ def giving_up_summary(scene: Scene) -> str:
 def world_summary(scene: Scene) -> str:
     """The sentence of a wrong number of processes that a log tells of; empty where none does."""
     found = startup_failure(scene, WORLD, *_WORLD_SHOWS)
+    if found is None and (twice := _announced_twice(scene)) is not None:
+        return f"Each node numbers its processes from 0: {twice.says[:1].lower()}{twice.says[1:]}"
     return (
         sentence(f"The world size is not the number of processes started: {short(found.text, 160)}")
         if found is not None

@@ -23,7 +23,8 @@ INTERRUPTION = "KeyboardInterrupt"
 # network causes.
 _OF_THE_SYSTEM = frozenset(
     {
-        *("DistError", "DistNetworkError", "DistStoreError", "TimeoutError", "timeout"),
+        *("DistError", "DistNetworkError", "DistStoreError", "DistBackendError"),
+        *("TimeoutError", "timeout"),
         *(
             "ConnectionError",
             "ConnectionRefusedError",

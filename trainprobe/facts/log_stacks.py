@@ -27,7 +27,7 @@ _BEGINS = re.compile(r"^Timeout \((?:\d{1,4}:)?\d{1,4}:\d\d(?:\.\d{1,9})?\)!")
 _THREAD = re.compile(
     r"^(?:Current thread|Thread) 0x[0-9A-Fa-f]{1,16}.{0,80}\(most recent call first\)"
 )
-_INSIDE = re.compile(r"^(?:  File \"|  \.\.\.|  <|\s*$|(?:Current thread|Thread) 0x)")
+_INSIDE = re.compile(r"^(?: {0,8}File \"|  \.\.\.|  <|\s*$|(?:Current thread|Thread) 0x)")
 _DEATH = re.compile(r"^(?:Fatal Python error|Windows fatal exception)")
 _OF_A_CHILD = frozenset({"_bootstrap", "spawn_main", "_worker_loop"})
 _LAUNCHERS = re.compile(

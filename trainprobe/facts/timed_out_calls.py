@@ -5,7 +5,9 @@ desync report left in a log.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 from trainprobe.facts.collectives import NO_NUMBER, REPORTED, WATCHDOG, CollectiveCall, operation
 from trainprobe.facts.log_events import LogEvent
@@ -41,7 +43,27 @@ def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
     return [
         *facts,
         *(call for event in events if event.event == "desync-rank" for call in _reported(event)),
-        *sorted(found.values(), key=lambda call: call.place if call.place is not None else -1),
+        *sorted(
+            _of_the_only_group(list(found.values())),
+            key=lambda call: call.place if call.place is not None else -1,
+        ),
+    ]
+
+
+def _of_the_only_group(calls: list[CollectiveCall]) -> list[CollectiveCall]:
+    """Where one group alone has timed out at a number, calls of that number and operation whose
+    line names no group are of that group: an excerpt often ends before the line that does.
+    """
+    groups: dict[tuple[str, int, str], set[str]] = defaultdict(set)
+    for call in calls:
+        if call.group and call.number != NO_NUMBER:
+            groups[call.cell, call.number, call.op].add(call.group)
+    return [
+        replace(call, group=next(iter(known)))
+        if not call.group
+        and len(known := groups.get((call.cell, call.number, call.op), set())) == 1
+        else call
+        for call in calls
     ]
 
 

@@ -203,7 +203,7 @@ def _trains(lines: list[str], of: int, text: str) -> bool:
 
 def _mostly_stacks(text: str) -> bool:
     return bool(parse_stack_text(text)) and not re.search(
-        r"^(?!Process |Thread |Traceback for|Current thread|Python v|#|\s|=).{60,}",
+        r"^(?!Process |Thread |Traceback for|Current thread|Python v|File \"|#|\s|=).{60,}",
         text,
         re.MULTILINE,
     )

@@ -8,6 +8,7 @@ weighs most decides (hangs.md, section 4). The Python stack does not show C func
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ WRAPPERS = frozenset(
     "_exception_logger.<locals>.wrapper _time_logger.<locals>.wrapper decorate_context inner"
     " journalled".split()
 )
+# accelerate's main_process_first, YOLO's torch_distributed_zero_first …
+ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
 AT_EXIT = frozenset({"_exit_function", "_python_exit", "_run_exitfuncs", "_finalize_join"})
 
 
@@ -58,6 +61,17 @@ def classify(
             for frame in frames
         ),
         lock_path=_lock_path(tail),
+    )
+
+
+def _enters_one_first(tail: Sequence[Frame]) -> bool:
+    """Does a traceback end where a `with` lets one rank go first? The barrier is one call below,
+    in C or in lines that were left out.
+    """
+    return (
+        len(tail) > 1
+        and tail[-1].base == "contextlib.py"
+        and ONE_GOES_FIRST.search(tail[-2].text) is not None
     )
 
 
@@ -100,6 +114,8 @@ def _leaf(
         waits = sleeps_in(wchan, syscall)
         if waits is not None:
             return waits
+    if _enters_one_first(tail):
+        return "comm-wait", "barrier"
     if not tail:
         return "", ""
     return ("native-run", tail[-1].name) if places.is_native(tail[-1]) else ("python-run", "")

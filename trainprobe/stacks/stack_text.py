@@ -20,9 +20,9 @@ FRAMES_CAP = 400
 _RANK_SECTION = re.compile(r"^=+ Rank (\d{1,7})\b")  # torch.distributed.debug's periodic dumps
 _PY_SPY_PROCESS = re.compile(r"^Process (\d{1,9}): ?(.{0,1000})")
 _PY_SPY_THREAD = re.compile(
-    r'^Thread (0x[0-9A-Fa-f]{1,16}|\d{1,20}) \(([a-z+ ]{0,40})\)(?:: "(.{0,200})")?'
+    r'^Thread (?:(0x[0-9A-Fa-f]{1,16}|\d{1,20}) )?\(([a-z+ ]{0,40})\)(?:: "(.{0,200})")?'
 )
-_PY_SPY_FRAME = re.compile(r"^ {4}(\S.{0,400}?) \(([^()]{1,4096}?)(?::(\d{1,9}))?\)$")
+_PY_SPY_FRAME = re.compile(r"^ {2,8}(\S.{0,400}?) \(([^()]{1,4096}?)(?::(\d{1,9}))?\)$")
 _TIMER = re.compile(
     r"^Timeout \((\d{1,4}):(\d{2}):(\d{2}(?:\.\d{1,6})?)\)!"
 )  # of faulthandler.dump_traceback_later
@@ -30,7 +30,7 @@ _FAULT_THREAD = re.compile(
     r"^(Current thread|Thread) (0x[0-9A-Fa-f]{1,16})(?: \[(.{0,64}?)\])? \(most recent call"
     r" first\):"
 )
-_FAULT_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}|\?\?\?) in (.{1,400})$')
+_FAULT_FRAME = re.compile(r'^ {0,8}File "([^"\n]{1,4096})", line (\d{1,9}|\?\?\?) in (.{1,400})$')
 _PYSTACK_THREAD = re.compile(
     r"^Traceback for thread (\d{1,9})(?: \((.{0,64}?)\))? \[(.{0,60}?)\] \(most recent call last\):"
 )
@@ -44,10 +44,12 @@ _GDB_FRAME = re.compile(
     r"^#\d{1,5}\s+(?:0x[0-9a-f]{1,16} in )?(\S.{0,4000}?)(?: from (\S{1,4096})| at"
     r" (\S{1,4096}?):(\d{1,9}))?$"
 )
+_GDB_LEAF = re.compile(r"^#0\s+(?:0x[0-9a-f]{1,16} in )?\S.{0,4000} \(")
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 # What the lines above begin with, or a colour before it: most lines of a training log are none of
-# them.
-_BEGINNINGS = frozenset("=PTC #\x1b")
+# them. People paste without the blanks before `File` and without the line that names the thread.
+_BEGINNINGS = frozenset("=PTCF #\x1b")
+_NAMELESS = "0"
 # py-spy's text gives paths relative to sys.path: these first parts are installed libraries, not the
 # user's code.
 _LIBRARIES = frozenset(
@@ -128,6 +130,7 @@ class _Reader:
             self.found[-1].timer_s = self.timer_s
         elif thread := _PY_SPY_THREAD.match(line):
             ident, state, name = thread.groups()
+            ident = ident or _NAMELESS
             gil, active = (flag in state.split("+") for flag in ("gil", "active"))
             self._thread("py-spy", ident, name or "", gil=gil, active=active)
         elif thread := _PYSTACK_THREAD.match(line):
@@ -135,6 +138,13 @@ class _Reader:
             self._thread("pystack", ident, name or "", gil="Has the GIL" in state)
         elif thread := _GDB_THREAD.match(line):
             self._thread("gdb", thread.group(1), thread.group(2) or "")
+        elif self.timer_s is not None and not self.found and _FAULT_FRAME.match(line):
+            self._thread("faulthandler", _NAMELESS, "", active=True)
+            self.found[-1].timer_s = self.timer_s
+            self._frame(self.found[-1], line)
+        elif _GDB_LEAF.match(line) and not (self.found and self.found[-1].form == "gdb"):
+            self._thread("gdb", _NAMELESS, "")
+            self._frame(self.found[-1], line)
         elif self.found and self.found[-1].threads:
             self._frame(self.found[-1], line)
 
@@ -156,7 +166,7 @@ class _Reader:
             number = int(ident, 16) if ident.startswith("0x") else int(ident)
             row: dict[str, Any] = {
                 "thread_id": number % 2**62,
-                "os_thread_id": None if ident.startswith("0x") else number,
+                "os_thread_id": None if ident.startswith("0x") or not number else number,
                 "name": name,
                 "active": active,
                 "owns_gil": gil,

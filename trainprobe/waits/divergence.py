@@ -130,7 +130,7 @@ def _groups(
             call.rank is not None
             and call.number != NO_NUMBER
             and call.op
-            and call.op not in POINT_TO_POINT
+            and (call.op not in POINT_TO_POINT or _gathers([call]))
             and not call.p2p
         ):
             mine = groups[key_of(call)][call.rank]
@@ -226,7 +226,20 @@ def _sizes_fit(calls: Sequence[CollectiveCall], whole: bool) -> bool:
         )
     if op in CONSERVING and whole and None not in put_in and None not in come_out:
         return sum(put_in) == sum(come_out)  # type: ignore[arg-type] # None was asked for
+    if op in POINT_TO_POINT and _gathers(calls):
+        return len(set(put_in)) < 2
     return True
+
+
+def _gathers(calls: Sequence[CollectiveCall]) -> bool:
+    """Does each call give out the same multiple of what it takes in? Of several calls in one the
+    watchdog names no kind (`coalesced`); those that do are gathers, and no sends.
+    """
+    ratios = {
+        divmod(call.numel_out, call.numel_in) if call.numel_in and call.numel_out else (0, 0)
+        for call in calls
+    }
+    return len(ratios) == 1 and next(iter(ratios))[0] > 1 and next(iter(ratios))[1] == 0
 
 
 def _site(call: CollectiveCall) -> Hashable:

@@ -26,7 +26,7 @@ from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, v
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.statements import late, quote, statement
-from trainprobe.facts import ImportTried
+from trainprobe.facts import ImportTried, LogJob
 from trainprobe.signatures.messages import message
 from trainprobe.waits.import_lock_waits import LONG_S, import_lock_wait
 
@@ -77,8 +77,10 @@ def _weigh(scene: Scene) -> Weighings:
         if scene.group.mode == "hang" and not late(scene, event)
     ]
     if asking:
-        # it asks twenty times a second: one line alone may be of any wait
-        points = 13 if sum(event.count for event in asking) > 1 else 10
+        # it asks twenty times a second: one line alone may be of any wait, unless it is the last
+        job = scene.facts.one(LogJob, cell=scene.cell)
+        last = job is not None and job.last_place - (asking[-1].place or 0) <= 1
+        points = 13 if last or sum(event.count for event in asking) > 1 else 10
         says = f"It was still asking for a lock when it fell silent: {short(asking[-1].line, 120)}"
         yield weighing(points, "suspects-log", says, *asking[-3:])
     for tried in _imports_waiting(scene)[:1]:

@@ -1,0 +1,176 @@
+"""Excerpts as people paste them into a thread: a few lines, stacks in another layout, calls that
+only arithmetic tells apart. Each with the cause that must stand first and the verdict.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.gallery.logs.score import judged
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.stack_text import parse_stack_text
+
+W = "Watchdog caught collective operation timeout: WorkNCCL"
+
+
+def watchdog(rank: int, number: int, op: str, sizes: tuple[int, int], limit_s: int = 600) -> str:
+    return (
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:616] [Rank {rank}] {W}(SeqNum={number}, OpType={op},"
+        f" NumelIn={sizes[0]}, NumelOut={sizes[1]}, Timeout(ms)={limit_s * 1000}) ran for"
+        f" {limit_s * 1000 + 7} milliseconds before timing out."
+    )
+
+
+def last_work(rank: int, number: int) -> str:
+    return (
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:1785] [PG ID 3 PG GUID 5 Rank {rank}] Exception"
+        f" (either an error or timeout) detected by watchdog at work: {number}, last enqueued NCCL"
+        f" work: {number + 4}, last completed NCCL work: {number - 1}."
+    )
+
+
+FIRST = "torch_distributed_zero_first"
+EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
+    "gathers that were coalesced into one call, and one line that names no group": (
+        "collective-shape-mismatch",
+        "hung",
+        [
+            watchdog(1, 88, "COALESCED", (4096, 16384)),
+            watchdog(3, 88, "COALESCED", (5120, 20480)),
+            last_work(3, 88),
+        ],
+    ),
+    "two ranks that gave up at different calls waited for each other": (
+        "rank-conditional-collective",
+        "hung",
+        [
+            watchdog(0, 412, "_ALLGATHER_BASE", (64, 128), 1800),
+            watchdog(1, 414, "_ALLGATHER_BASE", (64, 128), 1800),
+        ],
+    ),
+    "a bar that ran for as long as the others wait": (
+        "rank0-long-task",
+        "hung",
+        [
+            " 41%|████      | 9021/22002 [10:04<14:29, 14.93it/s]",
+            (
+                f"[E ProcessGroupNCCL.cpp:485] [Rank 2] {W}(OpType=ALLREDUCE, Timeout(ms)=600000) ran"
+                " for 602246 milliseconds before timing out."
+            ),
+        ],
+    ),
+    "a message that ends where the terminal did": (
+        "rank0-long-task",
+        "crashed",
+        [
+            (
+                "torch.distributed.DistBackendError: [2] is setting up NCCL communicator and retrieving"
+                " ncclUniqueId from [0] via c1"
+            )
+        ],
+    ),
+    "a monitored barrier that blames rank 0": (
+        "rank0-long-task",
+        "hung",
+        [
+            "Map (num_proc=8):  33%|███       | 1200/3600 [2:10:00<4:21:00, 6.50 s/examples]",
+            (
+                "[E ProcessGroupGloo.cpp:138] Rank 1 successfully reached monitoredBarrier, but"
+                " received errors while waiting for send/recv from rank 0. Please check ra"
+            ),
+        ],
+    ),
+    "Ctrl-C where one rank goes first": (
+        "rank0-long-task",
+        "hung",
+        [
+            "Traceback (most recent call last):",
+            '  File "/home/u/fit.py", line 12, in <module>',
+            "    loader = build(args)",
+            '  File "/env/lib/python3.9/site-packages/yolo/train.py", line 48, in get_loader',
+            f"    with {FIRST}(rank):  # build the cache once",
+            '  File "/env/lib/python3.9/contextlib.py", line 119, in __enter__',
+            "    return next(self.gen)",
+            "KeyboardInterrupt",
+        ],
+    ),
+    "each node numbers its processes from 0": (
+        "world-size-mismatch",
+        "undetermined",
+        [f"initializing ddp: GLOBAL_RANK: {rank}, MEMBER: {rank + 1}/4" for rank in (1, 0, 1, 0)],
+    ),
+    "a lock that is still asked for in the last line": (
+        "file-lock-held",
+        "undetermined",
+        [
+            "12:00:01 DEBUG filelock: Attempting to acquire lock 77 on /mnt/c/a.lock",
+            "12:00:01 DEBUG filelock: Lock 77 not acquired on /mnt/c/a.lock, waiting 0.05 seconds",
+            "12:00:02 DEBUG filelock: Attempting",
+        ],
+    ),
+    "faulthandler's dump without blanks and without the thread's line": (
+        "extension-build-lock",
+        "hung",
+        [
+            "Timeout (0:01:00)!",
+            'File "/env/lib/python3.12/site-packages/torch/utils/file_baton.py", line 50 in wait',
+            (
+                'File "/env/lib/python3.12/site-packages/torch/utils/cpp_extension.py", line 2156 in'
+                " _jit_compile"
+            ),
+            'File "/job/ops.py", line 7 in <module>',
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", EXCERPTS)
+def test_an_excerpt_is_understood(name: str, tmp_path: Path) -> None:
+    cause, verdict, lines = EXCERPTS[name]
+    log = tmp_path / "log.txt"
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    said = judged([str(log)])
+
+    assert (said["causes"][0]["id"], said["verdict"]) == (cause, verdict)
+
+
+def test_sends_that_were_coalesced_may_differ_in_size(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    lines = [watchdog(rank, 9, "COALESCED", (size, size)) for rank, size in ((0, 64), (1, 128))]
+    log.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+    assert judged([str(log)])["causes"][0]["id"] != "collective-shape-mismatch"
+
+
+def test_a_thread_of_py_spy_without_its_number_is_read() -> None:
+    (process,) = parse_stack_text(
+        'Thread (idle): "MainThread"\n    wait (threading.py:359)\n    get (queue.py:180)\n'
+        "    step (train.py:9)\n"
+    )
+
+    assert [frame["name"] for frame in process.threads[0]["frames"]] == ["wait", "get", "step"]
+
+
+def test_numbered_lines_are_no_stack_of_gdb() -> None:
+    assert parse_stack_text("#0 loss\n#1 loss\n") == []
+    (process,) = parse_stack_text(
+        "#0  __lll_lock_wait () at lock.c:41\n#1  0x7f in f () at a.c:3\n"
+    )
+    assert process.native
+
+
+def test_only_a_context_that_lets_one_rank_go_first_is_a_barrier() -> None:
+    def leaf(line: str) -> str:
+        frames = (
+            Frame("main", "/job/train.py", 3),
+            Frame("load", "/env/site-packages/lib/x.py", 8, f"with {line}:"),
+            Frame("__enter__", "/usr/lib/python3.11/contextlib.py", 137, "return next(self.gen)"),
+        )
+        return classify(frames).leaf
+
+    assert leaf(f"{FIRST}(rank)") == "comm-wait"
+    assert leaf("open_cache(path)") != "comm-wait"
