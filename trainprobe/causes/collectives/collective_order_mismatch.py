@@ -31,9 +31,10 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
+from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import camps_say
 
 
@@ -103,6 +104,12 @@ def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Wei
     calls = "; ".join(sorted({str(two) for two in at_once.values()})[:2])
     shown = [fact for two in at_once.values() for fact in (two.main.fact, two.other.fact)]
     text = f"Each rank makes two collective calls at once: {calls}"
+    if len(at_once) < len(scene.world):
+        some = tuple(sorted(at_once))
+        text = (
+            f"{ranks_say(some)} {verb(some, 'makes', 'make')} two collective calls at once, to the"
+            f" second of which no other rank has come: {calls}"
+        )
     if any(names_its_group(scene, two) for two in at_once.values()):
         yield weighing(3, "other-stacks", f"{text}; one of them names its group", *shown)
     else:
@@ -112,6 +119,9 @@ def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Wei
 def _ranks(scene: Scene) -> tuple[int, ...]:
     if scene.group.divergence is None and exchange(scene):
         return scene.ranks
+    at_once = concurrent_calls(scene)
+    if at_once and scene.group.divergence is None:
+        return tuple(sorted(at_once))
     sides = (
         scene.group.divergence.camps if scene.group.divergence is not None else camps(places(scene))
     )
@@ -143,8 +153,11 @@ def _summary(scene: Scene) -> str:
     at_once = concurrent_calls(scene)
     if at_once:
         two = next(iter(at_once.values()))
+        each = "each rank"
+        if len(at_once) < len(scene.world):
+            each = ranks_say(sorted(at_once), capital=False)
         return (
-            f"Two threads of each rank make collective calls at once ({two}): on each rank they may"
+            f"Two threads of {each} make collective calls at once ({two}): on each rank they may"
             " come in another order"
         )
     found = places(scene)
@@ -172,6 +185,15 @@ Or make the calls one after the other
     wait for thread {thread} before the main thread makes its next collective call
 """
 
+OF_A_LIBRARY = """
+Give the other thread a group of its own
+    on all ranks, before training: own = torch.distributed.new_group(backend="gloo")
+    pass it where thread {thread} is started: dcp.async_save(…, process_group=own)
+Or make the calls one after the other
+    wait for thread {thread} before the main thread makes its next collective call, and start it on
+        all ranks in the same step: decide by the step's number, not by each rank's own clock
+"""
+
 
 def _fixes(scene: Scene) -> Fixes:
     parted = scene.group.divergence
@@ -193,8 +215,11 @@ def _fixes(scene: Scene) -> Fixes:
     at_once = concurrent_calls(scene)
     if at_once:
         two = next(iter(at_once.values()))
+        name = two.thread.name
+        if not any(is_user(frame) for frame in two.other.frames):
+            return fixes(OF_A_LIBRARY, thread=name)
         other = file_line(two.other.file, two.other.line)
-        return fixes(OF_ONE_THREAD, op=two.other.op, other=other, thread=two.thread.name)
+        return fixes(OF_ONE_THREAD, op=two.other.op, other=other, thread=name)
     return fixes(FIXES, where=where)
 
 
