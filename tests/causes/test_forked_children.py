@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tests.unit.waits.live_rows import CELL, LOADER, MAIN, STD, own, process, rank, site
@@ -23,7 +25,7 @@ TAKES = (MAIN, Frame("Counters.incr", "/job/count.py", 9))
 AWAITS = (*TAKES, Frame("Condition.wait", STD + "threading.py", 327))
 
 
-def points(child: tuple[Frame, ...], parent: tuple[Frame, ...] = LOADS, **more: object) -> int:
+def points(child: tuple[Frame, ...], parent: tuple[Frame, ...] = LOADS, **more: Any) -> int:
     facts: list[Fact] = [
         *rank(0),
         *rank(1, parent, parent),
