@@ -6,8 +6,11 @@ Each waits in its first call for the other.
 
 It is recognised by the journal of collective calls: where the ranks part, each makes next the call
 that the others make here. Without the journal two camps in different operations are only a hint,
-because a collective under an `if` looks the same. Of sends and receives the stacks say enough:
-ranks that wait for each other in them have not put the two halves of an exchange in the same order.
+because a collective under an `if` looks the same. Ranks that wait for ever at one line which names
+a group are on several groups, and a loop over the groups around it speaks for another order. A
+second thread that makes a collective call beside the main thread comes between its calls at another
+place on each rank. Of sends and receives the stacks say enough: ranks that wait for each other in
+them have not put the two halves of an exchange in the same order.
 
 Of a log it is recognised by ranks of which each makes next (sequence number plus one) the call that
 the other makes here.
@@ -21,9 +24,10 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, of_order
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.concurrent_calls import ConcurrentCalls, concurrent_calls, names_its_group
-from trainprobe.causes.crossed_groups import crossed_groups
+from trainprobe.causes.crossed_groups import crossed_groups, one_line_for_groups
 from trainprobe.causes.diverging_calls import (
     DISAGREE,
+    Place,
     all_asleep,
     camps,
     disagreement,
@@ -31,7 +35,7 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.stacks.places import is_user
@@ -77,6 +81,8 @@ def _weigh(scene: Scene) -> Weighings:
         yield from _of_two_threads(scene, at_once)
         yield from all_asleep(scene, found)
     if len(sides) < 2 or at_once:
+        if parted is None and not at_once:
+            yield from _of_one_line(scene, found)
         return
     shown = [place.fact for place in found.values()]
     yield from all_asleep(scene, found)
@@ -98,6 +104,28 @@ def _weigh(scene: Scene) -> Weighings:
     if disagree is not None:
         text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
         yield weighing(3, "suspects-log", text, disagree.fact)
+
+
+def _of_one_line(scene: Scene, found: dict[int, Place]) -> Weighings:
+    """All ranks wait at one line that names a group: who waits for whom only --deep can tell."""
+    one_line = one_line_for_groups(scene, found)
+    if one_line is None:
+        return
+    group, site, loop = one_line
+    text = (
+        f"All ranks wait at one line, on the group `{group}`: of one group they would have met, so"
+        " they are on several"
+    )
+    # with NCCL a link or a kernel that stands still looks the same
+    points = 3 if scene.live is not None and scene.live.backend == "nccl" else 6
+    shown = [place.fact for place in found.values()]
+    yield weighing(points, "other-stacks", text, *shown, site)
+    if loop is not None:
+        says = (
+            f"`{short(loop.text, 60)}` stands in a loop over the groups, one call after the other"
+        )
+        yield weighing(6, "source", says, loop)
+    yield from all_asleep(scene, found)
 
 
 def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Weighings:
@@ -162,6 +190,13 @@ def _summary(scene: Scene) -> str:
         )
     found = places(scene)
     sides = camps(found)
+    if (one_line := one_line_for_groups(scene, found)) is not None:
+        place = next(iter(found.values()))
+        return (
+            f"{subject(scene, sides[0])} wait at one line, {place}, for each other: its group"
+            f" `{one_line[0]}` is another on each, and the calls on the groups come in another"
+            " order. Which, `trainprobe attach --deep` tells"
+        )
     if len(sides) == 2 and len(sides[0]) == len(sides[1]):
         one, other = (f"{ranks_say(side, capital=False)} in {found[side[0]]}" for side in sides)
         return f"The ranks make their collective calls in another order: {one}, {other}"
