@@ -141,7 +141,7 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     numbered = [kid for kid in kids if _apart(kid, own)]
     if numbered:
         return numbered
-    kids = [kid for kid in kids if multiprocessed(kid, top) or kid.backend]
+    kids = [kid for kid in kids if multiprocessed(kid, top) or (top.backend and kid.backend)]
     if kids and _has_own_address(kids[0], top):
         return kids
     return kids if _talk(table, kids, top) else []

@@ -775,6 +775,17 @@ def test_a_parent_with_a_process_group_is_rank_0(tree: ProcTree, children: str) 
     assert {one.pid for one in job.ranks} == {100, 101, 102}
 
 
+def test_the_trials_of_a_sweep_are_no_ranks_of_one_job(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py --sweep", {})
+    for trial in (1, 2):
+        tree.connect(900 + trial, 910 + trial, 40000 + trial)
+        command = f"{PY} train.py --trial {trial}"
+        own = [900 + trial, 910 + trial]
+        tree.add(100 + trial, 100, command, {}, threads=["gloo_tcp_loop"], sockets=own)
+
+    assert 102 not in ranks(job_of(101, tree.path))
+
+
 def test_a_launcher_of_the_users_own_is_no_rank_though_it_has_a_number(tree: ProcTree) -> None:
     tree.add(100, 50, f"{PY} launch.py", {"RANK": 0, "WORLD_SIZE": 2, "LOCAL_RANK": 0})
     for rank in (0, 1):
