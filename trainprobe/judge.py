@@ -190,7 +190,7 @@ def _extra(facts: Facts, now: Situation) -> dict[str, object]:
     if job is not None:
         known = all(pid_of(member.rank) is None for member in facts.of(JobRank, cell=job.cell))
         extra.update(
-            form=job.launcher if now.running else "",
+            form=_form(job) if now.running else "",
             world_seen=_world_says(job) if known else "not all ranks are known",
         )
         pid = _pid(facts, job)
@@ -204,6 +204,10 @@ def _extra(facts: Facts, now: Situation) -> dict[str, object]:
     if is_readiness(facts):
         extra["readiness"] = readiness(facts, now.groups, now.verdict)
     return extra | told_of_script(facts)
+
+
+def _form(job: Job) -> str:
+    return f"{job.launcher}, the only job below {job.below}" if job.below else job.launcher
 
 
 def _pid(facts: Facts, job: Job) -> int | None:

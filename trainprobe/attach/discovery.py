@@ -10,8 +10,15 @@ from trainprobe.collect.members import Member
 from trainprobe.collect.rank_locals import RankLocals, read_rank_locals
 from trainprobe.errors import UsageError
 from trainprobe.model.progress import Progress, Silence
-from trainprobe.model.ranks import fold_ranks
-from trainprobe.targets.jobs import SORTED_S, LiveJob, RankHint, find_jobs, job_of, with_hints
+from trainprobe.targets.jobs import (
+    MOST_LISTED,
+    SORTED_S,
+    LiveJob,
+    RankHint,
+    find_jobs,
+    job_of,
+    with_hints,
+)
 
 HINTS_S = 1.0
 GUESSED = (
@@ -21,7 +28,6 @@ GUESSED = (
     "gpu-order",
     "sockets",
 )  # sources of a rank's number that its own frames are better than
-MOST_LISTED = 20
 
 Choose = Callable[[Sequence[str]], int]
 
@@ -109,18 +115,6 @@ def members_now(job: LiveJob, members: Sequence[Member]) -> list[Member]:
     return [*members, *joined] if len(joined) < len(now) else list(members)
 
 
-def job_line(job: LiveJob) -> str:
-    """One line to choose a job by: pid, launcher, ranks, script, age."""
-    ranks = [rank.rank for rank in job.ranks if rank.rank is not None]
-    count = (
-        f"ranks {fold_ranks(ranks)}"
-        if len(ranks) > 1
-        else f"{len(job.ranks)} rank{'s' if len(job.ranks) != 1 else ''}"
-    )
-    age = f", {_age(job.age_s)} old" if job.age_s is not None else ""
-    return f"{job.pid}  {job.launcher.kind}, {count}, {job.script or 'no script'}{age}"
-
-
 def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJob:
     progress.note("Looking for the training jobs of this host.")
     jobs = find_jobs(deadline_s=deadline_s)
@@ -133,7 +127,7 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
         )
     if len(jobs) == 1:
         return jobs[0]
-    lines = [job_line(job) for job in jobs[:MOST_LISTED]]
+    lines = [job.line for job in jobs[:MOST_LISTED]]
     if choose is not None:
         return jobs[choose(lines)]
     more = f"\n  and {len(jobs) - MOST_LISTED} more" if len(jobs) > MOST_LISTED else ""
@@ -149,9 +143,3 @@ def _hint(local: RankLocals, *, single_host: bool) -> RankHint:
     return RankHint(
         rank, local.local_rank if local.local_rank is not None else local.spawned, local.world_size
     )
-
-
-def _age(age_s: float) -> str:
-    if age_s < 120:
-        return f"{age_s:.0f} s"
-    return f"{age_s / 60:.0f} min" if age_s < 7200 else f"{age_s / 3600:.0f} h"

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainprobe.causes.child_processes import SERVANTS, threads_of
-from trainprobe.causes.phrases import short
+from trainprobe.causes.concurrent_calls import second_calls
+from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, first_found, user_frame
 from trainprobe.facts import MainThread, ProcessState, Thread
 from trainprobe.stacks.places import is_user
@@ -75,6 +76,7 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
     if thread.leaf == "lock":
+        yield from _of_second_thread(scene, thread)
         yield from _lock(scene, thread)
     line = next(iter(scene.sites(thread.frames[-1:])), None)
     if line is not None and _WAITS_FOR_A_SIGNAL.search(line.text):
@@ -116,6 +118,31 @@ def _kept_alive(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     mend = "Thread(..., daemon=True), or end and join the thread before main() returns"
     dump = f"py-spy dump --pid {thread.pid}"
     yield Awaited(f"{whom}, which keeps it from ending", (dump,), (mend,))
+
+
+def _of_second_thread(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
+    """A thread of its own that on other ranks is inside a collective, as a saver's may be."""
+    calls = second_calls(scene)
+    for other in _others(scene, thread) if thread.rank not in calls else ():
+        same = [rank for rank, (_, its) in calls.items() if _entry(its) == _entry(other)]
+        if same:
+            place = calls[same[0]][0]
+            whom = (
+                f"its thread {_place(other)}, which on {ranks_say(same, capital=False)} is inside"
+                f" {place}"
+            )
+            mend = (
+                f"give that thread the same work on all ranks: look for the condition around what"
+                f" leads it to {place}"
+            )
+            yield Awaited(whom, (f"py-spy dump --pid {thread.pid}   (all its threads)",), (mend,))
+            return
+
+
+def _entry(thread: Thread) -> tuple[str, str]:
+    """The user's function that a thread was started with."""
+    frame = first_found(frame for frame in thread.frames if is_user(frame))
+    return (frame.file, frame.name) if frame is not None else ("", thread.name)
 
 
 def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:

@@ -57,10 +57,12 @@ def ends(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def started_afresh(scene: Scene, child: MainThread) -> bool:
-    """Was this child started anew (spawn, forkserver)? One that is forked keeps its parent's
-    command line, which may say spawn of the parent itself.
+    """Was this child started anew: as a program, by spawn or by a fork server? One that is forked
+    keeps its parent's command line, which may say spawn of the parent itself.
     """
     process = scene.process_of(child.pid)
+    if process is not None and process.forked is False and process.ppid in rank_pids(scene):
+        return True
     if (
         process is None
         or _STARTED_AFRESH.search(process.cmdline) is None

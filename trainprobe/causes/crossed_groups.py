@@ -1,15 +1,17 @@
-"""Two camps that call one operation on two process groups, as their source lines spell it."""
+"""Calls of one operation on several process groups, as the source lines spell them: two camps on
+two groups, or all ranks at one line that names a group of each rank's own.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from trainprobe.causes.diverging_calls import Place, camps
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, SourceSite
-from trainprobe.stacks.places import user_frame
+from trainprobe.stacks.places import is_user, user_frame
 
 TEXT_CAP = 500
 _OF_A_MESH = re.compile(r"\bget_group\(|mesh", re.IGNORECASE)
@@ -36,6 +38,64 @@ def crossed_groups(
     if groups == ("", "") and _passes_a_group(scene, found[sides[0][0]]):
         groups = _arguments(one.text, other.text)
     return (groups, (one, other)) if all(groups) and groups[0] != groups[1] else None
+
+
+def one_line_for_groups(
+    scene: Scene, found: dict[int, Place]
+) -> tuple[str, SourceSite, SourceSite | None] | None:
+    """The group as spelled at the one line in which all ranks of the world wait, that line, and
+    the line in a loop over groups that leads to it, where there is one.
+
+    Ranks that had come to one call on one group would leave it. None where no group is named or
+    the world's is, and where one operation of theirs is a send or a receive.
+    """
+    if len(found) != len(scene.world) or len(found) < 3 or len(camps(found)) != 1:
+        return None
+    place = next(iter(found.values()))
+    sites = scene.sites(frame for frame in reversed(place.frames) if is_user(frame))
+    named = ((site, _group(site.text, place.op)) for site in sites)
+    site, group = next((pair for pair in named if pair[1]), (None, ""))
+    if site is None or group == "None" or "world" in group.lower():
+        return None
+    return group, site, _loop_over(group, sites[sites.index(site) :])
+
+
+def _loop_over(group: str, sites: Sequence[SourceSite]) -> SourceSite | None:
+    """The line in a `for` that goes through the groups: that of the call itself, or that of a
+    caller which passes what the loop gives it. `sites`: the call's line first, then its callers'.
+    """
+    name = group
+    for site, above in zip(sites, (*sites[1:], None), strict=True):
+        loops = (block.text.partition(" in ")[0] for block in site.blocks if block.kind == "for")
+        if any(name in re.findall(r"\w+", target)[1:] for target in loops):
+            return site
+        name = _passed_as(name, site, above) if above is not None else ""
+        if not name:
+            break
+    return None
+
+
+def _passed_as(parameter: str, site: SourceSite, caller: SourceSite) -> str:
+    """The name that a caller's line passes for a parameter of the function that it calls."""
+    head = next((block.text for block in site.blocks if block.kind == "def"), "")
+    inside = re.search(r"\((.*)\)", head)
+    names = (
+        [part.partition(":")[0].partition("=")[0].strip() for part in inside[1].split(",")]
+        if inside
+        else []
+    )
+    if parameter not in names:
+        return ""
+    place = names.index(parameter) - (names[0] in ("self", "cls"))
+    for call in _calls(caller.text):
+        called = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if isinstance(call.func, ast.Name):
+            called = call.func.id
+        if called == site.function.rpartition(".")[2]:
+            given = {word.arg: word.value for word in call.keywords}.get(parameter)
+            given = given or next(iter(call.args[place : place + 1]), None)
+            return given.id if isinstance(given, ast.Name) else ""
+    return ""
 
 
 def along_a_mesh(scene: Scene, found: dict[int, Place]) -> tuple[str, SourceSite] | None:

@@ -29,6 +29,7 @@ DISAGREE = message("parting.disagree")
 
 
 SLEPT_S = 5.0
+_OF_A_MODULE = re.compile(r"torch/nn/modules/module\.py$")
 _BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
 
 
@@ -119,6 +120,17 @@ def all_asleep(scene: Scene, found: dict[int, Place]) -> Weighings:
         yield weighing(6, "process-state-and-locks", says, *processes)
 
 
+def before_the_model(found: dict[int, Place]) -> dict[int, Place]:
+    """The places with only the frames that lead to a module of the model, or to `backward()`."""
+    before = {}
+    for rank, place in found.items():
+        depth = next(
+            (n for n, frame in enumerate(place.frames) if _OF_A_MODULE.search(frame.file)), None
+        )
+        before[rank] = replace(place, frames=place.frames[:depth])
+    return before
+
+
 def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
     """The `if` branches around this camp's calls alone, outermost first."""
     mine = [
@@ -157,6 +169,10 @@ def exchange(scene: Scene) -> dict[int, Place]:
 _HOLDS_FOR_MOST = re.compile(r"!=|\bnot\b|[<>]")
 
 
+def holds_for_few(block: Block) -> bool:
+    return block.branch == "body" and not _HOLDS_FOR_MOST.search(block.text)
+
+
 def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     """The camp that must act differently: the one for which an `if` on the rank holds, unless
     most ranks are in it, else the smallest; of two equal camps both.
@@ -165,11 +181,7 @@ def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     under = [
         (side, block) for side in sides if (block := rank_block(scene, found, side)) is not None
     ]
-    bodies = [
-        side
-        for side, block in under
-        if block.branch == "body" and not _HOLDS_FOR_MOST.search(block.text)
-    ]
+    bodies = [side for side, block in under if holds_for_few(block)]
     if len(bodies) == 1 and 2 * len(bodies[0]) <= len(found):
         return bodies[0]
     return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))

@@ -56,6 +56,7 @@ def read_process(member: Member, number: int) -> LookResult:
     data: Dict[str, Any] = {
         **base,
         "ppid": now.ppid,
+        "forked": _forked(now),
         "state": now.state,
         "started_ticks": now.started_ticks,
         "cmdline": _cmdline(pid, now, threads),
@@ -86,6 +87,17 @@ def read_process(member: Member, number: int) -> LookResult:
         why = f"descriptors and system calls are hidden: {permission.why_refused(pid)}"
         return LookResult(data, "partial", why)
     return LookResult(data)
+
+
+def _forked(now: procfs.Stat) -> Optional[bool]:
+    """Whether its parent forked it and it has run no other program since: then both have their
+    stacks at one address, which the kernel chooses at random for each program that it starts. None
+    where it may not be seen.
+    """
+    above = procfs.stat(now.ppid) if now.ppid > 1 else None
+    if above is None or above.start_stack is None or now.start_stack is None:
+        return None
+    return above.start_stack == now.start_stack
 
 
 def parse_sched(sched: str) -> Dict[str, float]:

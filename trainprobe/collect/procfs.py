@@ -31,6 +31,7 @@ class Stat:
     minflt: int = 0
     majflt: int = 0
     cpu: Optional[int] = None
+    start_stack: Optional[int] = None
 
 
 def read(path: str, cap_bytes: int = READ_CAP_BYTES) -> str:
@@ -116,9 +117,10 @@ def parse_stat(text: str) -> Stat:
         int(fields[place]) for place in (1, 11, 12, 19, 7, 9)
     )
     cpu = int(fields[36]) if len(fields) > 36 and fields[36].isdigit() else None
-    return Stat(
-        text[opened + 1 : closed], fields[0], ppid, user + system, started, minor, major, cpu
-    )
+    # 28 is 0 for whoever may not trace the process.
+    stack = (int(fields[25]) or None) if len(fields) > 25 and fields[25].isdigit() else None
+    name = text[opened + 1 : closed]
+    return Stat(name, fields[0], ppid, user + system, started, minor, major, cpu, stack)
 
 
 def stat(pid: int, tid: Optional[int] = None) -> Optional[Stat]:

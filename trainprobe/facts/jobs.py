@@ -36,7 +36,8 @@ class Job(Fact):
     `hosts` are those that it was looked at on, where they are several, `silent` those that gave no
     answer, each with a sentence, `claimed` ranks that more than one of them has. `began` is Unix
     time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
-    `torch` is False for a single process without a rank that has no libtorch in memory.
+    `torch` is False for a single process without a rank that has no libtorch in memory. `below` is
+    the wrapper, as `bash 4711`, that was asked for and has only this job below it.
     """
 
     launcher: str = ""
@@ -64,6 +65,7 @@ class Job(Fact):
     device: str = ""
     torch: bool | None = None
     environment: dict[str, dict[str, str]] = field(default_factory=dict)
+    below: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def parse_job(record: Evidence) -> list[Fact]:
         device=fields.text(data, "device"),
         torch=fields.flag(data, "torch"),
         environment=environment,
+        below=fields.text(data, "below"),
     )
 
     def rank(row: Mapping[str, Any]) -> JobRank:

@@ -30,7 +30,8 @@ class ProcessState(Fact):
     resident memory rose) and `major_faults` (pages fetched from a disk). All None where there was
     one look or the kernel hid it.
     `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its
-    main thread has got no further (stacks.stillness), None where nobody judged it.
+    main thread has got no further (stacks.stillness), None where nobody judged it. `forked` says
+    that it runs on in the memory that its parent had, False that it was started as a program.
     """
 
     pid: int = 0
@@ -67,6 +68,7 @@ class ProcessState(Fact):
     grew_bytes: int | None = None
     looked_at: float | None = None
     stillness: Stillness | None = None
+    forked: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ def parse_process(record: Evidence) -> list[Fact]:
             cpu_allowed=fields.whole(main, "cpu_allowed"),
             kernel_stack=fields.texts(main, "kernel_stack"),
             frozen=fields.flag(data, "frozen"),
+            forked=fields.flag(data, "forked"),
             ticks=fields.whole(main, "cpu_ticks"),
             voluntary=fields.whole(main, "voluntary"),
             all_ticks=fields.whole(data, "cpu_ticks"),

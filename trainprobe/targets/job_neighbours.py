@@ -207,14 +207,10 @@ def _other(process: ProcessRow, kind: str, own_folder: str) -> bool:
 def backend_and_device(table: Table, ranks: Sequence[ProcessRow]) -> tuple[str, str]:
     """Return (gloo or nccl, cpu or cuda) by a rank's threads and devices, or ""."""
     for rank in ranks:
-        names = rank.thread_names
-        if not names:
+        if not rank.thread_names:
             continue
-        nccl = any(name.startswith("pt_nccl") for name in names)
-        gloo = any(name.startswith("pt_gloo") for name in names)
         gpu = opens_gpu(table, rank)
-        device = "" if gpu is None else "cuda" if gpu else "cpu"
-        return "nccl" if nccl else "gloo" if gloo else "", device
+        return rank.backend, "" if gpu is None else "cuda" if gpu else "cpu"
     return "", ""
 
 

@@ -38,6 +38,7 @@ from trainprobe.targets.rank_search import (
 )
 
 NODE = "SLURMD_NODENAME"  # SLURM tells each task on which of its nodes it is
+MOST_LISTED = 20
 SORTED_S = 20.0  # 3,000 processes take less than one
 
 __all__ = ["LiveJob", "RankHint", "find_jobs", "job_of", "with_hints"]
@@ -72,22 +73,34 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
             f"There is no process {pid} on this host.",
             "List the training jobs with `trainprobe attach`, without a pid.",
         )
+    below = _jobs_below(table, process)
+    if len(below) == 1:
+        return replace(below[0], below=f"{process.program} {process.pid}")
     team = team_of(table, process)
     if team is None:
-        below = _jobs(table, [each for each in table.descendants(process) if each.is_python])
-        hint = (
-            "Give the pid of a Python process; `trainprobe attach` without a pid lists the training"
-            " jobs."
-        )
         if below:
-            pids = ", ".join(str(job.pid) for job in below)
-            hint = f"Below it run several: attach to one of {pids}."
-        if len(below) == 1:
-            hint = f"Below it runs one: `trainprobe attach {below[0].pid}`."
+            more = f"\n  and {len(below) - MOST_LISTED} more" if below[MOST_LISTED:] else ""
+            listed = "".join(f"\n  {job.line}" for job in below[:MOST_LISTED])
+            raise UsageError(
+                f"Process {pid} ({process.program}) is no training job; below it run"
+                f" {len(below)}:{listed}{more}\n",
+                f"Name one: trainprobe attach {below[0].pid}",
+            )
         raise UsageError(
-            f"Process {pid} ({process.program}) is no training job and belongs to none.", hint
+            f"Process {pid} ({process.program}) is no training job and belongs to none.",
+            "Give the pid of a Python process; `trainprobe attach` without a pid lists the training"
+            " jobs.",
         )
     return _job(table, team)
+
+
+def _jobs_below(table: Table, process: ProcessRow) -> tuple[LiveJob, ...]:
+    """Return the jobs that a shell, `make` or another wrapper has started; none of a Python program
+    or a launcher, which is itself part of a job.
+    """
+    if process.is_python or process.ended or launcher_kind(process.argv):
+        return ()
+    return _jobs(table, [each for each in table.descendants(process) if each.is_python])
 
 
 def find_jobs(

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from trainprobe.model.ranks import fold_ranks
+
 CMDLINE_CAP = 4000
 
 
@@ -87,7 +89,8 @@ class LiveJob:
 
     `absent` are ranks of the world that are not here; `elsewhere` says that they may live on other
     hosts. `torch` says of a single process without a rank whether it, or a process below it, has
-    libtorch in memory; None of others, and where that may not be read.
+    libtorch in memory; None of others, and where that may not be read. `below` is
+    the shell or other wrapper that was asked for, as `bash 4711`, and has only this job below it.
     """
 
     launcher: LaunchedBy
@@ -112,6 +115,19 @@ class LiveJob:
     device: str = ""
     torch: bool | None = None
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    below: str = ""
+
+    @property
+    def line(self) -> str:
+        """One line to choose a job by: pid, launcher, ranks, script, age."""
+        ranks = [rank.rank for rank in self.ranks if rank.rank is not None]
+        count = (
+            f"ranks {fold_ranks(ranks)}"
+            if len(ranks) > 1
+            else f"{len(self.ranks)} rank{'s' if len(self.ranks) != 1 else ''}"
+        )
+        age = f", {_age(self.age_s)} old" if self.age_s is not None else ""
+        return f"{self.pid}  {self.launcher.kind}, {count}, {self.script or 'no script'}{age}"
 
     @property
     def pid(self) -> int:
@@ -149,6 +165,7 @@ class LiveJob:
         return {
             "cell": "job",
             "launcher": asdict(self.launcher),
+            **({"below": self.below} if self.below else {}),
             "world_size": self.world_size,
             "world_size_source": self.world_size_source,
             "host": self.host,
@@ -170,3 +187,9 @@ class LiveJob:
             "torch": self.torch,
             "environment": {rank: dict(values) for rank, values in self.environment.items()},
         }
+
+
+def _age(age_s: float) -> str:
+    if age_s < 120:
+        return f"{age_s:.0f} s"
+    return f"{age_s / 60:.0f} min" if age_s < 7200 else f"{age_s / 3600:.0f} h"

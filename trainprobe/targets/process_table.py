@@ -178,6 +178,19 @@ class ProcessRow:
                 found.add(_text(f"{self.proc}/{self.pid}/task/{tid}/comm", 64).strip())
         return frozenset(found)
 
+    @property
+    def backend(self) -> str:
+        """The backend of a process group that it has made, by the threads of that: nccl or gloo,
+        else an empty string.
+
+        A forked child has none of its parent's threads. The names are those of torch 2.1 to 2.15:
+        pt_nccl_watchdg, pt_gloo_runloop, and gloo's own gloo_tcp_loop.
+        """
+        names = self.thread_names
+        if any(name.startswith("pt_nccl") for name in names):
+            return "nccl"
+        return "gloo" if any(name.startswith(("pt_gloo", "gloo_")) for name in names) else ""
+
 
 @dataclass(frozen=True)
 class Table:

@@ -96,9 +96,24 @@ def _behind_wrapper(table: Table, process: ProcessRow) -> ProcessRow:
             or program_of(kids[0].argv).kind not in ("script", "module")
             or process.maps_torch
         ):
-            return process
+            return _forked_rank(table, process)
         process = kids[0]
     return process
+
+
+def _forked_rank(table: Table, process: ProcessRow) -> ProcessRow:
+    """Return the child that trains in place of `process`: the only one that has made a process
+    group, where `process` has forked it and made none.
+    """
+    if not table.children(process) or process.backend:
+        return process
+    kids = [
+        kid
+        for kid in table.children(process)
+        if not kid.ended and kid.argv == process.argv and kid.backend
+    ]
+    same = len(kids) == 1 and own_number(kids[0]) == own_number(process)
+    return kids[0] if same else process
 
 
 def is_fork_server(process: ProcessRow, parent: ProcessRow) -> bool:
@@ -116,23 +131,29 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     kids: list[ProcessRow] = []
     for kid in table.children(top):
         kids += table.children(kid) if is_fork_server(kid, top) else [kid]
-    kids = [
-        kid
-        for kid in kids
-        if is_trainer(kid)
-        and not kid.ended
-        and (multiprocessed(kid, top) or same_program(kid, top))
-    ]
+    own = own_number(top)
+    trainers = [kid for kid in kids if is_trainer(kid) and not kid.ended]
+    kids = [kid for kid in trainers if multiprocessed(kid, top) or same_program(kid, top)]
+    if not kids and not top.backend:
+        return _of_another_program(trainers, own)
     if not kids or any(kid.name == LOADER_THREAD for kid in kids):
         return []
-    own = own_number(top)
     numbered = [kid for kid in kids if _apart(kid, own)]
     if numbered:
         return numbered
-    kids = [kid for kid in kids if multiprocessed(kid, top)]
+    kids = [kid for kid in kids if multiprocessed(kid, top) or (top.backend and kid.backend)]
     if kids and _has_own_address(kids[0], top):
         return kids
     return kids if _talk(table, kids, top) else []
+
+
+def _of_another_program(kids: Sequence[ProcessRow], own: Number) -> list[ProcessRow]:
+    """The ranks of a launcher that was written for the job: children that run one script and were
+    numbered apart from it; a helper that inherited its number runs another.
+    """
+    numbered = [kid for kid in kids if from_environment(kid.environ).rank is not None]
+    first = next((kid for kid in numbered if _apart(kid, own)), None)
+    return [] if first is None else [kid for kid in numbered if same_program(kid, first)]
 
 
 def _apart(kid: ProcessRow, own: Number) -> bool:
@@ -331,7 +352,11 @@ def _only_python_below(table: Table, process: ProcessRow) -> ProcessRow | None:
 
 
 def _of_spawn(table: Table, top: ProcessRow, ranks: Sequence[ProcessRow]) -> Team:
-    """Ranks that a Python program spawned; it is rank 0 where only that is missing."""
+    """Ranks that a Python program spawned; it is one itself where it has made a process group, and
+    rank 0 where only that is missing.
+    """
+    if top.backend and not top.ended:
+        return with_same_key(table, Team("spawn", top, (top, *sorted(ranks, key=in_order))))
     numbers = [from_environment(kid.environ) for kid in ranks]
     places = [number.local_rank if number.rank is None else number.rank for number in numbers]
     if (

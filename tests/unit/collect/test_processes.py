@@ -34,6 +34,14 @@ print("ready", flush=True)
 while True:
     pass
 """
+FORKER = """
+import os, subprocess, sys, time
+forked = os.fork() or time.sleep(600)
+started = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"]).pid
+print("ready", flush=True)
+print(forked, started, flush=True)
+time.sleep(600)
+"""
 FLOCK = """
 import fcntl, sys, time
 file = open(sys.argv[1], "w")
@@ -142,6 +150,18 @@ def test_another_users_process_is_seen_in_part(start: Start, as_nobody: Callable
     assert "belongs to root" in seen.reason
     assert seen.data["fds"] is None
     assert seen.data["state"] in "SR"
+
+
+def test_a_fork_is_told_from_a_program_that_was_started(start: Start) -> None:
+    child = start(FORKER)
+    assert child.stdout is not None
+    forked, started = map(int, child.stdout.readline().split())
+
+    found = {pid: read_process(Member(0, pid), 1).data["forked"] for pid in (forked, started)}
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+
+    assert found == {forked: True, started: False}
 
 
 def test_stat_survives_a_name_with_brackets_and_blanks() -> None:

@@ -697,19 +697,103 @@ def test_a_container_seen_from_the_host(tree: ProcTree) -> None:
     assert (job.container, job.ranks[0].nspid) == ("docker 3f2a9c1b3f2a", (100, 7))
 
 
-def test_a_shell_is_no_job_and_the_message_says_which_is(tree: ProcTree) -> None:
+@pytest.mark.parametrize("wrapper", ["-bash", "make run", "tmux", "/usr/bin/time -v", "srun -n 2"])
+def test_the_only_job_below_a_wrapper_is_meant(tree: ProcTree, wrapper: str) -> None:
+    tree.add(40, 30, f"{PY} sweep.py", {}, start=1)
+    tree.add(41, 40, wrapper, {}, start=2)
+    tree.end(50)
+    tree.add(50, 41, "-bash", {}, start=3)
     torchrun(tree)
 
-    with pytest.raises(UsageError) as one:
-        job_of(50, tree.path)
-    assert one.value.do == "Below it runs one: `trainprobe attach 100`."
+    job = job_of(41, tree.path)
+
+    assert (job.pid, len(job.ranks)) == (100, 2)
+    assert job.below == f"{wrapper.split(maxsplit=1)[0].rpartition('/')[2]} 41"
+    assert not job_of(100, tree.path).below
+
+
+def test_of_several_jobs_below_a_shell_each_gets_a_command(tree: ProcTree) -> None:
+    torchrun(tree)
     tree.add(300, 50, f"{PY} other.py", {}, maps="libtorch")
+
     with pytest.raises(UsageError) as two:
         job_of(50, tree.path)
-    assert "100" in two.value.do
-    assert "300" in two.value.do
+
+    assert "below it run 2:" in str(two.value)
+    assert "\n  100  torchrun, ranks 0-1, /job/train.py" in str(two.value)
+    assert "\n  300  single, 1 rank, /job/other.py" in str(two.value)
+    assert two.value.do == "Name one: trainprobe attach 300"
     with pytest.raises(UsageError, match="There is no process 4711"):
         job_of(4711, tree.path)
+
+
+def test_a_compiler_below_a_rank_is_of_that_job(tree: ProcTree) -> None:
+    torchrun(tree)
+    tree.add(130, 110, "make -j", elastic_env(0))
+    tree.add(131, 130, f"{PY} generate.py", elastic_env(0))
+
+    assert job_of(130, tree.path).pid == 100
+    assert ranks(job_of(130, tree.path)).keys() == {110, 111}
+
+
+def test_a_fork_that_trains_in_place_of_a_rank_is_the_rank(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py", {})
+    for rank in (0, 1):
+        guard, trains, watches = 110 + rank, 120 + rank, 130 + rank
+        tree.add(guard, 100, f"{PY} train.py", elastic_env(rank))
+        tree.add(trains, guard, f"{PY} train.py", elastic_env(rank), threads=["gloo_tcp_loop"])
+        tree.add(watches, guard, f"{PY} train.py", elastic_env(rank))
+
+    assert ranks(job_of(100, tree.path)).keys() == {120, 121}
+
+
+def test_a_fork_beside_a_rank_that_trains_is_none(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} /env/bin/torchrun --nproc-per-node 2 train.py", {})
+    for rank in (0, 1):
+        trains, forked = 110 + rank, 120 + rank
+        tree.add(trains, 100, f"{PY} train.py", elastic_env(rank), threads=["gloo_tcp_loop"])
+        tree.add(forked, trains, f"{PY} train.py", elastic_env(rank), threads=["gloo_tcp_loop"])
+
+    assert ranks(job_of(100, tree.path)).keys() == {110, 111}
+
+
+@pytest.mark.parametrize("children", ["spawned", "started"])
+def test_a_parent_with_a_process_group_is_rank_0(tree: ProcTree, children: str) -> None:
+    tree.connect(900, 901, 40000)
+    gloo = ["gloo_tcp_loop"]
+    tree.add(100, 50, f"{PY} train.py 24000", {}, threads=gloo, sockets=[900])
+    for rank in (1, 2):
+        command = (
+            spawn(rank) if children == "spawned" else [PY, "/job/train.py", "24000", str(rank)]
+        )
+        tree.add(100 + rank, 100, command, {}, threads=gloo, sockets=[900 + rank])
+
+    job = job_of(101, tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid) == ("spawn", 100)
+    assert [one.pid for one in job.ranks if one.rank == 0] == [100]
+    assert {one.pid for one in job.ranks} == {100, 101, 102}
+
+
+def test_the_trials_of_a_sweep_are_no_ranks_of_one_job(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py --sweep", {})
+    for trial in (1, 2):
+        tree.connect(900 + trial, 910 + trial, 40000 + trial)
+        command = f"{PY} train.py --trial {trial}"
+        own = [900 + trial, 910 + trial]
+        tree.add(100 + trial, 100, command, {}, threads=["gloo_tcp_loop"], sockets=own)
+
+    assert 102 not in ranks(job_of(101, tree.path))
+
+
+def test_a_launcher_of_the_users_own_is_no_rank_though_it_has_a_number(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} launch.py", {"RANK": 0, "WORLD_SIZE": 2, "LOCAL_RANK": 0})
+    for rank in (0, 1):
+        tree.add(110 + rank, 100, f"{PY} train.py", rank_env(rank))
+    tree.add(120, 100, f"{PY} helper.py", {"RANK": 0, "WORLD_SIZE": 2, "LOCAL_RANK": 0})
+
+    for pid in (100, 110, 111):
+        assert ranks(job_of(pid, tree.path)).keys() == {110, 111}
 
 
 def test_jobs_are_found_and_tools_are_not(tree: ProcTree) -> None:
@@ -995,7 +1079,7 @@ def test_an_init_stands_for_none_of_the_programs_below_it_and_a_wrapper_for_its_
     tree.add(60, 1, "supervise --all", {})
     for pid in (61, 62):
         tree.add(pid, 60, f"{PY} train{pid}.py", {}, maps="/env/libtorch_cpu.so")
-    with pytest.raises(UsageError, match="Below it run several: attach to one of"):
+    with pytest.raises(UsageError, match="below it run 2:"):
         job_of(60, tree.path)
 
     tree.add(70, 50, "timeout 60 python train.py", {})

@@ -6,8 +6,11 @@ Each waits in its first call for the other.
 
 It is recognised by the journal of collective calls: where the ranks part, each makes next the call
 that the others make here. Without the journal two camps in different operations are only a hint,
-because a collective under an `if` looks the same. Of sends and receives the stacks say enough:
-ranks that wait for each other in them have not put the two halves of an exchange in the same order.
+because a collective under an `if` looks the same. Ranks that wait for ever at one line which names
+a group are on several groups, and a loop over the groups around it speaks for another order. A
+second thread that makes a collective call beside the main thread comes between its calls at another
+place on each rank. Of sends and receives the stacks say enough: ranks that wait for each other in
+them have not put the two halves of an exchange in the same order.
 
 Of a log it is recognised by ranks of which each makes next (sequence number plus one) the call that
 the other makes here.
@@ -21,9 +24,10 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, of_order
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.concurrent_calls import ConcurrentCalls, concurrent_calls, names_its_group
-from trainprobe.causes.crossed_groups import crossed_groups
+from trainprobe.causes.crossed_groups import crossed_groups, one_line_for_groups
 from trainprobe.causes.diverging_calls import (
     DISAGREE,
+    Place,
     all_asleep,
     camps,
     disagreement,
@@ -31,9 +35,10 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
+from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import camps_say
 
 
@@ -76,6 +81,8 @@ def _weigh(scene: Scene) -> Weighings:
         yield from _of_two_threads(scene, at_once)
         yield from all_asleep(scene, found)
     if len(sides) < 2 or at_once:
+        if parted is None and not at_once:
+            yield from _of_one_line(scene, found)
         return
     shown = [place.fact for place in found.values()]
     yield from all_asleep(scene, found)
@@ -99,10 +106,38 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(3, "suspects-log", text, disagree.fact)
 
 
+def _of_one_line(scene: Scene, found: dict[int, Place]) -> Weighings:
+    """All ranks wait at one line that names a group: who waits for whom only --deep can tell."""
+    one_line = one_line_for_groups(scene, found)
+    if one_line is None:
+        return
+    group, site, loop = one_line
+    text = (
+        f"All ranks wait at one line, on the group `{group}`: of one group they would have met, so"
+        " they are on several"
+    )
+    # with NCCL a link or a kernel that stands still looks the same
+    points = 3 if scene.live is not None and scene.live.backend == "nccl" else 6
+    shown = [place.fact for place in found.values()]
+    yield weighing(points, "other-stacks", text, *shown, site)
+    if loop is not None:
+        says = (
+            f"`{short(loop.text, 60)}` stands in a loop over the groups, one call after the other"
+        )
+        yield weighing(6, "source", says, loop)
+    yield from all_asleep(scene, found)
+
+
 def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Weighings:
     calls = "; ".join(sorted({str(two) for two in at_once.values()})[:2])
     shown = [fact for two in at_once.values() for fact in (two.main.fact, two.other.fact)]
     text = f"Each rank makes two collective calls at once: {calls}"
+    if len(at_once) < len(scene.world):
+        some = tuple(sorted(at_once))
+        text = (
+            f"{ranks_say(some)} {verb(some, 'makes', 'make')} two collective calls at once, to the"
+            f" second of which no other rank has come: {calls}"
+        )
     if any(names_its_group(scene, two) for two in at_once.values()):
         yield weighing(3, "other-stacks", f"{text}; one of them names its group", *shown)
     else:
@@ -112,6 +147,9 @@ def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Wei
 def _ranks(scene: Scene) -> tuple[int, ...]:
     if scene.group.divergence is None and exchange(scene):
         return scene.ranks
+    at_once = concurrent_calls(scene)
+    if at_once and scene.group.divergence is None:
+        return tuple(sorted(at_once))
     sides = (
         scene.group.divergence.camps if scene.group.divergence is not None else camps(places(scene))
     )
@@ -143,12 +181,22 @@ def _summary(scene: Scene) -> str:
     at_once = concurrent_calls(scene)
     if at_once:
         two = next(iter(at_once.values()))
+        each = "each rank"
+        if len(at_once) < len(scene.world):
+            each = ranks_say(sorted(at_once), capital=False)
         return (
-            f"Two threads of each rank make collective calls at once ({two}): on each rank they may"
+            f"Two threads of {each} make collective calls at once ({two}): on each rank they may"
             " come in another order"
         )
     found = places(scene)
     sides = camps(found)
+    if (one_line := one_line_for_groups(scene, found)) is not None:
+        place = next(iter(found.values()))
+        return (
+            f"{subject(scene, sides[0])} wait at one line, {place}, for each other: its group"
+            f" `{one_line[0]}` is another on each, and the calls on the groups come in another"
+            " order. Which, `trainprobe attach --deep` tells"
+        )
     if len(sides) == 2 and len(sides[0]) == len(sides[1]):
         one, other = (f"{ranks_say(side, capital=False)} in {found[side[0]]}" for side in sides)
         return f"The ranks make their collective calls in another order: {one}, {other}"
@@ -172,6 +220,15 @@ Or make the calls one after the other
     wait for thread {thread} before the main thread makes its next collective call
 """
 
+OF_A_LIBRARY = """
+Give the other thread a group of its own
+    on all ranks, before training: own = torch.distributed.new_group(backend="gloo")
+    pass it where thread {thread} is started: dcp.async_save(…, process_group=own)
+Or make the calls one after the other
+    wait for thread {thread} before the main thread makes its next collective call, and start it on
+        all ranks in the same step: decide by the step's number, not by each rank's own clock
+"""
+
 
 def _fixes(scene: Scene) -> Fixes:
     parted = scene.group.divergence
@@ -193,8 +250,11 @@ def _fixes(scene: Scene) -> Fixes:
     at_once = concurrent_calls(scene)
     if at_once:
         two = next(iter(at_once.values()))
+        name = two.thread.name
+        if not any(is_user(frame) for frame in two.other.frames):
+            return fixes(OF_A_LIBRARY, thread=name)
         other = file_line(two.other.file, two.other.line)
-        return fixes(OF_ONE_THREAD, op=two.other.op, other=other, thread=two.thread.name)
+        return fixes(OF_ONE_THREAD, op=two.other.op, other=other, thread=name)
     return fixes(FIXES, where=where)
 
 

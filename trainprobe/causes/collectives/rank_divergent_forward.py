@@ -21,7 +21,14 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, of_divergent_forward
 from trainprobe.causes.collective_timeouts import Timeouts
-from trainprobe.causes.diverging_calls import all_asleep, own_blocks, places
+from trainprobe.causes.diverging_calls import (
+    all_asleep,
+    before_the_model,
+    holds_for_few,
+    own_blocks,
+    places,
+    rank_block,
+)
 from trainprobe.causes.early_loop_exits import COUNTS
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
@@ -101,8 +108,22 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
-    """An `if` around one camp's calls that may hold on some ranks only, unless it counts steps."""
+    """An `if` around one camp's calls that may hold on some ranks only, unless it counts steps.
+
+    Outside of the model it leads to a call of the whole model, such as an evaluation, that only
+    some ranks make.
+    """
     found = places(scene)
+    outside = before_the_model(found)
+    for side in sides:
+        only = rank_block(scene, outside, side)
+        if only is not None and holds_for_few(only):
+            says = (
+                f"The model itself runs on {ranks_say(side, capital=False)} alone there, under"
+                f" `{short(only.text, 80)}` (line {only.line})"
+            )
+            yield weighing(-26, "source", says, *scene.sites(found[side[0]].frames))
+            return
     for side in sides:
         block = first_found(
             one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)

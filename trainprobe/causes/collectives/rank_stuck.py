@@ -17,6 +17,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_round
 from trainprobe.causes.collective_calls import away, of_stuck
 from trainprobe.causes.collective_timeouts import Timeouts
+from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
@@ -95,11 +96,7 @@ def _weigh(scene: Scene) -> Weighings:
     }:
         says = "They go round in a loop without an end of its own, and may wait for each other"
         yield weighing(-13, "suspects-stack", says, *circling)
-    waiting = [
-        thread
-        for thread in scene.threads(scene.others)
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-    ]
+    waiting = [thread for thread in scene.threads(scene.others) if _in_collective(scene, thread)]
     if waiting and len(waiting) == len(scene.others):
         who = ranks_say(scene.others)
         says = (
@@ -107,6 +104,12 @@ def _weigh(scene: Scene) -> Weighings:
             f" {ranks_say(scene.ranks, capital=False)}"
         )
         yield weighing(6, "other-stacks", says, *waiting)
+
+
+def _in_collective(scene: Scene, thread: MainThread) -> bool:
+    """Does this main thread wait for other ranks, or for a thread of its own that does?"""
+    waits = thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+    return waits or thread.rank in second_calls(scene)
 
 
 def _never_made(scene: Scene) -> Divergence | None:
@@ -190,9 +193,7 @@ def _summary(scene: Scene) -> str:
     threads = scene.threads(scene.ranks)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     inside = tuple(
-        thread.rank or 0
-        for thread in scene.threads(scene.others)
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+        thread.rank or 0 for thread in scene.threads(scene.others) if _in_collective(scene, thread)
     )
     rest = (
         f"; {ranks_say(inside, capital=False)} {verb(inside, 'waits', 'wait')} for it in a"

@@ -37,6 +37,8 @@ TAKES_A_LOCK = re.compile(
     r"(?i)\bwith\b.*(?:lock|mutex|guard|cond|sem)|^\s*with"
     r" [\w.]+(?:\[\w+\])?:|\.acquire\(|\blog(?:ger|ging)?\.\w+\(|\bprint\(|\.(?:put|get)\("
 )
+# Waits of threading.py for what another thread does, and not for a lock that it holds.
+FOR_A_SIGN = re.compile(r"^threading\.py:(?:\w+\.)*(?:wait|wait_for|join|_wait_for_tstate_lock)$")
 FEW_THREADS = 2  # a child that was just forked has one, and one more where it puts into a queue
 
 
@@ -52,7 +54,11 @@ def _line(scene: Scene, thread: MainThread) -> SourceSite | None:
 
 
 def _takes_a_lock(scene: Scene, thread: MainThread) -> bool:
-    """Does the stack or the line take a Python lock? A futex below a tensor operation does not."""
+    """Does the stack or the line take a Python lock? A futex below a tensor operation does not, nor
+    does who waits for an event, a condition, a thread or the next task of a queue.
+    """
+    if thread.frames and FOR_A_SIGN.search(f"{thread.frames[-1].base}:{thread.frames[-1].name}"):
+        return False
     site = _line(scene, thread)
     return thread.op in IN_PROCESS - {"futex"} or (
         site is not None and TAKES_A_LOCK.search(site.text) is not None
@@ -95,6 +101,10 @@ def _weigh(scene: Scene) -> Weighings:
     if parents:
         says = f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child"
         yield weighing(6, "other-stacks", says, *parents)
+    elif mains := scene.threads(scene.ranks):
+        where = mains[0].where or "a place of its own"
+        says = f"{ranks_say(scene.ranks)} stands at {where}, where it waits for no child"
+        yield weighing(-6, "other-stacks", says, *mains)
     else:
         yield from others_wait(scene)
     holder = _holder(scene, child)
