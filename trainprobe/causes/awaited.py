@@ -66,11 +66,13 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             f"take the question at {where} out, or start the job with < /dev/null so that it fails"
             " at once"
         )
-        yield Awaited("input from a terminal", (), (mend,))
+        yield Awaited("input on its stdin", (), (mend,))
     if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
         look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}", f"ls -l /proc/{child.pid}/fd")
         mend = "subprocess.run(..., timeout=600), which raises when the command does not end"
-        whom = f"its child `{short(child.cmdline, 60)}` (pid {child.pid})"
+        whom = (
+            f"its child `{short(child.cmdline, 60)}` (pid {child.pid}){_beyond(scene, child.pid)}"
+        )
         yield Awaited(whom, look, (mend,))
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
@@ -85,11 +87,28 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
-    """The child that this wait is most likely about; never one of Python's own helpers."""
+    """The child that its system call names, else the one that this wait is most likely about;
+    never one of Python's own helpers.
+    """
     states = [state for state in scene.of(ProcessState) if state.ppid == thread.pid]
+    process = scene.process_of(thread.pid)
+    named = process.blocked.child if process is not None else None
     return first_found(
-        state for state in states if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
+        state
+        for state in sorted(states, key=lambda state: state.pid != named)
+        if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
     )
+
+
+def _beyond(scene: Scene, pid: int) -> str:
+    """`, which waits …`: the rest of the chain behind a process, in words."""
+    chain, begins = scene.group.chain, f"pid {pid}"
+    ways = (chain[place:] for place, link in enumerate(chain) if _names(link.waiter, begins))
+    return "".join(f", which {link.how} {link.awaited}" for link in next(ways, ()))
+
+
+def _names(said: str, process: str) -> bool:
+    return said == process or said.startswith(f"{process} ")
 
 
 def _others(scene: Scene, thread: MainThread) -> tuple[Thread, ...]:

@@ -25,9 +25,11 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
         "wait",
     ),
     (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", "key"),
-    (r"\binput\(", "file-io", "terminal"),
+    (r"\b(?:input\(|sys\.stdin\b)", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
 )
+_ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
+_WAITS = re.compile(r"[\w\])]\.wait\(")
 _SYNCHRONISES = re.compile(r"\.(?:item|tolist|cpu|numpy)\(|\.to\(['\"]cpu")
 UNDECIDED = ("python-run", "lock", "")
 
@@ -113,9 +115,11 @@ def _place(
     )
     place = classify(thread.frames, wchan=channel[0], syscall=channel[1], state=channel[2])
     leaf = thread.frames[-1] if thread.frames else None
-    open_to_text = place.leaf in UNDECIDED or (
-        place.leaf == "net-io" and place.op in ("poll", "recv", "select")
-    )  # torch's store polls its socket
+    open_to_text = (
+        place.leaf in UNDECIDED
+        or (place.leaf == "net-io" and place.op in ("poll", "recv", "select"))
+        or (place.leaf == "file-io" and place.op == "pipe")
+    )  # torch's store polls its socket, and a question may be asked through a pipe
     if (
         not open_to_text
         or leaf is None
@@ -124,9 +128,19 @@ def _place(
     ):
         return place
     text = texts.get((thread.cell, leaf.file, leaf.line), "") or leaf.text
+    if place.leaf == "file-io":
+        asks = _ASKS.search(text) is not None
+        return replace(place, op="terminal") if asks else place
     for pattern, kind, op in _CALLS:
         if channel[2] != "R" and re.search(pattern, text):
             return replace(place, leaf=kind, op=op)
+    if _WAITS.search(text) and channel[2] != "R":
+        # Python's own waits have frames. What is left are torch's, in C++: of a store, which polls
+        # its socket, or of the handle of a call.
+        if place.leaf == "net-io":
+            return replace(place, leaf="store-wait", op="key")
+        if place.op == "futex":
+            return replace(place, leaf="comm-wait", op="wait")
     if on_gpu and _SYNCHRONISES.search(text):
         return replace(place, leaf="gpu-wait", op="copy")
     return place

@@ -8,6 +8,7 @@ weighs most decides (hangs.md, section 4). The Python stack does not show C func
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,9 @@ WRAPPERS = frozenset(
     "_exception_logger.<locals>.wrapper _time_logger.<locals>.wrapper decorate_context inner"
     " journalled".split()
 )
+# Where torch's Python ends in a C++ call that sleeps, it waits for the other ranks, as in a
+# constructor that compares the shapes of parameters. A wait for own threads has a rule.
+_MEETS = re.compile(r"torch/(?:distributed|nn/parallel)/")
 AT_EXIT = frozenset({"_exit_function", "_python_exit", "_run_exitfuncs", "_finalize_join"})
 
 
@@ -98,6 +102,8 @@ def _leaf(
         return rule.leaf, rule.op or _public_op(tail, frame)
     if state != "R":
         waits = sleeps_in(wchan, syscall)
+        if waits == ("lock", "futex") and tail and _MEETS.search(tail[-1].file):
+            return "comm-wait", _public_op(tail, tail[-1])
         if waits is not None:
             return waits
     if not tail:

@@ -180,6 +180,7 @@ QUEUES = (
     "multiprocess/queues.py",
     "multiprocessing/connection.py",
 )
+ASKS = frozenset({"terminal", "debugger"})  # a person's answer, also where it comes by a pipe
 FEEDS = frozenset({"_feed", "_finalize_join"})
 
 
@@ -216,7 +217,7 @@ def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
 
 def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
     """Processes that the suspects wait for and that sleep at a full or empty pipe."""
-    pids = {thread.pid for thread in ends(scene)} - {
+    pids = {thread.pid for thread in ends(scene) if thread.op not in ASKS} - {
         thread.pid for thread in scene.workers(scene.suspects)
     }
     pids |= {state.pid for state in _awaited_programs(scene)}
@@ -226,6 +227,19 @@ def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
         if state.pid in pids
         and ("pipe_write" in state.wchan or "pipe_read" in state.wchan)
         and not goes_on(state)
+        and not ("pipe_read" in state.wchan and _child_waits(scene, state))
+    )
+
+
+def _child_waits(scene: Scene, state: ProcessState) -> bool:
+    """Is the other end a child that waits for something else, as curl does for a server? Then it is
+    a wait for that child.
+    """
+    ids = {f"pid {child.pid}" for child in scene.watch.children(state.pid)}
+    rank = f"rank {state.rank}"
+    return any(
+        link.waiter.partition(" (")[0] in ids and not link.awaited.startswith(rank)
+        for link in scene.group.chain
     )
 
 
