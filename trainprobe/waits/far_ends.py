@@ -59,6 +59,19 @@ class FarEnd:
             return f"waits to write to {self.what}, which is full and not read by"
         return f"waits to read from {self.what}, which is written by"
 
+    @property
+    def says(self) -> str:
+        """The whole of it for one waiter: `waits to read from its stdin, a pipe, which is written
+        by pid 7`.
+        """
+        if self.pids or self.kind == "terminal":
+            who = ", ".join(f"pid {pid}" for pid in self.pids) or "a person"
+            return f"{self.how} {who}"
+        if self.kind == "socket":
+            return f"{self.how} {self.name}"
+        verb = "write to" if self.writes else "read from"
+        return f"waits to {verb} {self.what}, whose other end nobody is seen to have"
+
 
 def far_ends(facts: Facts, cell: str, process: ProcessState) -> tuple[FarEnd, ...]:
     """The descriptors on which the main thread of a process waits, as far as its call tells.

@@ -127,8 +127,16 @@ def _left_record(scene: Scene, rank: int) -> bool:
     return bool(scene.calls(rank)) or scene.one(FlightDump, rank=rank) is not None
 
 
+def _alone_at_a_key(scene: Scene, thread: MainThread) -> bool:
+    """Does it wait for a key of the store while no other rank is at the store? Those that wait in
+    a collective do not set it.
+    """
+    others = (one for one in scene.threads(scene.world) if one.rank != thread.rank)
+    return thread.op == "key" and all(one.op != "key" for one in others)
+
+
 def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
-    if thread.leaf in WAITS_FOR_RANKS:
+    if thread.leaf in WAITS_FOR_RANKS and not _alone_at_a_key(scene, thread):
         says = f"Rank {rank} is inside {thread.op or 'a collective'} itself"
         yield weighing(-26, "suspects-stack", says, thread)
     elif thread.moved is False:
