@@ -90,7 +90,7 @@ def test_a_queue_of_threads_is_fed_by_threads() -> None:
     fed = QUEUE_DEADLOCK.summary(scene_of(asks, produces))
     unfed = QUEUE_DEADLOCK.summary(scene_of(asks))
 
-    assert "which thread prefetch at train.py:7 in produce does not fill; it lives" in fed
+    assert "which thread prefetch at train.py:7 in produce does not fill" in fed
     assert unfed.endswith("of its own process, which no thread feeds any more")
 
 

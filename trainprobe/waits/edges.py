@@ -143,9 +143,10 @@ class Edges:
         elif thread is not None and pid_of(standing.rank) is None:
             # a process without a known rank cannot tell what `rank + 1` is
             texts = [
-                self.watch.sites[key].text
+                text
                 for frame in reversed(thread.frames)
                 if (key := (frame.file, frame.line)) in self.watch.sites
+                for text in (self.watch.sites[key].text, *self.watch.sites[key].made.split("; "))
             ]
             peer = next(
                 (

@@ -195,12 +195,10 @@ def _summary(scene: Scene) -> str:
     whom = "that nobody fills"
     if in_process(reader):
         others = feeders(scene, reader.pid)
-        whom = (
-            f"of its own process, which {_thread(others[0])} does not fill; it"
-            f" {sleeps_at(scene, others[0]).removeprefix(', which ') or 'lives'}"
-            if others
-            else "of its own process, which no thread feeds any more"
-        )
+        whom = "of its own process, which no thread feeds any more"
+        if others:
+            there = sleeps_at(scene, others[0]).replace(", which", "; it", 1)
+            whom = f"of its own process, which {_thread(others[0])} does not fill{there}"
     return f"{who(reader)} waits at {reader.where} for a queue {whom}"
 
 
