@@ -124,3 +124,14 @@ def test_a_program_that_was_started_is_no_fork_of_its_parent() -> None:
     assert afresh(helper, "python helper.py")
     assert not afresh(forked, "python: a forked child of another name")
     assert not afresh(helper, "python train.py")
+
+
+def test_a_question_through_a_pipe_is_a_wait_for_a_person() -> None:
+    asks = rank(1, WAIT, WAIT, wchan="anon_pipe_read", call=BlockedCall("read", (0,)))
+    pipe = PipeEnd(("E6",), CELL, 1, pid=101, fd=0, path="pipe:[7]", mode="r", other_pids=(913,))
+    scene = scene_of(asks, site(31, 'answer = input("Overwrite? ")'), pipe)
+    found = awaited(scene, 1)
+
+    assert found is not None
+    assert found.says == "input on its stdin"
+    assert not tuple(QUEUE_DEADLOCK.weigh(scene))
