@@ -22,7 +22,8 @@ class Pace:
     five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third
     look, taken when two leave it open whether somebody goes on. `grace_s` is how long the visit
     waits for the looks in the background when all else is done. `lint_s` ends the look with lint
-    before the pause and the second look are over, on most machines. `pipe_s` is for the dumps that
+    before the pause and the second look are over, on most machines. `values_s` is for the locals of
+    one suspect. `pipe_s` is for the dumps that
     --trigger-dump asks for, `deep_s` for all ranks of --deep.
     """
 
@@ -35,6 +36,7 @@ class Pace:
     grace_s: float = 1.0
     source_s: float = 1.0
     lint_s: float = 1.5
+    values_s: float = 1.5
     native_s: float = 2.5
     pipe_s: float = 8.0
     deep_s: float = 15.0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
+from trainprobe.collect.collectors.awaited import WaitingLine
 from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
+from trainprobe.stacks.places import is_user
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK
 
 if TYPE_CHECKING:
@@ -18,6 +21,10 @@ if TYPE_CHECKING:
     from trainprobe.model.evidence import Evidence
 
 STACKS_CAP = 400
+VALUES_CAP = 2
+# Classes of places in which a rank of its own accord waits for something that its line may name.
+OWN_WAITS = frozenset({"sleep", "python-run", "lock", "file-io", "net-io", "store-wait", ""})
+WAITS_FOR_A_NAME = re.compile(r"\.(?:get|wait|join|acquire|result|recv|read\w*)\(|\bopen\(")
 NATIVE_CAP = 2
 UNDECIDED = frozenset({"python-run", "native-run", ""})
 MOVING = ("moving", "busy")
@@ -128,10 +135,57 @@ class Rounds:
                 silent[row["pid"]] = min(row["silent_s"], silent.get(row["pid"], row["silent_s"]))
         return silent
 
+    def own_waits(self) -> list[WaitingLine]:
+        """Return at most two processes that stand in the user's own code and in no known wait for
+        other ranks: the line of each, with the conditions of the loop around it.
+        """
+        found: list[WaitingLine] = []
+        places = self._places()
+        for each in sorted(self.watched.values(), key=lambda one: one.member.role != "rank"):
+            stack = each.stacks[-1] if each.stacks else ()
+            frame = next((frame for frame in reversed(stack) if is_user(frame)), None)
+            place = places.get((frame.file, frame.line)) if frame is not None else None
+            if (
+                frame is None
+                or place is None
+                or each.member.role not in ("rank", "loader-worker")
+                or each.sleeps_in not in OWN_WAITS
+            ):
+                continue
+            texts = waiting_texts(place)
+            if texts:
+                found.append(WaitingLine(each.member, frame.file, frame.line, texts))
+        return found[:VALUES_CAP]
+
+    def _places(self) -> dict[tuple[str, int], Mapping[str, Any]]:
+        """The lines whose source was read, by file and line."""
+        return {
+            (str(record.data.get("file")), site["line"]): site
+            for record in self.case.evidence
+            if record.kind == "source" and record.cell == self.cell
+            for site in record.data.get("sites", ())
+        }
+
     def native_suspects(self) -> list[Member]:
         """Return at most two frozen ranks that Python frames and syscall do not explain."""
         frozen = [each for each in self.ranks if each.stacks and each.moving() == "frozen"]
         return [each.member for each in frozen if each.sleeps_in in UNDECIDED][:NATIVE_CAP]
+
+
+def waiting_texts(place: Mapping[str, Any]) -> tuple[str, ...]:
+    """The statement of a line that waits, and what the loop around it asks; () in no `while` loop
+    whose line calls nothing that waits.
+    """
+    loops = [block for block in place.get("blocks") or () if block.get("kind") == "while"]
+    text = str(place.get("text") or "")
+    if not loops:
+        return (text,) if WAITS_FOR_A_NAME.search(text) else ()
+    ways_out = [
+        str(skip.get("text") or "")
+        for skip in place.get("skips") or ()
+        if skip.get("loop") == loops[-1].get("line") and skip.get("how") in ("break", "return")
+    ]
+    return (str(loops[-1].get("text") or ""), text, *ways_out)
 
 
 def _ran(each: ThreadHistory) -> bool:

@@ -14,6 +14,7 @@ from trainprobe.attach.pace import Clock, Pace, at_once
 from trainprobe.attach.process_ends import Lives
 from trainprobe.attach.progress_line import moves_line
 from trainprobe.attach.rounds import Rounds
+from trainprobe.collect.collectors.awaited import look_at_values
 from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
@@ -135,6 +136,7 @@ class Visit:
             if not self._hurry():
                 self._round(again=True)
         self._settle(began)
+        self._values()
         self._native()
         self._inside()
         self._watch()
@@ -242,6 +244,19 @@ class Visit:
                 member,
                 self.rounds.number,
                 deadline_s=self.clock.at_most(self.pace.native_s),
+            )
+
+    def _values(self) -> None:
+        """Ask one or two suspects, in loops of their own, for the names in their waiting lines."""
+        for waiting in self.rounds.own_waits():
+            if self._hurry():
+                return
+            look_at_values(
+                self.case,
+                self.cell,
+                waiting,
+                cwd=str(self.data.get("cwd") or ""),
+                deadline_s=self.clock.at_most(self.pace.values_s),
             )
 
     def _inside(self) -> None:

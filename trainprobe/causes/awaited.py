@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.causes.child_processes import SERVANTS, threads_of
 from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, first_found, user_frame
+from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
 from trainprobe.facts import MainThread, ProcessState, Thread
+from trainprobe.stacks.blocked_calls import blocked_call
+from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.wait_channels import sleeps_in
+from trainprobe.waits.far_ends import far_ends
 
 AT_EXIT = frozenset({"threads-at-exit", "executor-at-exit", "multiprocessing-exit"})
 _SERVANT_COMMANDS = re.compile(r"resource_tracker|forkserver")
 _ALWAYS = re.compile(r"while\s*\(?(?:True|1)\)?\s*:")
+VALUES_CAP = 4
+# Operations of stacks.rules that are locks of a module, with what its files are called.
+_MODULE_LOCKS = {"logging": "/logging/", "tqdm-lock": "/tqdm/"}
+_TAKES = frozenset({"acquire", "__enter__", "_acquireLock"})
 _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(|\bsignal\.pause\(")
 
 
@@ -67,12 +77,17 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             f"take the question at {where} out, or start the job with < /dev/null so that it fails"
             " at once"
         )
-        yield Awaited("input from a terminal", (), (mend,))
-    if thread.leaf == "child-wait" and (child := _child(scene, thread)) is not None:
+        yield Awaited("input on its stdin", (), (mend,))
+    asks = scene.live is not None and scene.watch.asks_for_children(pid)
+    if (thread.leaf == "child-wait" or asks) and (child := _child(scene, thread)) is not None:
         look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}", f"ls -l /proc/{child.pid}/fd")
         mend = "subprocess.run(..., timeout=600), which raises when the command does not end"
-        whom = f"its child `{short(child.cmdline, 60)}` (pid {child.pid})"
+        whom = (
+            f"its child `{short(child.cmdline, 60)}` (pid {child.pid}){_beyond(scene, child.pid)}"
+        )
         yield Awaited(whom, look, (mend,))
+    if thread.op == "key":
+        yield from _key(scene, thread)
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
     if thread.leaf == "lock":
@@ -87,11 +102,31 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
-    """The child that this wait is most likely about; never one of Python's own helpers."""
+    """The child that its system call names, else the one that this wait is most likely about;
+    never one of Python's own helpers.
+    """
     states = [state for state in scene.of(ProcessState) if state.ppid == thread.pid]
+    process = scene.process_of(thread.pid)
+    named = process.blocked.child if process is not None else None
     return first_found(
-        state for state in states if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
+        state
+        for state in sorted(states, key=lambda state: state.pid != named)
+        if state.cmdline and not _SERVANT_COMMANDS.search(state.cmdline)
     )
+
+
+def _beyond(scene: Scene, pid: int) -> str:
+    """`, which waits …`: the rest of the chain behind a process, in words."""
+    chain, begins = scene.group.chain, f"pid {pid}"
+    ways = (chain[place:] for place, link in enumerate(chain) if _names(link.waiter, begins))
+    links = next(ways, ())
+    if not links and (says := scene.watch.activity(pid).says):
+        return f", which {says}"
+    return "".join(f", which {link.how} {link.awaited}" for link in links)
+
+
+def _names(said: str, process: str) -> bool:
+    return said == process or said.startswith(f"{process} ")
 
 
 def _others(scene: Scene, thread: MainThread) -> tuple[Thread, ...]:
@@ -160,6 +195,13 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         whom = f", which stands in {_place(others[0])}" if others else ""
         mend = "future.result(timeout=600)"
         yield Awaited(f"a task of a thread or process pool{whom}", (dump,), (mend,))
+    elif thread.op in _MODULE_LOCKS:
+        holder = _in_module(scene, thread)
+        whom = "of its own process, which no other thread of it is seen to hold"
+        if holder is not None:
+            whom = f"that {_place(holder)} holds{sleeps_at(scene, holder)}"
+        mend = "keep the output of that thread short, or send it to a file instead of a pipe"
+        yield Awaited(f"the lock of {thread.op.removesuffix('-lock')} {whom}", (dump,), (mend,))
     elif thread.op in ("threading", "futex", ""):
         whom = ", which no other thread of it is seen to hold"
         if others:
@@ -168,13 +210,63 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         yield Awaited(f"a lock within its own process{whom}", (dump,), (mend,))
 
 
+def _key(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
+    """Who would set a key of the store no evidence tells; what the line says is shown."""
+    line = next(iter(scene.sites([Frame("", thread.user_file, thread.user_line)])), None)
+    text = (
+        f" (`{short(line.text, 70)}`{values_says(scene, thread.pid)})" if line is not None else ""
+    )
+    mend = "have the rank that should set that key do it before it waits itself"
+    look = "grep -rn '\\.set(' for the key of that line: which rank sets it, and when?"
+    yield Awaited(f"a key of the store that nobody has set{text}", (look,), (mend,))
+
+
+def _in_module(scene: Scene, thread: MainThread) -> Thread | None:
+    """Another thread of the process inside the module whose lock is wanted, beyond the lock."""
+    module = _MODULE_LOCKS[thread.op]
+    return first_found(
+        one
+        for one in threads_of(scene, thread.pid)
+        if not one.main
+        and any(module in frame.file for frame in one.frames)
+        and one.frames[-1].name.rsplit(".", 1)[-1] not in _TAKES
+    ) or first_found(_others(scene, thread))
+
+
+def sleeps_at(scene: Scene, thread: Thread) -> str:
+    """`, which writes to its stderr, a pipe that pid 7 does not read`, by the kernel's word."""
+    process = scene.process_of(thread.pid)
+    calls = process.thread_calls if process is not None else ()
+    for tid, wchan, syscall in calls:
+        if process is None or tid != thread.os_thread_id:
+            continue
+        call = blocked_call(syscall)
+        for end in far_ends(scene.facts, scene.cell, replace(process, call=call)):
+            return f", which {end.says}"
+        asleep = sleeps_in(wchan, syscall)
+        return f", which sleeps in {asleep[1]}" if asleep is not None else ""
+    return ""
+
+
 def _condition(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
-    """The `while` loop that the line stands in, innermost first."""
+    """The `while` loop that the line stands in, innermost first, with what its names stand for."""
+    path = first_found(fact for fact in scene.of(AwaitedPath) if fact.pid == thread.pid)
+    mend = ("give the loop an end: raise when it has gone round for too long",)
+    if path is not None:
+        there = {None: "", True: ", which exists", False: ", which does not exist"}[path.exists]
+        yield Awaited(f"the file {path.path}{there}", (f"ls -l {shlex.quote(path.path)}",), mend)
+    values = values_says(scene, thread.pid)
     for site in scene.sites([frame for frame in reversed(thread.frames) if is_user(frame)][:1]):
         loop = next((block for block in reversed(site.blocks) if block.kind == "while"), None)
         if loop is not None and _ALWAYS.fullmatch(loop.text.strip()) is None:
-            yield Awaited(
-                f"the end of `{short(loop.text.strip().rstrip(':'), 70)}` (line {loop.line})",
-                (),
-                ("give the loop an end: raise when it has gone round for too long",),
-            )
+            head = short(loop.text.strip().rstrip(":"), 70)
+            yield Awaited(f"the end of `{head}` (line {loop.line}){values}", (), mend)
+        elif loop is not None and values:
+            yield Awaited(f"the end of its loop (line {loop.line}){values}", (), mend)
+
+
+def values_says(scene: Scene, pid: int) -> str:
+    """`, with step = 12, holder = 0`; empty where no value was read."""
+    found = [fact for fact in scene.of(AwaitedValue) if fact.pid == pid]
+    says = ", ".join(f"{fact.name} = {short(fact.value, 80)}" for fact in found[:VALUES_CAP])
+    return f", with {says}" if says else ""

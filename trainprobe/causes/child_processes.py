@@ -57,20 +57,32 @@ def ends(scene: Scene) -> tuple[MainThread, ...]:
 
 
 def started_afresh(scene: Scene, child: MainThread) -> bool:
-    """Was this child started anew: as a program, by spawn or by a fork server? One that is forked
-    keeps its parent's command line, which may say spawn of the parent itself.
+    """Was this child started anew (spawn, forkserver, exec of a program)? One that is forked keeps
+    its parent's command line, which may say spawn of the parent itself, and goes on in the stack of
+    its parent.
     """
     process = scene.process_of(child.pid)
     if process is not None and process.forked is False and process.ppid in rank_pids(scene):
         return True
     if (
         process is None
-        or _STARTED_AFRESH.search(process.cmdline) is None
+        or process.forked
         or any(frame.base == "popen_fork.py" for frame in child.frames)
     ):
         return False
     parent = scene.process_of(process.ppid) if process.ppid is not None else None
-    return parent is None or parent.cmdline != process.cmdline
+    if parent is not None and parent.cmdline == process.cmdline:
+        return False
+    if _STARTED_AFRESH.search(process.cmdline) is not None:
+        return True
+    known = {
+        frame.file
+        for thread in scene.of(MainThread)
+        if parent is not None and thread.pid == parent.pid
+        for frame in thread.frames
+    }
+    # a forked child may have given itself another name
+    return bool(known and child.frames) and child.frames[0].file not in known
 
 
 def states(scene: Scene, ranks: Iterable[int] | None = None) -> tuple[ProcessState, ...]:

@@ -191,7 +191,8 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     thread = scene.thread(rank)
     # a look at a dying process may show no frame
     if thread is not None and thread.source == "py-spy" and thread.frames:
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward:
+        # a key of the store is a wait for whoever sets it, and no call that all must make
+        if (thread.leaf in WAITS_FOR_RANKS and thread.op != "key") or thread.in_backward:
             op = "backward" if thread.in_backward else thread.op or "a collective"
             yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)
         return

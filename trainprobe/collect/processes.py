@@ -9,6 +9,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from trainprobe.case import Case
 from trainprobe.collect import cgroup, permission, procfs
+from trainprobe.collect.blocked_calls import read_blocked_call
 from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import Member
 from trainprobe.collect.scheduler_clocks import SchedulerClocks
@@ -173,6 +174,9 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         "asleep_s": _asleep_s(sched.get("se.exec_start"), now),
         "cpu_allowed": _cpu_allowed(tid),
     }
+    call = read_blocked_call(pid, str(thread["syscall"])) if tid == pid else None
+    if call is not None:
+        thread["call"] = call
     # Root alone may read it, and it costs the target's scheduler a lock: so only where it may
     # decide.
     if tid == pid or now.state == "D":

@@ -10,6 +10,7 @@ from typing import Any
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.blocked_calls import BlockedCall, blocked_call
 from trainprobe.stacks.stillness import Stillness
 
 
@@ -69,6 +70,15 @@ class ProcessState(Fact):
     looked_at: float | None = None
     stillness: Stillness | None = None
     forked: bool | None = None
+    call: BlockedCall | None = None
+    thread_calls: tuple[tuple[int, str, str], ...] = ()
+
+    @property
+    def blocked(self) -> BlockedCall:
+        """What the main thread's call waits for; cases of before it was read have the line of
+        x86-64 alone.
+        """
+        return self.call or blocked_call(self.syscall)
 
 
 @dataclass(frozen=True)
@@ -134,8 +144,26 @@ def parse_process(record: Evidence) -> list[Fact]:
             rchar=fields.whole(io, "rchar"),
             wchar=fields.whole(io, "wchar"),
             write_bytes=fields.whole(io, "write_bytes"),
+            call=_call(main),
+            thread_calls=tuple(
+                (row["tid"], fields.text(row, "wchan"), fields.text(row, "syscall"))
+                for row in threads
+                if isinstance(row.get("tid"), int) and row is not main and row.get("state") == "S"
+            ),
         )
     ]
+
+
+def _call(main: Mapping[str, Any]) -> BlockedCall | None:
+    if "call" not in main:
+        return None
+    row = fields.part(main, "call")
+    return BlockedCall(
+        fields.text(row, "name"),
+        fields.wholes(row, "reads"),
+        fields.wholes(row, "writes"),
+        fields.whole(row, "child"),
+    )
 
 
 def join_processes(facts: list[Fact]) -> list[Fact]:

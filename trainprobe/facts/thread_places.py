@@ -25,9 +25,12 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
         "wait",
     ),
     (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", "key"),
-    (r"\binput\(", "file-io", "terminal"),
+    (r"\b(?:input\(|sys\.stdin\b)", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
 )
+_EXCHANGES = re.compile(r"\b(isend|irecv)\b")
+_ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
+_WAITS = re.compile(r"[\w\])]\.wait\(")
 _SYNCHRONISES = re.compile(r"\.(?:item|tolist|cpu|numpy)\(|\.to\(['\"]cpu")
 UNDECIDED = ("python-run", "lock", "")
 
@@ -38,7 +41,7 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
     """
     processes = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, ProcessState)}
     texts = {
-        (fact.cell, fact.file, fact.line): fact.text
+        (fact.cell, fact.file, fact.line): (fact.text, fact.made)
         for fact in facts
         if isinstance(fact, SourceSite)
     }
@@ -62,7 +65,7 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
 def _main_thread(
     all_looks: list[Thread],
     processes: dict[tuple[str, int], ProcessState],
-    texts: dict[tuple[str, str, int], str],
+    texts: dict[tuple[str, str, int], tuple[str, str]],
     on_gpu: bool,
 ) -> MainThread:
     python = sorted(
@@ -104,7 +107,7 @@ def _main_thread(
 def _place(
     thread: Thread,
     processes: dict[tuple[str, int], ProcessState],
-    texts: dict[tuple[str, str, int], str],
+    texts: dict[tuple[str, str, int], tuple[str, str]],
     on_gpu: bool,
 ) -> Place:
     process = processes.get((thread.cell, thread.pid))
@@ -113,9 +116,11 @@ def _place(
     )
     place = classify(thread.frames, wchan=channel[0], syscall=channel[1], state=channel[2])
     leaf = thread.frames[-1] if thread.frames else None
-    open_to_text = place.leaf in UNDECIDED or (
-        place.leaf == "net-io" and place.op in ("poll", "recv", "select")
-    )  # torch's store polls its socket
+    open_to_text = (
+        place.leaf in UNDECIDED
+        or (place.leaf == "net-io" and place.op in ("poll", "recv", "select"))
+        or (place.leaf == "file-io" and place.op == "pipe")
+    )  # torch's store polls its socket, and a question may be asked through a pipe
     if (
         not open_to_text
         or leaf is None
@@ -123,13 +128,32 @@ def _place(
         or (place.leaf == "lock" and place.op not in ("futex", ""))
     ):
         return place
-    text = texts.get((thread.cell, leaf.file, leaf.line), "") or leaf.text
+    text, made = texts.get((thread.cell, leaf.file, leaf.line), ("", ""))
+    text = text or leaf.text
+    if place.leaf == "file-io":
+        asks = _ASKS.search(text) is not None
+        return replace(place, op="terminal") if asks else place
     for pattern, kind, op in _CALLS:
         if channel[2] != "R" and re.search(pattern, text):
-            return replace(place, leaf=kind, op=op)
+            return replace(place, leaf=kind, op=_of_handle(made) if op == "wait" else op)
+    if _WAITS.search(text) and channel[2] != "R":
+        # Python's own waits have frames. What is left are torch's, in C++: of a store, which polls
+        # its socket, or of the handle of a call.
+        if place.leaf == "net-io":
+            return replace(place, leaf="store-wait", op="key")
+        if place.op == "futex":
+            return replace(place, leaf="comm-wait", op=_of_handle(made))
     if on_gpu and _SYNCHRONISES.search(text):
         return replace(place, leaf="gpu-wait", op="copy")
     return place
+
+
+def _of_handle(made: str) -> str:
+    """The operation of the handle that is waited for, where the source says that it is a send or a
+    receive; of a collective the others' calls tell more than its name.
+    """
+    match = _EXCHANGES.search(made)
+    return match.group(1) if match is not None else "wait"
 
 
 def _ids(threads: Iterable[Thread]) -> tuple[str, ...]:

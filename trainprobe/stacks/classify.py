@@ -23,6 +23,9 @@ WRAPPERS = frozenset(
 )
 # accelerate's main_process_first, YOLO's torch_distributed_zero_first …
 ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")
+# Where torch's Python ends in a C++ call that sleeps, it waits for the other ranks, as in a
+# constructor that compares the shapes of parameters. A wait for own threads has a rule.
+_MEETS = re.compile(r"torch/(?:distributed|nn/parallel)/")
 AT_EXIT = frozenset({"_exit_function", "_python_exit", "_run_exitfuncs", "_finalize_join"})
 
 
@@ -112,6 +115,8 @@ def _leaf(
         return rule.leaf, rule.op or _public_op(tail, frame)
     if state != "R":
         waits = sleeps_in(wchan, syscall)
+        if waits == ("lock", "futex") and tail and _MEETS.search(tail[-1].file):
+            return "comm-wait", _public_op(tail, tail[-1])
         if waits is not None:
             return waits
     if _enters_one_first(tail):

@@ -77,6 +77,12 @@ RULES: tuple[Rule, ...] = (
     ),
     _rule(
         "comm-wait",
+        "torch/distributed/utils.py",
+        "_verify_param_shape_across_processes",
+        "ddp-init",
+    ),
+    _rule(
+        "comm-wait",
         "torch/distributed/fsdp/",
         "_unshard wait_for_unshard unshard _wait_all_gather_streams_on_event foreach_all_gather"
         " foreach_reduce",

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import io
+import re
 import sys
 import threading
 import tokenize
@@ -20,6 +21,8 @@ SOURCE_CAP = 2 * 2**20
 # the parser and kills the process.
 CHAIN_CAP = 20_000
 SKIPS_CAP = 8
+MADE_CAP = 6
+_WAITS_FOR = re.compile(r"\b([A-Za-z_]\w*)(?:\[[^\]]{1,40}\])?\.wait\(")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _NOT_SEARCHED = (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LEAVING = (ast.Continue, ast.Break, ast.Return)
@@ -65,7 +68,8 @@ class Place:
     blocks, innermost last.
 
     `skips` are the branches of the function's loops through which an iteration may miss the line:
-    at most the SKIPS_CAP nearest above it.
+    at most the SKIPS_CAP nearest above it. `made` is how the function made what the line waits for:
+    `dist.irecv(x, src=0)` of `work.wait()`.
     """
 
     line: int
@@ -73,6 +77,7 @@ class Place:
     text: str
     blocks: tuple[Block, ...] = ()
     skips: tuple[Skip, ...] = ()
+    made: str = ""
 
 
 @dataclass(frozen=True)
@@ -135,20 +140,65 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
     function = "<module>"
     loops: list[Any] = []
     statements: Sequence[Any] = tree.body
+    scope = statements
     while True:
         node = next((each for each in statements if _covers([each], line)), None)
         inside = None if node is None else _step_into(node, rows, line)
         if inside is None:
             text = _short(rows[line - 1]) if node is None else _statement_text(node, rows)
-            return Place(line, function, text, tuple(blocks), _skips(loops, rows, line))
+            made = _made(scope, rows, text, line)
+            return Place(line, function, text, tuple(blocks), _skips(loops, rows, line), made)
         found, statements = inside
         blocks.extend(found)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            function = node.name
+            function, scope = node.name, statements
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             loops = []
         elif isinstance(node, _LOOPS) and found[-1].branch == "body":
             loops.append(node)
+
+
+def _made(scope: Sequence[Any], rows: Sequence[str], text: str, line: int) -> str:
+    """The expressions above the line that made what it waits for, by the names that lead there."""
+    waits = _WAITS_FOR.search(text)
+    wanted = [waits.group(1)] if waits is not None else []
+    found: list[str] = []
+    for name in wanted:  # grows while names lead on
+        for node in (inner for each in scope for inner in _nodes(each) if inner.lineno <= line):
+            value = _bound(node, name)
+            if value is None or len(found) >= MADE_CAP:
+                continue
+            found.append(
+                _cut(rows, value.lineno, value.col_offset, value.end_lineno, value.end_col_offset)
+            )
+            names = (inner.id for inner in ast.walk(value) if isinstance(inner, ast.Name))
+            if len(wanted) < MADE_CAP:
+                wanted += [one for one in dict.fromkeys(names) if one not in wanted]
+    return _short("; ".join(found))
+
+
+def _nodes(node: Any) -> Iterable[Any]:
+    """The statements and calls below a statement, those of inner functions left out."""
+    ahead = [node]
+    while ahead:
+        one = ahead.pop()
+        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            continue
+        if isinstance(one, (ast.stmt, ast.Call)):
+            yield one
+        ahead.extend(reversed(list(ast.iter_child_nodes(one))))
+
+
+def _bound(node: Any, name: str) -> Any:
+    """What a statement gives to a name, or puts into it; None where it does neither."""
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    if any(isinstance(target, ast.Name) and target.id == name for target in targets):
+        return getattr(node, "value", None) or getattr(node, "iter", None)
+    puts = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+    if puts and node.func.attr in ("append", "extend") and node.args:
+        into = node.func.value
+        return node.args[0] if isinstance(into, ast.Name) and into.id == name else None
+    return None
 
 
 def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, ...]:

@@ -71,6 +71,8 @@ _SLEEPS = re.compile(
     r"sleep|wait|delay|pause|back_?off|throttl|limit|tick|interval|pace", re.IGNORECASE
 )
 
+_ASKS_FOR_A_CHILD = re.compile(r"\.(?:poll\(\)|is_alive\(|exitcode\b|returncode\b)|\bwaitpid\(")
+
 
 @dataclass(frozen=True)
 class Activity:
@@ -144,6 +146,21 @@ class Watch:
             self._known[pid] = self._judged(pid)
         return self._known[pid]
 
+    def leaf(self, pid: int) -> str:
+        """The class of the place where it stands: by its Python stack, or by the kernel of a
+        program that has none.
+        """
+        main, process = self.mains.get(pid), self.processes.get(pid)
+        if main is not None:
+            return main.leaf
+        return _sleeps_in(process)[0] if process is not None else ""
+
+    def asks_for_children(self, pid: int) -> bool:
+        """Is the loop in which it stands one like `while child.poll() is None`?"""
+        looks = [look.frames for look in self.looks(pid)]
+        texts = [loop.text for loop in loops_of(looks, self.sites)[:1]] if looks else []
+        return any(_ASKS_FOR_A_CHILD.search(text) for text in texts)
+
     def looks(self, pid: int) -> list[Thread]:
         return [thread for thread in self.threads.get(pid, ()) if thread.main and thread.frames]
 
@@ -204,12 +221,27 @@ class Watch:
         if plain is not None:
             return (*plain, False)
         if main is None:
-            return (
-                ("works", "uses the processor", False)
-                if process is not None and _busy(process)
-                else ("unseen", "", False)
-            )
+            return (*self._without_stack(pid, process), False)
         return self._by_stack(pid, process, main, where)
+
+    def _without_stack(self, pid: int, process: ProcessState | None) -> tuple[Kind, str]:
+        """What /proc alone says. Of a rank whose stack was refused that is too little: its Python
+        may wait for anything. A command that it started has no other stack.
+        """
+        if process is None or _busy(process):
+            return ("works", "uses the processor") if process is not None else ("unseen", "")
+        leaf, op = _sleeps_in(process)
+        if process.role not in ("child", "compiler") or not leaf:
+            return "unseen", ""
+        fresh = process.asleep_s is not None and process.asleep_s < FRESH_S
+        if leaf == "net-io" and fresh and pid in self.receives:
+            return "works", "receives data"
+        if leaf == "child-wait":
+            for child in self.children(pid):
+                activity = self.activity(child.pid)
+                if activity.goes_on:
+                    return "works", f"waits for its child {child.pid}, which {activity.says}"
+        return "still", "sleeps" if leaf == "sleep" else f"{_AWAITING.get(leaf, 'waits')} ({op})"
 
     def _by_stack(
         self, pid: int, process: ProcessState | None, main: MainThread, where: str
@@ -411,8 +443,28 @@ _AWAITING = {
     "lock": "waits for a lock",
     "net-io": "waits for the network",
     "file-io": "waits for a file",
+    "child-wait": "waits for a child",
     "teardown": "is on its way out",
 }
+
+
+def is_helper(process: ProcessState) -> bool:
+    """Python's own servants of multiprocessing, which wait for work as long as their parent
+    lives.
+    """
+    return any(
+        word in process.cmdline
+        for word in (
+            "multiprocessing.resource_tracker",
+            "multiprocessing.forkserver",
+            "torch_shm_manager",
+        )
+    )
+
+
+def _sleeps_in(process: ProcessState) -> tuple[str, str]:
+    found = None if process.state == "R" else sleeps_in(process.wchan, process.syscall)
+    return found or ("", "")
 
 
 def _asks_inside_a_call(

@@ -7,28 +7,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from trainprobe.facts import (
-    Connection,
-    Facts,
-    LockWait,
-    MainThread,
-    OpenFile,
-    PipeEnd,
-    ProcessState,
-)
+from trainprobe.facts import Facts, LockWait, MainThread, OpenFile, ProcessState
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
-from trainprobe.waits.activity import ON_CHILDREN, Watch
+from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper
 from trainprobe.waits.collective_waits import collective_waits
+from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
 from trainprobe.waits.recorder_waits import RecordedWait
 from trainprobe.waits.standings import AT_THE_STORE, Standing, meetings_of
 
 HALF = 0.5
-_READS = frozenset(
-    {"0", "45", "47", "42", "288", "43", "1", "44", "46", "17", "19"}
-)  # read, recv*, connect, accept*, write, send*, pread, readv (x86-64)
 _HOLDS_A_LOCK = re.compile(r"^with\b.*(?:lock|baton)", re.IGNORECASE)
 
 
@@ -153,9 +143,10 @@ class Edges:
         elif thread is not None and pid_of(standing.rank) is None:
             # a process without a known rank cannot tell what `rank + 1` is
             texts = [
-                self.watch.sites[key].text
+                text
                 for frame in reversed(thread.frames)
                 if (key := (frame.file, frame.line)) in self.watch.sites
+                for text in (self.watch.sites[key].text, *self.watch.sites[key].made.split("; "))
             ]
             peer = next(
                 (
@@ -192,11 +183,12 @@ class Edges:
         main, process = self.watch.mains.get(pid), self.watch.processes.get(pid)
         if self._of_locks(pid, me, main, evidence):
             return
-        leaf = main.leaf if main is not None else ""
-        if leaf in ON_CHILDREN and self._of_children(pid, me, evidence):
+        leaf = self.watch.leaf(pid)
+        asks = self.watch.asks_for_children(pid)
+        if (leaf in ON_CHILDREN or asks) and self._of_children(pid, me, evidence, asks=asks):
             return
         if process is not None and leaf in ("net-io", "file-io", "child-wait"):
-            self._of_descriptor(pid, me, process, evidence)
+            self._of_descriptors(me, process, evidence)
 
     def _of_locks(
         self, pid: int, me: Node, main: MainThread | None, evidence: tuple[str, ...]
@@ -241,59 +233,36 @@ class Edges:
                 found[other] = main.evidence
         return found
 
-    def _of_children(self, pid: int, me: Node, evidence: tuple[str, ...]) -> bool:
-        children = [child for child in self.watch.children(pid) if child.ppid == pid]
+    def _of_children(
+        self, pid: int, me: Node, evidence: tuple[str, ...], *, asks: bool = False
+    ) -> bool:
+        """The child that its system call names; else each that does not only serve it."""
+        process = self.watch.processes.get(pid)
+        named = process.blocked.child if process is not None else None
         found = False
-        for child in children:
+        for child in self.watch.children(pid):
             main = self.watch.mains.get(child.pid)
             if (
-                child.state in ("Z", "X")
-                or _is_helper(child)
+                child.ppid != pid
+                or child.state in ("Z", "X")
+                or is_helper(child)
                 or (main is not None and main.leaf == "worker-idle")
+                or named not in (None, child.pid)
             ):
                 continue
             node = self._process(child.pid)
-            self._add(me, node, "waits for its child", ids=(*evidence, *child.evidence))
+            how = "asks again and again after its child" if asks else "waits for its child"
+            self._add(me, node, how, ids=(*evidence, *child.evidence))
             found = True
         return found
 
-    def _of_descriptor(
-        self, pid: int, me: Node, process: ProcessState, evidence: tuple[str, ...]
-    ) -> None:
-        words = process.syscall.split()
-        number = (
-            int(words[1], 16)
-            if len(words) > 1 and words[0] in _READS and words[1].startswith("0x")
-            else None
-        )
-        if number is None:
-            return
-        for end in self.facts.of(PipeEnd, cell=self.cell):
-            if end.pid == pid and end.fd == number:
-                for other in end.other_pids[:4]:
-                    if other != pid:
-                        self._add(
-                            me,
-                            self._process(other),
-                            f"is at the other end of a pipe ({end.path or f'descriptor {number}'})"
-                            " from",
-                            ids=(*evidence, *end.evidence),
-                        )
-        for one in self.facts.of(Connection, cell=self.cell):
-            if (
-                one.pid == pid and one.fd == number and one.state != "LISTEN"
-            ):  # who listens waits for whoever comes
-                node = (
-                    self._process(one.peer_pid)
-                    if one.peer_pid
-                    else Node("peer", one.remote or one.local)
-                )
-                self._add(
-                    me,
-                    node,
-                    f"waits for an answer over a socket ({one.remote or one.local}) from",
-                    ids=(*evidence, *one.evidence),
-                )
+    def _of_descriptors(self, me: Node, process: ProcessState, evidence: tuple[str, ...]) -> None:
+        for end in far_ends(self.facts, self.cell, process):
+            ids = (*evidence, *end.evidence)
+            for other in end.pids:
+                self._add(me, self._process(other, end.commands.get(other, "")), end.how, ids=ids)
+            if end.kind == "socket" and not end.pids:
+                self._add(me, Node("peer", end.name), end.how, ids=ids)
 
     def _of_the_unseen(self) -> None:
         """Ranks of which only /proc was seen and that sleep, or that ask again and again: they
@@ -322,8 +291,10 @@ class Edges:
                     )
                     self._add(me, self.of_rank[other.rank], how, standing, weight=HALF)
 
-    def _process(self, pid: int) -> Node:
-        """The node of a process: its rank's where it is one. Its own waits are followed."""
+    def _process(self, pid: int, command: str = "") -> Node:
+        """The node of a process: its rank's where it is one. Its own waits are followed. `command`
+        is known of one that is not of the job.
+        """
         if pid in self.of_pid:
             return self.of_pid[pid]
         node = Node("process", str(pid))
@@ -334,7 +305,9 @@ class Edges:
                 word
                 for word in (
                     _role(process),
-                    f"at {main.where}" if main is not None and main.where else _command(process),
+                    f"at {main.where}"
+                    if main is not None and main.where
+                    else _command(process, command),
                 )
                 if word
             ]
@@ -370,20 +343,6 @@ class Edges:
         )
 
 
-def _is_helper(process: ProcessState) -> bool:
-    """Python's own servants of multiprocessing, which wait for work as long as their parent
-    lives.
-    """
-    return any(
-        word in process.cmdline
-        for word in (
-            "multiprocessing.resource_tracker",
-            "multiprocessing.forkserver",
-            "torch_shm_manager",
-        )
-    )
-
-
 def _role(process: ProcessState | None) -> str:
     if process is None or process.role in ("", "rank"):
         return ""
@@ -391,5 +350,5 @@ def _role(process: ProcessState | None) -> str:
     return f"{process.role.replace('-', ' ')}{of}"
 
 
-def _command(process: ProcessState | None) -> str:
-    return process.cmdline[:80] if process is not None else ""
+def _command(process: ProcessState | None, command: str) -> str:
+    return (process.cmdline if process is not None else command)[:80]

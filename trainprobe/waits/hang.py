@@ -68,9 +68,7 @@ def group_of_end(
     """
     by_node = by_node or {Node("rank", str(standing.rank)): standing for standing in ranks}
     members = [by_node[node] for node in end if node in by_node]
-    outside = [
-        node for node in end if node.kind in ("process", "lock") or _of_processes_alone(graph, node)
-    ]
+    outside = [node for node in end if node.kind in ("process", "lock", "peer")]
     reached = graph.reaches(end)
     victims = tuple(sorted(by_node[node].rank for node in reached if node in by_node))
     if not members and end[0].kind == "collective":  # everybody is inside it, and nobody gets out
@@ -187,13 +185,6 @@ def _around_the_lock(
         *(wait for wait in graph.waits_of(lock) if wait.awaited == start),
     )
     return [by_node[node] for node in dict.fromkeys([*wanting, *holding])], chain
-
-
-def _of_processes_alone(graph: Graph, node: Node) -> bool:
-    """Is this somebody elsewhere for whom no rank itself waits, but a worker or child of one?"""
-    return node.kind == "peer" and all(
-        waiter.kind == "process" for waiter in graph.waiters_of(node)
-    )
 
 
 def _first_ranks(graph: Graph, start: Node, by_node: dict[Node, Standing]) -> list[Node]:

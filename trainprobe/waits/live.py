@@ -546,6 +546,9 @@ class _View:
             through = self.graph.chain(start, [Node("rank", str(rank)) for rank in group.ranks])
             on = self.graph.chain(through[-1].awaited, end) if through else ()
             chain = (*through, *on) if through else chain
+            last = chain[-1].awaited if chain else start
+            if last.kind == "process" and last in end and len(end) > 1:  # round to where it began
+                chain += self.graph.chain(last, [node for node in end if node in self.by_node])
         links = [
             Link(
                 self._say(wait.waiter, group.victims),

@@ -275,3 +275,15 @@ FRAMES = st.builds(
 def test_every_stack_has_a_class(frames: list[Frame], wchan: str, syscall: str) -> None:
     assert classify(frames, wchan=wchan, syscall=syscall).leaf in (*LEAVES, "")
     assert moved([frames, frames]) in (None, False)
+
+
+def test_a_call_of_torch_that_sleeps_in_c_waits_for_the_other_ranks() -> None:
+    built = (
+        Frame("DistributedDataParallel.__init__", SITE + "torch/nn/parallel/distributed.py", 1064),
+        Frame("_verify_param_shape_across_processes", SITE + "torch/distributed/utils.py", 286),
+    )
+    unknown = Frame("_negotiate", SITE + "torch/distributed/_new/meeting.py", 9)
+
+    assert classify(stack(*built), wchan="futex_do_wait", state="S").leaf == "comm-wait"
+    assert classify(stack(unknown), wchan="futex_do_wait", state="S").leaf == "comm-wait"
+    assert classify(stack(unknown), state="R").leaf == "python-run"

@@ -303,3 +303,25 @@ def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:
     assert [skip.text for skip in place_of(f"for x in y:\n{chain}    HERE\n").skips] == [
         f"{'el' if number else ''}if x == {number}:" for number in range(90 - source.SKIPS_CAP, 90)
     ]
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    [
+        ("work = dist.irecv(x, src=0)\nother = 3\nwork.wait()", "dist.irecv(x, src=0)"),
+        (
+            """
+ops = [dist.P2POp(dist.irecv, x, 1)]
+for one in dist.batch_isend_irecv(ops):
+    one.wait()""",
+            "dist.batch_isend_irecv(ops); [dist.P2POp(dist.irecv, x, 1)]",
+        ),
+        ("todo = []\ntodo.append(dist.isend(x, 1))\ntodo[0].wait()", "[]; dist.isend(x, 1)"),
+        ("def inner():\n    work = 1\nwork.wait()", ""),
+        ("loss.backward()", ""),
+    ],
+)
+def test_how_a_function_made_what_its_line_waits_for(body: str, made: str) -> None:
+    (place,) = read_places(body, [len(body.splitlines())]).places
+
+    assert place.made == made

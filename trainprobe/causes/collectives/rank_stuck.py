@@ -44,7 +44,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(points, "other-stacks", says, ids=calls.evidence)
     if not wait_expected(scene.facts, scene.cell):
         yield from weigh_broken(broken(scene, "stood"), 13)
-    for rank in scene.ranks:
+    for rank in _at_a_key(scene) or scene.ranks:
         process, thread = scene.process(rank), scene.thread(rank)
         if process is not None and process.state in ("T", "t"):
             says = f"Rank {rank} is stopped (state {process.state}), not stuck"
@@ -96,12 +96,13 @@ def _weigh(scene: Scene) -> Weighings:
     }:
         says = "They go round in a loop without an end of its own, and may wait for each other"
         yield weighing(-13, "suspects-stack", says, *circling)
-    waiting = [thread for thread in scene.threads(scene.others) if _in_collective(scene, thread)]
-    if waiting and len(waiting) == len(scene.others):
-        who = ranks_say(scene.others)
+    mine = _at_a_key(scene) or scene.ranks
+    others = tuple(rank for rank in scene.world if rank not in mine)
+    waiting = [thread for thread in scene.threads(others) if _in_collective(scene, thread)]
+    if waiting and len(waiting) == len(others):
         says = (
-            f"{who} {verb(scene.others, 'waits', 'wait')} in a collective for"
-            f" {ranks_say(scene.ranks, capital=False)}"
+            f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in a collective for"
+            f" {ranks_say(mine, capital=False)}"
         )
         yield weighing(6, "other-stacks", says, *waiting)
 
@@ -130,8 +131,24 @@ def _left_record(scene: Scene, rank: int) -> bool:
     return bool(scene.calls(rank)) or scene.one(FlightDump, rank=rank) is not None
 
 
+def _at_a_key(scene: Scene) -> tuple[int, ...]:
+    """The suspect that waits for a key of the store while the others are in a collective, which
+    they may leave when that one comes: as few ranks as can be named.
+    """
+    alone = [one.rank or 0 for one in scene.threads(scene.ranks) if _alone_at_a_key(scene, one)]
+    return tuple(alone) if len(alone) == 1 else ()
+
+
+def _alone_at_a_key(scene: Scene, thread: MainThread) -> bool:
+    """Does it wait for a key of the store while no other rank is at the store? Those that wait in
+    a collective do not set it.
+    """
+    others = (one for one in scene.threads(scene.world) if one.rank != thread.rank)
+    return thread.op == "key" and all(one.op != "key" for one in others)
+
+
 def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
-    if thread.leaf in WAITS_FOR_RANKS:
+    if thread.leaf in WAITS_FOR_RANKS and not _alone_at_a_key(scene, thread):
         says = f"Rank {rank} is inside {thread.op or 'a collective'} itself"
         yield weighing(-26, "suspects-stack", says, thread)
     elif thread.moved is False:
@@ -190,6 +207,15 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} did not join {calls.calls[1]}, in which"
             f" {ranks_say(calls.camps[1], capital=False)} wait{after}"
         )
+    if alone := _at_a_key(scene):
+        thread, wait = scene.thread(alone[0]), awaited(scene, alone[0])
+        others = [rank for rank in scene.world if rank not in alone]
+        return (
+            f"{ranks_say(alone)} waits{f' at {thread.where}' if thread is not None else ''} for"
+            f" {wait.says if wait is not None else 'a key of the store'};"
+            f" {ranks_say(others, capital=False)} {verb(others, 'waits', 'wait')} for it in a"
+            f" collective, and so {verb(others, 'does', 'do')} not set it"
+        )
     threads = scene.threads(scene.ranks)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     inside = tuple(
@@ -225,11 +251,15 @@ def _fixes(scene: Scene) -> Fixes:
                 "run the factory alone under py-spy: py-spy dump --pid <PID>",
             ),
         )
-    threads = scene.threads(scene.ranks)
+    threads = scene.threads(_at_a_key(scene) or scene.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
     wait = next(
-        (found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None),
+        (
+            found
+            for rank in (_at_a_key(scene) or scene.ranks)[:1]
+            if (found := awaited(scene, rank)) is not None
+        ),
         Awaited(""),
     )
     look = wait.look or native_stack(scene, ranks_say(scene.ranks[:1], capital=False))
@@ -249,6 +279,6 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
-    ranks=lambda scene: away(Timeouts(scene)) or scene.ranks,
+    ranks=lambda scene: away(Timeouts(scene)) or _at_a_key(scene) or scene.ranks,
     would_settle="a native stack of that rank while it hangs: py-spy dump --native --pid <PID>",
 )

@@ -11,11 +11,22 @@ by a full pipe. A reader that is seen at its `get` rules a full queue out.
 
 from __future__ import annotations
 
+from trainprobe.causes.awaited import sleeps_at
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.child_processes import busy_children, ends, goes_on, others_wait, states, who
+from trainprobe.causes.child_processes import (
+    busy_children,
+    ends,
+    goes_on,
+    others_wait,
+    states,
+    threads_of,
+    who,
+)
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.places import is_user
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -56,7 +67,9 @@ def _weigh(scene: Scene) -> Weighings:
         points = 13 if not busy_children(scene) else 6
         says = f"{who(reading[0])} stands in a queue's get at {reading[0].where}"
         yield weighing(points, "suspects-stack", says, *reading)
-        if (
+        if in_process(reading[0]):
+            yield from _of_threads(scene, reading[0])
+        elif (
             scene.one(LogJob) is None
             and not busy_children(scene)
             and not any(
@@ -90,6 +103,44 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"Pid {blocked[0].pid} sleeps in the write to a full pipe"
         yield weighing(10, "process-state-and-locks", says, *blocked)
     yield from others_wait(scene)
+
+
+def in_process(thread: MainThread | Thread) -> bool:
+    """Does it stand at a `queue.Queue`, which only threads of its own process can fill or empty?"""
+    frames = [frame for frame in thread.frames[-6:] if any(path in frame.file for path in QUEUES)]
+    return bool(frames) and all(
+        frame.base == "queue.py" and "multiprocess" not in frame.file for frame in frames
+    )
+
+
+def feeders(scene: Scene, pid: int) -> tuple[Thread, ...]:
+    """Threads beside the main one that run code of the job, and so may fill its queue."""
+    return tuple(
+        thread
+        for thread in threads_of(scene, pid)
+        if not thread.main and any(is_user(frame) for frame in thread.frames)
+    )
+
+
+def _of_threads(scene: Scene, reader: MainThread) -> Weighings:
+    """A queue of one process: no other process can fill it, whatever children there are."""
+    others = feeders(scene, reader.pid)
+    if not others:
+        says = (
+            f"No other thread of pid {reader.pid} runs code of the job: whoever filled it is gone"
+        )
+        yield weighing(10, "other-stacks", says, reader)
+        return
+    says = f"{_thread(others[0])} lives beside it, and may be the one that should fill it"
+    yield weighing(3, "other-stacks", says, *others)
+
+
+def _thread(thread: Thread) -> str:
+    frame = user_frame(thread.frames)
+    name = f"thread {thread.name}" if thread.name else "a thread"
+    place = classify(thread.frames)
+    doing = f", in {place.op}" if place.op and place.user is not None else ""
+    return f"{name} at {frame.where}{doing}" if frame is not None else name
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
@@ -140,10 +191,15 @@ def _summary(scene: Scene) -> str:
             f"{waiter} waits{at} to {word} a pipe; its other end is"
             f" {other_end(scene, first.pid, mode) or 'not seen'}"
         )
-    return (
-        f"{who(reading_of(scene)[0])} waits at {reading_of(scene)[0].where} for a queue that nobody"
-        " fills"
-    )
+    reader = reading_of(scene)[0]
+    whom = "that nobody fills"
+    if in_process(reader):
+        others = feeders(scene, reader.pid)
+        whom = "of its own process, which no thread feeds any more"
+        if others:
+            there = sleeps_at(scene, others[0]).replace(", which", "; it", 1)
+            whom = f"of its own process, which {_thread(others[0])} does not fill{there}"
+    return f"{who(reader)} waits at {reader.where} for a queue {whom}"
 
 
 PIPE = """
@@ -180,6 +236,7 @@ QUEUES = (
     "multiprocess/queues.py",
     "multiprocessing/connection.py",
 )
+ASKS = frozenset({"terminal", "debugger"})  # a person's answer, also where it comes by a pipe
 FEEDS = frozenset({"_feed", "_finalize_join"})
 
 
@@ -216,7 +273,7 @@ def at_queues(scene: Scene) -> tuple[tuple[Thread, str], ...]:
 
 def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
     """Processes that the suspects wait for and that sleep at a full or empty pipe."""
-    pids = {thread.pid for thread in ends(scene)} - {
+    pids = {thread.pid for thread in ends(scene) if thread.op not in ASKS} - {
         thread.pid for thread in scene.workers(scene.suspects)
     }
     pids |= {state.pid for state in _awaited_programs(scene)}
@@ -226,6 +283,19 @@ def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
         if state.pid in pids
         and ("pipe_write" in state.wchan or "pipe_read" in state.wchan)
         and not goes_on(state)
+        and not ("pipe_read" in state.wchan and _child_waits(scene, state))
+    )
+
+
+def _child_waits(scene: Scene, state: ProcessState) -> bool:
+    """Is the other end a child that waits for something else, as curl does for a server? Then it is
+    a wait for that child.
+    """
+    ids = {f"pid {child.pid}" for child in scene.watch.children(state.pid)}
+    rank = f"rank {state.rank}"
+    return any(
+        link.waiter.partition(" (")[0] in ids and not link.awaited.startswith(rank)
+        for link in scene.group.chain
     )
 
 

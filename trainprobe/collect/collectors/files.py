@@ -57,8 +57,8 @@ class PipeEnd(Fact):
     open, as far as they may be looked at.
 
     `complete` says that all processes of the host were looked at, so that no other pid means that
-    nobody else has it open. `others` holds the command lines of those that do not belong to the
-    job.
+    nobody else has it open. `strangers` are those that do not belong to the job, and `others` their
+    command lines, in the same order.
     """
 
     pid: int = 0
@@ -69,6 +69,7 @@ class PipeEnd(Fact):
     other_pids: Tuple[int, ...] = ()
     complete: bool = False
     others: Tuple[str, ...] = ()
+    strangers: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -234,11 +235,15 @@ def parse_files(record: Evidence) -> List[Fact]:
 
     def opened(row: Mapping[str, Any]) -> Fact:
         kind = fields.text(row, "type")
-        known = {"rank": record.subject.rank, "pid": pid}
+        known: Dict[str, Any] = {"rank": record.subject.rank, "pid": pid}
         if kind in ("pipe", "fifo"):
-            commands = {"names": list(fields.part(row, "other_commands").values())}
-            others = fields.texts(commands, "names")
-            return fields.fact(PipeEnd, record, row, complete=complete, others=others, **known)
+            commands = {
+                int(other): command
+                for other, command in fields.part(row, "other_commands").items()
+                if other.isdecimal() and isinstance(command, str)
+            }
+            known.update(others=tuple(commands.values()), strangers=tuple(commands))
+            return fields.fact(PipeEnd, record, row, complete=complete, **known)
         return fields.fact(OpenFile, record, row, kind=kind, **known)
 
     return fields.each(fields.items(record.data, "open"), opened)

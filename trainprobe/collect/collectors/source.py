@@ -50,7 +50,9 @@ B = TypeVar("B", Block, Skip)
 
 @dataclass(frozen=True)
 class SourceSite(Fact):
-    """One line and what encloses it, innermost last. Old cases have no `skips`."""
+    """One line and what encloses it, innermost last; `made` is how its function made what it waits
+    for. Old cases have no `skips` and no `made`.
+    """
 
     file: str = ""
     line: int = 0
@@ -58,6 +60,7 @@ class SourceSite(Fact):
     text: str = ""
     blocks: Tuple[Block, ...] = ()
     skips: Tuple[Skip, ...] = ()
+    made: str = ""
 
 
 @dataclass(frozen=True)
