@@ -137,8 +137,8 @@ def test_of_a_living_rank_only_what_came_after_the_last_step_is_fresh() -> None:
     old = live((0, f"{shown}\n{STEPS}")).of(LogEvent)
     new = live((0, f"{STEPS}{shown}\n")).of(LogEvent)
 
-    assert old and all(event.lived_through for event in old)
-    assert new and not any(event.lived_through for event in new)
+    assert {event.lived_through for event in old} == {True}
+    assert {event.lived_through for event in new} == {False}
 
 
 def test_a_file_that_was_read_twice_counts_once() -> None:

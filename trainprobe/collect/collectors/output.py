@@ -39,6 +39,9 @@ TEXT_CAP_BYTES = 64 * 1024
 # The copy in the case is longer than what the evidence holds, and still bounded.
 COPY_CAP_BYTES = 1024 * 1024
 SPLIT_CAP_BYTES = 16 * 2**20
+# The files of a live job share this much, since every line of theirs is read at once; each has at
+# least the second, and at most TEXT_CAP_BYTES.
+ALL_CAP_BYTES, LEAST_CAP_BYTES = 256 * 1024, 16 * 1024
 CHILD_CAP_BYTES = 32 * 2**20
 # The clock of a file server may be behind the host's by some seconds.
 CLOCK_SLACK_S = 2.0
@@ -199,10 +202,11 @@ def _read(sinks: Sequence[Sink], ends: float) -> Iterator[Tuple[Sink, Union[Ends
     """Each file with its ends, or why there are none: those of another host by a child, which may
     hang.
     """
+    cap_bytes = max(LEAST_CAP_BYTES, min(TEXT_CAP_BYTES, ALL_CAP_BYTES // max(1, len(sinks))))
     for sink in sinks:
         if not sink.remote:
             try:
-                yield sink, read_ends(sink.path, TEXT_CAP_BYTES, tail_only=True)
+                yield sink, read_ends(sink.path, cap_bytes, tail_only=True)
             except OSError as error:
                 yield sink, str(error.strerror)
     asked = {sink.path: sink for sink in sinks if sink.remote}
@@ -211,7 +215,7 @@ def _read(sinks: Sequence[Sink], ends: float) -> Iterator[Tuple[Sink, Union[Ends
     from trainprobe.collect.child_programs import json_lines, run_child
 
     left_s = max(0.1, ends - time.monotonic())
-    words = (str(TEXT_CAP_BYTES), *asked)
+    words = (str(cap_bytes), *asked)
     ran = run_child("output_child", *words, timeout_s=left_s, output_cap_bytes=CHILD_CAP_BYTES)
     answers = {answer.get("path"): answer for answer in json_lines(ran.stdout)}
     for path, sink in asked.items():
