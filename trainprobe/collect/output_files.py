@@ -171,7 +171,7 @@ class _Search:
         own = {
             (sink.stream, next(iter(sink.ranks))): sink.shown
             for sink in self.sinks.values()
-            if len(sink.ranks) == 1 and None not in sink.ranks and not sink.deleted
+            if len(sink.ranks) == 1 and None not in sink.ranks
         }
         shown = {sink.shown: sink for sink in self.sinks.values()}
         for stream in {stream for stream, _ in own}:
@@ -182,7 +182,7 @@ class _Search:
                 for rank in sorted(gone - set(names)):
                     path = _filled(form, rank)
                     if path in shown:  # the launcher holds it open
-                        shown[path].ranks, shown[path].guessed = {rank}, True
+                        shown[path].ranks, shown[path].streams = {rank}, {stream}
                     else:
                         self._named(path, {rank}, stream)
 
@@ -220,8 +220,8 @@ class _Search:
             path = f"{self.proc}/{pid}/fd/{fd}"
             sink = Sink(path, shown, self._remote(pid, shown), via=via, deleted=deleted)
             self.sinks[key] = sink
-        sink.streams.add(stream)
-        if stream != "log" or not sink.ranks:
+        if stream != "log" or not sink.streams:  # a launcher may hold what is a rank's stdout
+            sink.streams = (sink.streams | {stream}) - ({"log"} if stream != "log" else set())
             sink.ranks |= ranks
 
     def _named(self, path: str, ranks: Set[Optional[int]], stream: str = "both") -> None:
