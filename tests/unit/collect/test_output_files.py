@@ -7,11 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from trainprobe.collect import mount_table
 from trainprobe.collect.collector import JobView
 from trainprobe.collect.collectors.output import look_at_files
 from trainprobe.collect.look_results import LookResult
@@ -90,6 +92,8 @@ def test_the_file_of_a_tee_at_the_other_end_of_the_pipe_is_read(jobs: Jobs, tmp_
     tee = subprocess.Popen(["tee", path], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     jobs.running.append(tee)
     member = jobs.rank(0, "step 9", stdout=tee.stdin)
+    assert tee.stdin is not None
+    tee.stdin.close()
     found = seen(member, expect="step 9")
     assert said(found) == {0: "step 9"}
     assert "tee" in found[-1].data["via"]
@@ -147,6 +151,34 @@ def test_the_file_of_a_rank_that_is_gone_is_found_by_the_names_of_the_others(
     os.utime(paths[1], (1000, 1000))
     found = seen(*members, expect="step 2", absent=[1], began=time.time() - 5)
     assert 1 not in said(found), "an earlier run wrote it"
+
+
+def test_a_file_that_the_launcher_holds_for_a_rank_that_is_gone_is_that_rank_s(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    """As torchrun does with --redirects."""
+    paths = [tmp_path / str(number) / "stdout.log" for number in range(2)]
+    for path in paths:
+        path.parent.mkdir()
+    paths[1].write_text("finished\n")
+    with open(paths[0], "ab") as first, open(paths[1], "ab") as second:
+        member = jobs.rank(0, "step 0", stdout=first)
+        launcher = jobs.rank(0, "launching", stdout=subprocess.DEVNULL, pass_fds=[second.fileno()])
+    launcher = replace(launcher, rank=None, role="launcher")
+    found = seen(member, launcher, expect="step 0", absent=[1], began=time.time() - 5)
+    assert said(found) == {0: "step 0", 1: "finished"}
+    assert {result.data["stream"] for result in found if result.outcome == "ok"} == {"stdout"}
+
+
+def test_a_file_of_another_host_is_read_by_a_child(
+    jobs: Jobs, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mount_table, "LOCAL", frozenset())
+    with open(tmp_path / "far.log", "wb") as file:
+        member = jobs.rank(0, "step 4", stdout=file)
+    found = seen(member, expect="step 4")
+    assert said(found) == {0: "step 4"}
+    assert found[-1].data["silent_s"] < 30
 
 
 def test_only_the_end_of_a_long_file_is_read(jobs: Jobs, tmp_path: Path) -> None:
