@@ -16,6 +16,8 @@ from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.commands import again, live_pid
 from trainprobe.causes.healing import healing, hinted
+from trainprobe.causes.hearsay import Hearsay
+from trainprobe.causes.last_printed import printed_sentence
 from trainprobe.causes.linted import Linted, linted, with_lint
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.phrases import sentence
@@ -74,7 +76,8 @@ def rank_group(
     that one alone.
     """
     facts = seen_by(facts, group)
-    scene = Scene(facts, group)
+    hearsay = Hearsay(facts, group)
+    scene = hearsay.scene
     speaking: list[tuple[Cause, tuple[Weighing, ...]]] = []
     ruled_out: list[RuledOut] = []
     silent: dict[str, tuple[Cause, int]] = {}
@@ -82,7 +85,7 @@ def rank_group(
     for cause in causes:
         if group.mode not in cause.modes:
             continue
-        shown = tuple(cause.weigh(scene))
+        shown = hearsay.weigh(cause)
         against = next((weighing for weighing in shown if weighing.points == -DECISIVE), None)
         speaks = any(
             weighing.points > 0 for weighing in shown
@@ -274,7 +277,7 @@ def _placed(
     shares = _shares(ordered, priors)
     named = _leader(candidates, priors) is not None
     placed = [
-        _place(scene, candidate, share, named and index == 0)
+        _place(scene, candidate, share, named and index == 0, first=index == 0)
         for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))
     ]
     # What is merely possible is part of what is not known: it has at most half of the confidence of
@@ -290,8 +293,11 @@ def _placed(
     return (unknown, *placed), undecided
 
 
-def _place(scene: Scene, candidate: Candidate, share: float, named: bool) -> PlacedCause:
+def _place(
+    scene: Scene, candidate: Candidate, share: float, named: bool, *, first: bool
+) -> PlacedCause:
     cause = candidate.cause
+    printed = printed_sentence(scene, scene.group.ranks) if first and named else ""
     return PlacedCause(
         id=cause.id,
         title=cause.title,
@@ -302,7 +308,7 @@ def _place(scene: Scene, candidate: Candidate, share: float, named: bool) -> Pla
         hosts=scene.group.hosts,
         # stacks in logs belong to no process
         pids=tuple(pid for pid in cause.pids(scene) if pid > 0),
-        summary=sentence(cause.summary(scene)),
+        summary=" ".join(filter(None, (sentence(cause.summary(scene)), printed))),
         chain=scene.group.chain,
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
         fixes=(
@@ -450,7 +456,7 @@ def _unknown(
         named=False,
         ranks=group.ranks,
         hosts=group.hosts,
-        summary=f"{says}.{nearest}",
+        summary=" ".join(filter(None, (f"{says}.{nearest}", printed_sentence(scene, group.ranks)))),
         chain=group.chain,
         fixes=(Fix("Settle it", steps, verify=again(scene) if ordered else ""),),
         docs="docs/causes/index.md",

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.causes.awaited import at_exit
+from trainprobe.causes.last_printed import last_printed, said_by_one
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
-from trainprobe.causes.phrases import ranks_say, verb
+from trainprobe.causes.phrases import ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 
 # These end every rank as soon as one fails, so a rank that is missing beside live ones has not
@@ -68,3 +71,25 @@ def gone(scene: Scene) -> Weighings:
         yield weighing(
             6, "exit-status", f"{who} {verb(away, 'has', 'have')} no process any more", job
         )
+    yield from _last_words(scene, away)
+
+
+def _last_words(scene: Scene, away: Sequence[int]) -> Weighings:
+    """A rank that finishes says so, or says nothing; one that breaks leaves a traceback."""
+    broke = [*scene.exceptions(away), *scene.exceptions(away, echo=True), *scene.fatals(away)]
+    if broke:
+        who = ranks_say(sorted({one.rank for one in broke if one.rank is not None}))
+        yield weighing(-26, "suspects-log", f"The output of {who} ends with an error", *broke)
+        return
+    heard = [(rank, words) for rank in away if (words := last_printed(scene, rank)) is not None]
+    if not heard and len(away) == 1 and (one := said_by_one(scene)) is not None:
+        says = f"One of the ranks said «{short(one.ends, 100)}», which those that live did not do"
+        yield weighing(6, "suspects-log", says, one.output)
+    for rank, words in heard:
+        no_error = "and its output holds no error that ended it"
+        if words.ends:
+            says = f"Rank {rank} said «{short(words.ends, 100)}», {no_error}"
+            yield weighing(10, "suspects-log", says, words.output)
+        elif words.line and not words.steps:
+            says = f"Rank {rank} said «{short(words.line, 100)}» at its end, {no_error}"
+            yield weighing(3, "suspects-log", says, words.output)

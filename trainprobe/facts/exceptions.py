@@ -19,6 +19,9 @@ from trainprobe.stacks.places import is_native, is_user, module_importing
 from trainprobe.stacks.traceback_text import MESSAGE_CAP, Printed, Raised, parse_tracebacks, unwrap
 
 INTERRUPTION = "KeyboardInterrupt"
+BEHIND_LINES = 100  # what a tracker, NCCL and other ranks may still print behind the last traceback
+# Where a program begins that has no module level in its traceback: runpy, multiprocessing.
+_TOP = frozenset({"_run_module_as_main", "_run_code", "_bootstrap", "_wrap", "spawn_main"})
 # torch/csrc/distributed/c10d/exception.h; the branches of CPython's OSError that a peer or a
 # network causes.
 _OF_THE_SYSTEM = frozenset(
@@ -51,6 +54,8 @@ class RankException(Fact):
     its
     process: caught and printed, or of a thread. `place` orders what was read in logs afterwards,
     None for what was gathered live; `seen_at` is the file and line where it stood there.
+    `last_words`: the printed traceback begins where the program does, and little follows it, as
+    where it ended the process; one that was caught begins at the `try`.
     """
 
     type: str = ""
@@ -71,6 +76,7 @@ class RankException(Fact):
     place: int | None = None
     host: str = ""
     seen_at: str = ""
+    last_words: bool = False
 
     @property
     def interrupted(self) -> bool:
@@ -186,7 +192,7 @@ def parse_printed_exceptions(record: Evidence) -> list[Fact]:
     role = record.subject.role or "rank"
     for rank, lines in split_ranks(whole_text(record), shared=record.subject.rank is None).items():
         printed = parse_tracebacks(lines)
-        mine = [_printed(record, one, rank, role) for one in printed]
+        mine = [_printed(record, one, rank, role, len(lines)) for one in printed]
         deadly = [
             place
             for place, one in enumerate(printed)
@@ -199,7 +205,9 @@ def parse_printed_exceptions(record: Evidence) -> list[Fact]:
     return found
 
 
-def _printed(record: Evidence, printed: Printed, rank: int | None, role: str) -> RankException:
+def _printed(
+    record: Evidence, printed: Printed, rank: int | None, role: str, lines: int
+) -> RankException:
     fact = exception_of(record, printed.chain, "output", None)
     of = fact.rank if rank is None else rank
     return replace(
@@ -208,7 +216,13 @@ def _printed(record: Evidence, printed: Printed, rank: int | None, role: str) ->
         role="rank" if of is not None else role,
         thread=printed.thread,
         handled=printed.ignored,
+        last_words=_from_the_top(printed.chain[-1]) and lines - printed.ends <= BEHIND_LINES,
     )
+
+
+def _from_the_top(raised: Raised) -> bool:
+    first = raised.frames[0] if raised.frames else None
+    return first is not None and (first.name == "<module>" or first.name in _TOP)
 
 
 def exception_of(

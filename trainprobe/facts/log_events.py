@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from trainprobe.facts import torchrun_report
+from trainprobe.facts.steps import steps_printed
 from trainprobe.logtext.streams import split_ranks
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import find
+from trainprobe.stacks.traceback_text import parse_tracebacks
 
 TAIL_CHARACTERS = 8000
 LINE_CHARACTERS = 400
@@ -25,7 +27,8 @@ class LogEvent(Fact):
     `captured` holds the pattern's named groups of that first line. `echo` is true for what only
     repeats another rank's end.
     `role` says whose output it was: rank or launcher. `fatal` is true where whoever printed the
-    line has failed.
+    line has failed. `lived_through`: it stands in a traceback, or steps were printed after it, so
+    that whoever lives on has survived it; told of live jobs only.
     `place` orders the lines of logs that were read afterwards (0 first, over all files), None in
     what was gathered live; `seen_at` is then the file and line, `rank3.err:118`.
     """
@@ -43,6 +46,7 @@ class LogEvent(Fact):
     place: int | None = None
     host: str = ""
     seen_at: str = ""
+    lived_through: bool = False
 
     def number(self, name: str) -> int | None:
         """The whole number that the pattern captured under this name; None where it captured
@@ -55,7 +59,7 @@ class LogEvent(Fact):
 @dataclass(frozen=True)
 class Output(Fact):
     """How much a process printed. `first_at` and `last_at` are Unix seconds, None where nothing
-    came.
+    came. `silent_s` is for how long nothing more had come when a live job was looked at.
 
     Of logs that were read afterwards the tail ends with the first failure; `rows` are (line, at,
     text) until that is known.
@@ -70,6 +74,7 @@ class Output(Fact):
     role: str = "rank"
     file: str = ""
     rows: tuple[tuple[int, float | None, str], ...] = ()
+    silent_s: float | None = None
 
 
 def whole_text(record: Evidence) -> str:
@@ -103,6 +108,7 @@ def parse_output(record: Evidence) -> list[Fact]:
         last_at=last_at,
         role=role,
         file=record.files[0] if record.files else "",
+        silent_s=fields.number(data, "silent_s"),
     )
     found: list[Fact] = [output]
     for named, lines in split_ranks(text, shared=record.subject.rank is None).items():
@@ -116,9 +122,12 @@ def parse_output(record: Evidence) -> list[Fact]:
             "role": role,
         }
         own = "\n".join(lines)
+        live = bool(fields.text(data, "path"))  # only files of live jobs are named
+        fresh = {hit.signature.id for hit in find(_since_last_step(lines), stream)} if live else ()
         found += [
             LogEvent(
                 **base,
+                lived_through=live and hit.signature.id not in fresh,
                 signature=hit.signature.id,
                 event=hit.signature.shows,
                 line=hit.line[:LINE_CHARACTERS],
@@ -140,3 +149,14 @@ def parse_output(record: Evidence) -> list[Fact]:
             for failed in torchrun_report.failures(own)
         ]
     return found
+
+
+def _since_last_step(lines: Sequence[str]) -> str:
+    """What was printed after the last step, without tracebacks."""
+    begin = next(
+        (place + 1 for place in reversed(range(len(lines))) if steps_printed(lines[place])), 0
+    )
+    rest = list(lines[begin:])
+    for printed in parse_tracebacks(rest):
+        rest[printed.begins : printed.ends + 1] = [""] * (printed.ends + 1 - printed.begins)
+    return "\n".join(rest)

@@ -28,6 +28,7 @@ from trainprobe.facts.imports import parse_imports
 from trainprobe.facts.jobs import join_unnumbered, parse_job
 from trainprobe.facts.kernel_logs import parse_kernel_log
 from trainprobe.facts.knobs import parse_knob
+from trainprobe.facts.last_words import join_last_words
 from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.leftover_joins import join_leftovers
 from trainprobe.facts.log_endings import parse_log_endings
@@ -141,6 +142,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_log_jobs,
     join_log_order,
     join_exceptions,
+    join_last_words,
     join_fatal_signals,
     join_endings,
     join_progress,
@@ -166,7 +168,7 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     looked: list[Look] = []
     refused: list[Refusal] = []
     unreadable: list[str] = []
-    standing = [_at_a_real_time(record) for record in _standing(evidence)]
+    standing = [_at_a_real_time(record) for record in _newest_output(_standing(evidence))]
     places = places_of(standing)
     records = told_apart(standing, places)
     facts += silent_nodes(records)
@@ -226,6 +228,31 @@ def _standing(evidence: Iterable[Evidence]) -> list[Evidence]:
         for each in fields.texts(record.data, "void")
     }
     return [record for record in records if record.id not in void] if void else records
+
+
+def _newest_output(records: list[Evidence]) -> list[Evidence]:
+    """Of a file that was read again while a live job was looked at, only the last reading."""
+    newest: dict[tuple[object, ...], str] = {}
+    for record in records:
+        if record.kind == "output" and record.data.get("path"):
+            newest[_place_of_output(record)] = record.id
+    if not newest:
+        return records
+    return [
+        record for record in records if newest.get(_place_of_output(record), record.id) == record.id
+    ]
+
+
+def _place_of_output(record: Evidence) -> tuple[object, ...]:
+    subject = record.subject
+    return (
+        record.kind,
+        record.cell,
+        subject.host,
+        subject.rank,
+        fields.text(record.data, "path"),
+        record.outcome,
+    )
 
 
 def _parsed(record: Evidence, parsers: tuple[Parser, ...]) -> tuple[list[Fact], bool]:

@@ -119,6 +119,11 @@ class Facts:
         """
         return (evidence_kind, cell, rank) in self._told
 
+    @property
+    def looks(self) -> tuple[Look, ...]:
+        """The looks that told something."""
+        return self._looked
+
     def refused(
         self, evidence_kind: str | None = None, *, cell: str | None = None
     ) -> tuple[Refusal, ...]:

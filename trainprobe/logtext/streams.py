@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 from trainprobe.logtext.plain import plain_states
@@ -28,6 +29,7 @@ def rank_and_rest(
     return found.rank if shared or found.certain else None, found.rest
 
 
+@functools.lru_cache(maxsize=1)  # each parser of a record asks for the same
 def split_ranks(text: str, *, shared: bool = True) -> dict[int | None, list[str]]:
     """The plain lines of each rank in a text, in order and without prefixes; None holds the lines
     that name no rank.

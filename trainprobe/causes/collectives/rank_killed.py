@@ -12,6 +12,7 @@ kills did not rise. A rise of that count rules it out.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.last_printed import last_printed
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -64,9 +65,15 @@ def _gone(scene: Scene) -> Weighings:
         return
     line = next(iter(scene.oom_kills), None)
     who = f"{ranks_say(gone)} of {job.world_size or len(scene.world)}"
-    yield weighing(
-        10, "exit-status", f"{who} has no process any more, and left no word of an end", job
-    )
+    ended = [words for rank in gone if (words := last_printed(scene, rank)) and words.ends]
+    broke = [*scene.exceptions(gone), *scene.fatals(gone)]
+    word = "" if ended or broke else ", and left no word of an end"
+    yield weighing(10, "exit-status", f"{who} has no process any more{word}", job)
+    if broke:
+        yield weighing(-26, "suspects-log", "Its output ends with an error of its own", *broke)
+    elif ended:
+        says = f"It said «{short(ended[0].ends, 100)}» before"
+        yield weighing(-10, "suspects-log", says, ended[0].output)
     if line is not None:
         says = f"The kernel killed pid {line.pid} ({line.name}) for lack of memory"
         yield weighing(-13, "kernel-log", says, line)

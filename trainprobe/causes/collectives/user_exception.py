@@ -21,7 +21,7 @@ from trainprobe.causes.phrases import Fixes, fix, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
-from trainprobe.facts import ProbeFailure, Progress, RankException
+from trainprobe.facts import ProbeFailure, Progress, RankEnding, RankException
 from trainprobe.stacks.places import is_user
 
 # huggingface/datasets, utils/py_utils.py; CPython, concurrent/futures/process.py; joblib
@@ -55,7 +55,7 @@ def _weigh(scene: Scene) -> Weighings:
         # Absent may only be said where the rank's output was read.
         if (
             ending is not None
-            and scene.looked("output")
+            and _output_was_read(scene, ending)
             and not scene.exceptions(scene.suspects, echo=True)
         ):
             says = "The first rank to fail left no exception in its output"
@@ -97,6 +97,13 @@ def _weigh(scene: Scene) -> Weighings:
     if OF_THE_DEVICE.search(text_of(origin)):
         says = "It is the driver that complains, of something that no line of the program names"
         yield weighing(-26, "source", says, origin)
+
+
+def _output_was_read(scene: Scene, ending: RankEnding) -> bool:
+    """Of a live job each rank's own counts: that of one which has ended is often out of reach."""
+    if scene.live is None:
+        return scene.looked("output")
+    return scene.facts.looked("output", cell=scene.cell, rank=ending.rank)
 
 
 def _own_object(scene: Scene) -> ProbeFailure | None:

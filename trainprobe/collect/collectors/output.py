@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import re
+import time
 from dataclasses import replace
-from typing import TYPE_CHECKING, Dict, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import (
+    TYPE_CHECKING,
+    Dict,
+    Iterator,
+    List,
+    Mapping,
+    NamedTuple,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Union,
+)
 
-from trainprobe.collect.collector import Collector, record_look
+from trainprobe.collect.collector import Collector, JobView, record_look
 from trainprobe.collect.look_results import LookResult, refused
-from trainprobe.collect.members import Member
+from trainprobe.collect.members import Member, host_name
+from trainprobe.collect.output_child import Ends, read_ends
+from trainprobe.collect.output_files import Sink, find_output_files
 from trainprobe.logtext.prefixes import learn_labels
 from trainprobe.logtext.streams import SAMPLE_LINES, rank_and_rest
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.ranks import fold_ranks
+from trainprobe.model.subjects import Subject
 
 if TYPE_CHECKING:
     from trainprobe.case import Case
@@ -21,19 +39,13 @@ TEXT_CAP_BYTES = 64 * 1024
 # The copy in the case is longer than what the evidence holds, and still bounded.
 COPY_CAP_BYTES = 1024 * 1024
 SPLIT_CAP_BYTES = 16 * 2**20
+# The files of a live job share this much, since every line of theirs is read at once; each has at
+# least the second, and at most TEXT_CAP_BYTES.
+ALL_CAP_BYTES, LEAST_CAP_BYTES = 256 * 1024, 16 * 1024
+CHILD_CAP_BYTES = 32 * 2**20
+# The clock of a file server may be behind the host's by some seconds.
+CLOCK_SLACK_S = 2.0
 _BARE_PREFIX = re.compile(r"\[(?:\d+,)?(\d{1,7})\](?:<std(?:out|err)>)?:[ ]?")
-
-
-class Ends(NamedTuple):
-    """Both ends of an output: `size` in bytes, `left_out` the bytes between head and tail."""
-
-    size: int
-    head: bytes
-    tail: bytes
-
-    @property
-    def left_out(self) -> int:
-        return max(0, self.size - len(self.head) - len(self.tail))
 
 
 class Stream(NamedTuple):
@@ -116,18 +128,6 @@ def read_output(stream: Stream) -> LookResult:
     return refused("unavailable", reason, stream=stream.name)
 
 
-def read_ends(path: str, cap_bytes: int) -> Ends:
-    """The first and last `cap_bytes` of a growing file, without overlap. Raises OSError."""
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    try:
-        size = os.fstat(fd).st_size
-        head = _read_at(fd, 0, min(cap_bytes, size))
-        begin = max(len(head), size - cap_bytes)
-        return Ends(size, head, _read_at(fd, begin, size - begin))
-    finally:
-        os.close(fd)
-
-
 def split_by_rank(text: str, ranks: Set[int]) -> Dict[Optional[int], str]:
     """Take a common stream apart by its prefixes: `[default3]:` (torchrun), `[rank3]:` (torch),
     `[3]:`, `[1,3]<stdout>:` (mpirun).
@@ -167,16 +167,109 @@ def _copy(case: Case, cell: str, member: Member, stream: Stream) -> Tuple[str, .
     return (name,) if name else ()
 
 
-def _read_at(fd: int, begin: int, size: int) -> bytes:
-    parts: List[bytes] = []
-    while size > 0:
-        part = os.pread(fd, min(size, 1 << 20), begin)
-        if not part:
-            break
-        parts.append(part)
-        begin += len(part)
-        size -= len(part)
-    return b"".join(parts)
+def look_at_files(job: JobView, deadline_s: float) -> Iterator[LookResult]:
+    """What the ranks of a live job and their launcher printed, the end of each file once.
+
+    A file that several ranks write into is taken apart by the prefixes of its lines.
+    """
+    ends = time.monotonic() + deadline_s
+    absent = {rank for rank in job.data.get("absent") or () if isinstance(rank, int)}
+    found = find_output_files(
+        job.members,
+        () if job.data.get("elsewhere") else absent,
+        ends,
+        slurm_job=job.variables.get("SLURM_JOB_ID", ""),
+        cwd=str(job.data.get("cwd") or ""),
+    )
+    for why, ranks in found.nowhere.items():
+        known = sorted(rank for rank in ranks if rank is not None)
+        whose = f"the output of {'ranks' if len(known) > 1 else 'rank'} {fold_ranks(known)}"
+        yield refused("unavailable", f"{whose if known else 'the output'} {why}", ranks=known)
+    here = {member.rank: member for member in job.members if member.role == "rank"}
+    for sink, read in _read(found.sinks, ends):
+        if isinstance(read, str):
+            if not sink.guessed:
+                yield refused(
+                    "unavailable", f"{sink.shown} cannot be read: {read}", path=sink.shown
+                )
+            continue
+        if sink.guessed and read.written_at < (job.began or 0.0) - CLOCK_SLACK_S:
+            continue  # an earlier run's
+        yield from _results(sink, read, here, absent)
 
 
-COLLECTOR = Collector("output", None, deadline_s=2.0, rounds=())
+def _read(sinks: Sequence[Sink], ends: float) -> Iterator[Tuple[Sink, Union[Ends, str]]]:
+    """Each file with its ends, or why there are none: those of another host by a child, which may
+    hang.
+    """
+    cap_bytes = max(LEAST_CAP_BYTES, min(TEXT_CAP_BYTES, ALL_CAP_BYTES // max(1, len(sinks))))
+    for sink in sinks:
+        if not sink.remote:
+            try:
+                yield sink, read_ends(sink.path, cap_bytes, tail_only=True)
+            except OSError as error:
+                yield sink, str(error.strerror)
+    asked = {sink.path: sink for sink in sinks if sink.remote}
+    if not asked:
+        return
+    from trainprobe.collect.child_programs import json_lines, run_child
+
+    left_s = max(0.1, ends - time.monotonic())
+    words = (str(cap_bytes), *asked)
+    ran = run_child("output_child", *words, timeout_s=left_s, output_cap_bytes=CHILD_CAP_BYTES)
+    answers = {answer.get("path"): answer for answer in json_lines(ran.stdout)}
+    for path, sink in asked.items():
+        answer = answers.get(path)
+        if answer is None:
+            yield sink, f"its file system gave no answer within {left_s:.1f} s"
+        elif "why" in answer:
+            yield sink, str(answer["why"])
+        else:
+            head, tail = (base64.b64decode(answer[name]) for name in ("head", "tail"))
+            yield sink, Ends(answer["size"], head, tail, answer["written_at"])
+
+
+def _results(
+    sink: Sink, read: Ends, here: Mapping[Optional[int], Member], absent: Set[int]
+) -> Iterator[LookResult]:
+    """One result for each rank that wrote into the file, and one for the lines of nobody."""
+    now = time.time()
+    stream = Stream(sink.shown, sink.stream, last_at=read.written_at)
+    base = {
+        "path": sink.shown,
+        "silent_s": max(0.0, now - read.written_at),
+        **({"via": sink.via} if sink.via else {}),
+        **({"deleted": True} if sink.deleted else {}),
+    }
+
+    def result(rank: Optional[int], ends: Ends, **changed: object) -> LookResult:
+        member = here.get(rank) if rank is not None else None
+        role = "rank" if rank is not None else "launcher"
+        subject = Subject("rank" if rank is not None else "process", host_name(), rank, role=role)
+        data = {**stream.data(ends), **base, **changed}
+        return LookResult(data, source=sink.shown, subject=member.subject if member else subject)
+
+    whose = next(iter(sink.ranks)) if len(sink.ranks) == 1 else None
+    if whose is not None:
+        yield result(whose, read)
+        return
+    text = (read.head + read.tail).decode("utf-8", "replace")
+    ranks = {rank for rank in here if rank is not None} | absent
+    parts = split_by_rank(text, ranks)
+    last = next(
+        (rank for rank, part in parts.items() if _last_line(part) == _last_line(text)), None
+    )
+    for rank, part in parts.items():
+        ends = _ends_of(part.encode("utf-8", "replace"), TEXT_CAP_BYTES)
+        # of the others nobody knows when they wrote
+        timed = {} if rank in (last, None) else {"last_at": None, "silent_s": None}
+        yield result(rank, ends, cut_bytes=read.left_out, **timed)
+
+
+def _last_line(text: str) -> str:
+    return text.rstrip().rpartition("\n")[2].rpartition("]: ")[2]
+
+
+COLLECTOR = Collector(
+    "output", look_at_files, deadline_s=1.5, source="/proc/PID/fd", rounds=("first", "last")
+)

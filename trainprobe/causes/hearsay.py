@@ -1,0 +1,81 @@
+"""What the ranks of a live job printed, in one place for all causes: it supports, and seldom
+decides.
+
+Whoever printed an error and lives on has survived it. So its words strengthen a cause that shows
+itself otherwise, with few points. What was printed since the last step, and is no traceback, may
+also speak for itself, as softly. The words of a rank that is gone are its last, and count in full.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainprobe.causes.cause import Cause
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Facts, FatalSignal, Job, LogEvent, Output, RankEnding, RankException
+from trainprobe.model.diagnosis import Weighing
+from trainprobe.model.facts import Fact
+from trainprobe.waits import SuspectGroup
+
+SUPPORT = 6
+"""As much as a finding of lint that is likely right; what was measured has 10 and 13."""
+
+
+class Hearsay:
+    """The scene with and without the words of those who live on."""
+
+    def __init__(self, facts: Facts, group: SuspectGroup) -> None:
+        self.scene = self._seen = Scene(facts, group)
+        self._ids: frozenset[str] = frozenset()
+        self._outputs: frozenset[str] = frozenset()
+        self._gone: frozenset[int | None] = frozenset()
+        job = facts.one(Job, cell=group.cell)
+        outputs = facts.of(Output, cell=group.cell)
+        if job is None or not outputs:
+            return
+        self._outputs = frozenset(id_ for fact in outputs for id_ in fact.evidence)
+        ended = frozenset(fact.rank for fact in facts.of(RankEnding, cell=group.cell))
+        self._gone = ended.union(() if job.elsewhere else job.absent) - {None}
+        last = [fact for fact in facts.of(RankException, cell=group.cell) if not fact.handled]
+        told = {
+            id_ for fact in (*outputs, *last) if fact.rank in self._gone for id_ in fact.evidence
+        }
+        self._ids = self._outputs - told
+        self._seen = Scene(
+            Facts(
+                [self._quiet(fact) for fact in facts.all if not self._survived(fact)],
+                looked=facts.looks,
+                refused=facts.refused(),
+                unreadable=facts.unreadable,
+            ),
+            group,
+        )
+
+    def weigh(self, cause: Cause) -> tuple[Weighing, ...]:
+        """What was measured, and beside it, softly, what was said."""
+        measured = tuple(self._softly(one) for one in cause.weigh(self._seen))
+        if self._seen is self.scene or not any(one.points > 0 for one in measured):
+            return measured
+        told = (one for one in cause.weigh(self.scene) if self._only_said(one))
+        return (*measured, *(self._softly(one) for one in told if one not in measured))
+
+    def _survived(self, fact: Fact) -> bool:
+        return (
+            isinstance(fact, (LogEvent, RankException, FatalSignal))
+            and fact.rank not in self._gone
+            and bool(fact.evidence)
+            and self._outputs.issuperset(fact.evidence)
+            and (not isinstance(fact, LogEvent) or fact.lived_through)
+        )
+
+    def _quiet(self, fact: Fact) -> Fact:
+        said = isinstance(fact, Output) and fact.rank not in self._gone
+        return replace(fact, tail="") if said and isinstance(fact, Output) else fact
+
+    def _only_said(self, one: Weighing) -> bool:
+        return bool(one.evidence) and self._ids.issuperset(one.evidence)
+
+    def _softly(self, one: Weighing) -> Weighing:
+        if not self._only_said(one):
+            return one
+        return replace(one, points=max(-SUPPORT, min(SUPPORT, one.points)))

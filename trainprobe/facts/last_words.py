@@ -1,0 +1,48 @@
+"""Which printed exceptions of a live job ended somebody: none of a rank that lives on."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from trainprobe.facts.endings import RankEnding
+from trainprobe.facts.exceptions import RankException
+from trainprobe.facts.jobs import Job
+from trainprobe.model.facts import Fact
+
+
+def join_last_words(facts: list[Fact]) -> list[Fact]:
+    """Mark as `handled` what a live job's ranks printed and survived.
+
+    Of a rank without a process the last words stand. A traceback that names no rank is that of the
+    only rank that is gone, where that one printed no other.
+    """
+    gone = {job.cell: gone_ranks(facts, job) for job in facts if isinstance(job, Job)}
+    if not gone:
+        return facts
+    spoken = {
+        (fact.cell, fact.rank)
+        for fact in facts
+        if isinstance(fact, RankException) and fact.rank is not None and not fact.handled
+    }
+
+    def told(fact: Fact) -> Fact:
+        if not isinstance(fact, RankException) or fact.source != "output" or fact.cell not in gone:
+            return fact
+        away = gone[fact.cell]
+        silent = [rank for rank in away if (fact.cell, rank) not in spoken]
+        if fact.rank is None and fact.last_words and not fact.handled and len(silent) == 1:
+            return replace(fact, rank=silent[0], role="rank")
+        return replace(fact, handled=fact.handled or fact.rank not in away or not fact.last_words)
+
+    return [told(fact) for fact in facts]
+
+
+def gone_ranks(facts: list[Fact], job: Job) -> set[int]:
+    """Ranks of a live job that have ended, or have no process where they should have one."""
+    ended = {
+        fact.rank
+        for fact in facts
+        if isinstance(fact, RankEnding) and fact.cell == job.cell and fact.role == "rank"
+    }
+    missing = set() if job.elsewhere else set(job.absent)
+    return {rank for rank in ended if rank is not None} | missing
