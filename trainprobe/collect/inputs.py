@@ -42,7 +42,7 @@ _STACK_LINE = re.compile(
     r"^(?:=+ Rank \d|Process \d+:|Python v\d|Thread \S{1,20} \(|(?:Current thread|Thread)"
     r" 0x|\x1b?\[?[0-9;]{0,8}m?Thread "
     r"|Traceback for thread| {2,8}\S.{0,500} \(\S+:\d+\)| {4}\S.{0,400} \([^()]+\)$"
-    r"| {0,8}File \".{1,4096}\", line (?:\d{1,9}|\?\?\?) in |Timeout \(|    \((?:Python|C)\) File"
+    r"| {0,8}File \".{1,4096}\", line (?:\d{1,9}|\?\?\?) in |    \((?:Python|C)\) File"
     r"| {6,8}\S|#\d{1,5} )"
 )
 
