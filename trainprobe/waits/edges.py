@@ -242,7 +242,7 @@ class Edges:
         return found
 
     def _of_children(self, pid: int, me: Node, evidence: tuple[str, ...]) -> bool:
-        children = [child for child in self.watch.children(pid) if child.ppid == pid]
+        children = [child for child in self.watch.awaited_children(pid) if child.ppid == pid]
         found = False
         for child in children:
             main = self.watch.mains.get(child.pid)
