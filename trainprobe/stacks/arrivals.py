@@ -22,7 +22,9 @@ from trainprobe.stacks.places import user_frame
 GRID_S = 0.02
 NEAR_S = 0.15
 """Two clocks differ by no more: each begins when its sampler does."""
-HELD_SHARE = 0.12
+LEAST_SAMPLES = 2
+"""Who is late for less may be late by the edges of its samples alone."""
+HELD_SHARE = 0.1
 """A rank that is slower by a fifth holds the others up for a sixth of the time; some of that is
 lost between samples.
 """
@@ -32,7 +34,7 @@ MUCH_SHARE, MUCH_CHANCE = 0.5, 0.07
 """Where the others wait for one rank for most of the time, fewer rounds are enough."""
 STEADILY = 0.8
 """Of the rounds. Where steps differ by a tenth, who is slower by a fifth is last in nine of ten."""
-HINT_SHARE = 0.08
+HINT_SHARE = 0.06
 MOSTLY, FEW, MAY_BE = 0.7, 5, 0.3
 """More samples help where one rank is last to most rounds, and these are few or chance unlikely."""
 OWN_WORK = 0.7
@@ -48,7 +50,7 @@ class Arrivals:
     """`span_s` seconds that all `ranks` were sampled in. For each rank: `last`, the rounds that it
     came last to, and `held_s`, for how long the others waited for it alone; `apart_s` of that it
     was in functions in which no other rank was seen. `turns` is how often it came by that line of
-    its outermost loop that it came by most.
+    its outermost loop that it came by most. `inside_s` is for how long it was in collectives.
     """
 
     ranks: tuple[int, ...]
@@ -57,6 +59,7 @@ class Arrivals:
     held_s: Mapping[int, float] = field(default_factory=dict)
     apart_s: Mapping[int, float] = field(default_factory=dict)
     turns: Mapping[int, int] = field(default_factory=dict)
+    inside_s: Mapping[int, float] = field(default_factory=dict)
 
     @property
     def rounds(self) -> int:
@@ -70,11 +73,14 @@ class Arrivals:
 
     @property
     def share(self) -> float:
-        """The share of the time that the latest rank holds up the others, less that of the next."""
-        held = sorted((self.held_s.get(rank, 0.0) for rank in self.ranks), reverse=True)
-        if not held or self.span_s <= 0:
+        """The share of the time that the others wait longer than the latest rank, by the middle
+        one of them.
+        """
+        rank = self.latest
+        others = [self.inside_s.get(other, 0.0) for other in self.ranks if other != rank]
+        if rank is None or not others or self.span_s <= 0:
             return 0.0
-        return (held[0] - (held[1] if len(held) > 1 else 0.0)) / self.span_s
+        return (median(others) - self.inside_s.get(rank, 0.0)) / self.span_s
 
 
 def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arrivals:
@@ -95,7 +101,7 @@ def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arriva
         for rank in ranks
     }
     alone: int | None = None  # the only rank outside in the sample before
-    late = False
+    late, samples = False, 0
     holder: int | None = None  # of the round under way
     for at in range(steps):
         outside = [rank for rank in ranks if not grid[rank][at][0]]
@@ -106,9 +112,10 @@ def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arriva
         rank = outside[0]
         if rank != alone:
             # a rank that was inside just now is the first to leave
-            late, alone = at == 0 or not grid[rank][at - 1][0], rank
-            if late and at and holder != rank:
-                last[rank], holder = last[rank] + 1, rank
+            late, alone, samples = at == 0 or not grid[rank][at - 1][0], rank, 0
+        samples += 1
+        if late and at >= samples and samples == LEAST_SAMPLES and holder != rank:
+            last[rank], holder = last[rank] + 1, rank
         held[rank] += late
         apart[rank] += late and grid[rank][at][1] not in shared[rank]
     return Arrivals(
@@ -118,6 +125,7 @@ def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arriva
         {rank: count * GRID_S for rank, count in held.items()},
         {rank: count * GRID_S for rank, count in apart.items()},
         turns,
+        {rank: sum(inside for inside, _ in row) * GRID_S for rank, row in grid.items()},
     )
 
 
@@ -166,6 +174,7 @@ def together(parts: Sequence[Arrivals]) -> Arrivals:
         sums("held_s"),
         sums("apart_s"),
         {rank: int(count) for rank, count in sums("turns").items()},
+        sums("inside_s"),
     )
 
 

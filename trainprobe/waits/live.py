@@ -412,7 +412,10 @@ class _View:
 
     def _watch_steps(self) -> str:
         pid = self.job.launcher_pid or self.ranks[0].pid
-        return f"trainprobe attach {pid or 'PID'} --watch 30 --times 4: is it last in each round?"
+        return (
+            f"trainprobe attach {pid or 'PID'} --watch 30 --times 4: whether the others wait for"
+            " the same rank each time"
+        )
 
     def _looked_s(self, end: Sequence[Node]) -> float:
         standing = self.by_node.get(end[0])

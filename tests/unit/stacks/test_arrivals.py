@@ -77,6 +77,28 @@ def test_ranks_as_fast_as_each_other_are_rarely_blamed(world: int) -> None:
     assert sum(map(steadily_last, heavy)) <= 1
 
 
+@pytest.mark.parametrize("world", [2, 3, 4, 8])
+def test_a_rank_that_is_slower_by_a_quarter_is_found_where_steps_differ_by_a_tenth(
+    world: int,
+) -> None:
+    draw = random.Random(world)
+    found = [
+        seen(
+            [
+                [draw.gauss(0.25 if rank else 0.31, 0.025) for rank in range(world)]
+                for _ in range(30)
+            ]
+        )
+        for _ in range(20)
+    ]
+    assert sum(map(steadily_last, found)) >= 19
+    alike = [
+        seen([[draw.gauss(0.25, 0.025) for _ in range(world)] for _ in range(30)])
+        for _ in range(20)
+    ]
+    assert not any(map(steadily_last, alike))
+
+
 def test_ranks_that_are_last_in_turns_are_not_worth_more_samples() -> None:
     found = seen([[0.1 + 0.4 * (step % 3 == rank) for rank in range(3)] for step in range(6)])
     assert not steadily_last(found)

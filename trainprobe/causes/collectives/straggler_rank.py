@@ -93,8 +93,7 @@ def _from_samples(scene: Scene, seen: Arrivals) -> Weighings:
     yield weighing(26 if by_chance(seen) <= SURE else 13, "suspects-stack", says, *mine)
     others = [other for other in seen.ranks if other != rank]
     says = (
-        f"{ranks_say(others)} {verb(others, 'waits', 'wait')} for it alone"
-        f" {seen.held_s[rank] / seen.span_s:.0%} of the time"
+        f"{ranks_say(others)} {verb(others, 'waits', 'wait')} for it {seen.share:.0%} of the time"
     )
     rest = [one for one in scene.of(Samples) if one.rank in others]
     yield weighing(10, "other-stacks", says, *rest)
