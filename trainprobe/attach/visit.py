@@ -193,11 +193,8 @@ class Visit:
         """Look again where two looks leave it open who goes on, who is late, or whether a wait
         is a hang.
         """
-        if self.rounds.steps() and not self._hurry():
-            self._sample()
-            if not self._hurry():
-                self._round(again=True)
-        elif self.rounds.undecided():
+        sampled = self._sampled()
+        if not sampled and self.rounds.undecided():
             self._again(self.pace.third_look_s, "A process computes or goes on")
         for after_s in self.pace.busy_s:
             left_s = began + after_s - time.monotonic()
@@ -210,6 +207,17 @@ class Visit:
                 self._again(
                     self.pace.settled_s - waited_s, f"Nobody moves, but only for {waited_s:.1f} s"
                 )
+        if not sampled:
+            self._sampled()  # some moved in the end: ranks with long steps
+
+    def _sampled(self) -> bool:
+        """Sample a job that moves and look once more; say whether that was done."""
+        if not self.rounds.steps() or self._hurry():
+            return False
+        self._sample()
+        if not self._hurry():
+            self._round(again=True)
+        return True
 
     def _again(self, after_s: float, why: str) -> None:
         """Look once more, `after_s` seconds from now."""

@@ -92,7 +92,11 @@ def _starved(
         for one in samples
         for spell, after in zip(one.spells, one.spells[1:], strict=False)
     )
-    if not got_one or set(share) != {one.rank for one in ranks} or min(share.values()) < SHOWN:
+    if (
+        not (got_one or _batch_came(ranks))
+        or set(share) != {one.rank for one in ranks}
+        or min(share.values()) < SHOWN
+    ):
         return None
     says = (
         f"all ranks spend {min(share.values()):.0%} of the time or more in their data loaders"
@@ -100,6 +104,14 @@ def _starved(
         else f"the rank spends {min(share.values()):.0%} of the time in its data loader"
     )
     return _group(rung, ranks, (), says, (), samples)
+
+
+def _batch_came(ranks: Sequence[Standing]) -> bool:
+    """Between the looks: whoever gets one asks a worker for the next."""
+    return any(
+        standing.moved or (standing.process is not None and standing.process.wrote_bytes != 0)
+        for standing in ranks
+    )
 
 
 def _last(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> SuspectGroup | None:
@@ -161,10 +173,7 @@ def _loading(
     Some batch must have come between the looks: the first of all may take as long as it likes, and
     is no measure of the others.
     """
-    if not any(
-        standing.moved or (standing.process is not None and standing.process.wrote_bytes != 0)
-        for standing in ranks
-    ):
+    if not _batch_came(ranks):
         return None
     threads = [thread for row in looks.values() for thread in row]
     loading = [
