@@ -30,7 +30,17 @@ if TYPE_CHECKING:
 LOOK_S = 10.0
 REASONS_CAP = 4
 # What a look at a job writes, besides the kinds of the collectors.
-KINDS = frozenset({"collectives", "job", "process", "rank.ended", "stacks.native", "stacks.python"})
+KINDS = frozenset(
+    {
+        "collectives",
+        "job",
+        "process",
+        "rank.ended",
+        "stacks.native",
+        "stacks.python",
+        "stacks.samples",
+    }
+)
 
 
 @functools.cache

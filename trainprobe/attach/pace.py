@@ -20,7 +20,10 @@ class Pace:
     enough for a line of a loop to change. `settled_s`: where nobody moves, but nobody is known to
     have waited for so long either, a last look is taken when it has passed; a little more than the
     five seconds from which on a wait counts as a hang. `third_look_s` is the pause before a third
-    look, taken when two leave it open whether somebody goes on. `grace_s` is how long the visit
+    look, taken when two leave it open whether somebody goes on. `busy_s`: where a rank still
+    computes in one place and others wait for it, looks are taken so long after the first.
+    `samples_s`: a job that moves is sampled for so long, and for the next of these as long as it
+    is open whether one rank is steadily late. `grace_s` is how long the visit
     waits for the looks in the background when all else is done. `lint_s` ends the look with lint
     before the pause and the second look are over, on most machines. `values_s` is for the locals of
     one suspect. `pipe_s` is for the dumps that
@@ -31,6 +34,8 @@ class Pace:
     between_looks_s: float = 0.35
     settled_s: float = 5.3
     third_look_s: float = 2.0
+    busy_s: tuple[float, ...] = (5.3, 10.3)
+    samples_s: tuple[float, ...] = (2.0, 3.0, 5.0)
     stacks_s: float = 5.0
     processes_s: float = 2.0
     grace_s: float = 1.0

@@ -90,9 +90,23 @@ class Rounds:
         for_data = {each.member.rank for each in self.ranks if each.leaf == "dataloader"}
         return any(each.member.role != "rank" and each.member.rank in for_data for each in busy)
 
+    def busy_alone(self) -> bool:
+        """Say whether a rank computes in one place, in all looks, while others wait for it."""
+        busy = [each for each in self.ranks if each.moving() == "busy"]
+        return bool(busy) and all(
+            each in busy or each.waits_for_peers for each in self.ranks if each.stacks
+        )
+
+    def steps(self) -> bool:
+        """Say whether ranks go through their collectives, so that one can be later than others."""
+        ranks = [each for each in self.ranks if each.stacks]
+        long_asleep = any((each.asleep_s or 0.0) >= self.pace.third_look_s for each in ranks)
+        return len(ranks) > 1 and not long_asleep and self.age_s() is None
+
     def age_s(self) -> float | None:
         """How long the longest waiting rank had waited at the first look; None where some rank goes
-        on, or none can be seen.
+        on, or none can be seen. Where ranks wait for the network, they count alone: they may have
+        asked for their fifth file while the others wait.
 
         The silence of the connections between ranks counts too: whoever looks at a stack wakes its
         thread. Who polls wakes by itself, and waits all the same unless it has just exchanged data
@@ -111,6 +125,11 @@ class Rounds:
                 each.leaf in STEPPING or silent.get(each.member.pid, HUNG_S) < FRESH_S
             ):
                 return None
+        asking = [
+            each.asleep_s or 0.0 for each in ranks if each.sleeps_in == "net-io" and not _ran(each)
+        ]
+        if asking and any(each.waits_for_peers for each in ranks):
+            return min(asking)
         in_collective = [
             silent.get(each.member.pid, 0.0) for each in ranks if each.leaf == "comm-wait"
         ]

@@ -19,10 +19,12 @@ from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
 from trainprobe.collect.members import Member
+from trainprobe.collect.samples import look_at_samples
 from trainprobe.collect.stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
+from trainprobe.stacks.arrivals import Arrivals, arrivals, by_record, together, worth_more
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -35,6 +37,8 @@ if TYPE_CHECKING:
     from trainprobe.targets.jobs import LiveJob
 
 MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
+MOST_SAMPLED = 8  # side by side, 8 MB each: within what lookers may take together
+MOST_SAMPLED_S = 30.0  # of each pause of --watch
 LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
 OOM_SCORE = "/proc/self/oom_score_adj"
 
@@ -105,7 +109,7 @@ class Visit:
         )
 
     def look(self, meanwhile: Callable[[], object]) -> None:
-        """Look twice, and a third time where two do not decide; other looks run beside."""
+        """Look twice, and on while that does not decide; other looks run beside."""
         self._learn_secrets()
         self.case.add(
             "job",
@@ -128,14 +132,8 @@ class Visit:
         if not self._hurry():
             self.background.start_round("second", self.members)
             self._round(again=True)
-        if self.rounds.undecided() and not self._hurry():
-            self.progress.note(
-                f"A process computes or goes on: one more look, {self.pace.third_look_s:g} s later."
-            )
-            self._pause(self.pace.third_look_s)
-            if not self._hurry():
-                self._round(again=True)
-        self._settle(began)
+        if not self.request.quick:
+            self._look_on(began)
         self._values()
         self._native()
         self._inside()
@@ -193,20 +191,72 @@ class Visit:
             self.case, self.cell, sites, cwd=cwd, deadline_s=self.clock.at_most(self.pace.source_s)
         )
 
-    def _settle(self, began: float) -> None:
-        """Look once more where nobody moves but too short a time has passed for a hang."""
+    def _look_on(self, began: float) -> None:
+        """Look again where two looks leave it open who goes on, who is late, or whether a wait
+        is a hang.
+        """
+        sampled = self._sampled()
+        if not sampled and self.rounds.undecided():
+            self._again(self.pace.third_look_s, "A process computes or goes on")
+        for after_s in self.pace.busy_s:
+            left_s = began + after_s - time.monotonic()
+            if left_s > 0 and self.rounds.busy_alone():
+                self._again(left_s, "A rank computes in one place, and others wait")
         age_s = self.rounds.age_s()
-        if age_s is None or age_s >= self.pace.settled_s or self._hurry():
+        if age_s is not None:
+            waited_s = age_s + time.monotonic() - began
+            if age_s < self.pace.settled_s and waited_s < self.pace.settled_s:
+                self._again(
+                    self.pace.settled_s - waited_s, f"Nobody moves, but only for {waited_s:.1f} s"
+                )
+        if not sampled:
+            self._sampled()  # some moved in the end: ranks with long steps
+
+    def _sampled(self) -> bool:
+        """Sample a job that moves and look once more; say whether that was done."""
+        if not self.rounds.steps() or self._hurry():
+            return False
+        self._sample()
+        if not self._hurry():
+            self._round(again=True)
+        return True
+
+    def _again(self, after_s: float, why: str) -> None:
+        """Look once more, `after_s` seconds from now."""
+        if self._hurry():
             return
-        left_s = self.pace.settled_s - age_s - (time.monotonic() - began)
-        if left_s > 0:
-            self.progress.note(
-                f"Nobody moves, but only for {time.monotonic() - began + age_s:.1f} s: one more"
-                f" look in {left_s:.1f} s."
-            )
-            self._pause(left_s)
-            if not self._hurry():
-                self._round(again=True)
+        self.progress.note(f"{why}: one more look in {after_s:.1f} s.")
+        self._pause(after_s)
+        if not self._hurry():
+            self._round(again=True)
+
+    def _sample(self) -> None:
+        """Sample the ranks of a job that moves, for as long as it takes to see whether one of them
+        is steadily late.
+        """
+        found: list[Arrivals] = []
+        for span_s in self.pace.samples_s:
+            if self._hurry() or self.clock.left_s <= span_s:
+                return
+            why = "one seems to be late" if found else "who comes last to the collectives?"
+            self.progress.note(f"The ranks go on, {why}: sampling them for {span_s:g} s.")
+            found.append(self._arrivals(span_s))
+            if not worth_more(together(found)):
+                return
+
+    def _arrivals(self, span_s: float) -> Arrivals:
+        """Sample all ranks, and say who came last."""
+        ranks = [member for member in self.members if member.role == "rank"]
+        looked = look_at_samples(self.case, self.cell, ranks[:MOST_SAMPLED], span_s, self._hurry)
+        seen = {
+            member.rank: by_record(record.data)
+            for member, record in zip(ranks, looked)
+            if member.rank is not None and record.outcome == "ok"
+        }
+        return arrivals(
+            {rank: spans for rank, (spans, _) in seen.items()},
+            {rank: turns for rank, (_, turns) in seen.items()},
+        )
 
     def _lint(self) -> None:
         """Have lint read the files in which the ranks stand, in the background."""
@@ -296,7 +346,10 @@ class Visit:
             )
             if self.request.times is not None and taken >= self.request.times:
                 return
-            self._pause(self.request.watch_s)
+            ends = time.monotonic() + self.request.watch_s
+            if self.rounds.steps() and self.request.watch_s >= self.pace.samples_s[0]:
+                self._arrivals(min(self.request.watch_s, MOST_SAMPLED_S))
+            self._pause(ends - time.monotonic())
             if not self._hurry():
                 self._round(again=True)
             taken += 1

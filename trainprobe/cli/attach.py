@@ -66,6 +66,10 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         str | None, option("S", "Look again every S seconds until Ctrl-C, and say what moved.")
     ] = None,
     times: Annotated[str | None, option("N", "With --watch: look N times in all.")] = None,
+    quick: Annotated[
+        bool,
+        flag("Look for a second only: a short or slow trouble may stay open.", "--quick"),
+    ] = False,
     timeout: Annotated[
         str | None, option("S", "End the look after S seconds and report what was seen.")
     ] = None,
@@ -106,6 +110,8 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         raise UsageError(
             "--times says how often to look.", "Give --watch S too: the seconds between two looks."
         )
+    if quick and watch is not None:
+        raise UsageError("--quick looks once and --watch again and again.", "Give one of them.")
     elsewhere = [option for option in (slurm, hosts, kubectl) if option is not None]
     if len(elsewhere) + (pid is not None) > 1:
         raise UsageError(
@@ -122,9 +128,9 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         raise UsageError("--node-python runs the tool that is sent along.", "Give --bundle too.")
     if slurm is not None and not slurm.strip():
         raise UsageError("--slurm needs a job id, as 4711 or 4711.0.", "See yours: squeue --me.")
-    if elsewhere and (deep or trigger_dump or watch):
+    if elsewhere and (deep or trigger_dump or watch or quick):
         raise UsageError(
-            "--deep, --trigger-dump and --watch look on this host only.",
+            "--deep, --trigger-dump, --watch and --quick look on this host only.",
             "Run them on the node: ssh NODE trainprobe attach --deep.",
         )
     request = AttachRequest(
@@ -134,6 +140,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         watch_s=seconds("--watch", watch),
         times=whole_number("--times", times),
         timeout_s=seconds("--timeout", timeout),
+        quick=quick,
         case=case,
         argv=_again(
             pid,

@@ -50,6 +50,7 @@ from trainprobe.facts.progress import Progress
 from trainprobe.facts.reading import read
 from trainprobe.facts.removed_columns import ColumnsRemoved
 from trainprobe.facts.rungs import Rung
+from trainprobe.facts.samples import Samples, Spell
 from trainprobe.facts.sbatch_plan import SbatchPlan
 from trainprobe.facts.settings import Given
 from trainprobe.facts.several_hosts import Reach, SilentNode
@@ -126,6 +127,7 @@ __all__ = [
     "Refusal",
     "Restarter",
     "Rung",
+    "Samples",
     "SbatchPlan",
     "ScaleFault",
     "Script",
@@ -133,6 +135,7 @@ __all__ = [
     "SilentNode",
     "Skip",
     "SourceSite",
+    "Spell",
     "Thread",
     "WorkerServer",
     "Xid",

@@ -55,6 +55,7 @@ from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
+from trainprobe.facts.samples import parse_samples
 from trainprobe.facts.sbatch_plan import parse_sbatch
 from trainprobe.facts.several_hosts import (
     facts_at,
@@ -102,6 +103,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "error_file": (parse_error_file,),
     "stacks.python": (parse_stacks,),
     "stacks.native": (parse_stacks,),
+    "stacks.samples": (parse_samples,),
     "process": (parse_process,),
     "kernel_log": (parse_kernel_log,),
     "flight_recorder": (parse_flight_dump,),

@@ -89,6 +89,7 @@ class AttachRequest:
     watch_s: Optional[float] = None
     times: Optional[int] = None
     timeout_s: Optional[float] = None
+    quick: bool = False
     case: Optional[str] = None
     argv: Tuple[str, ...] = ()
     slurm: str = ""

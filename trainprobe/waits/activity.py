@@ -35,7 +35,9 @@ from trainprobe.waits.loops import (
 )
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE
 
-Kind = Literal["works", "fresh", "still", "polls", "spins", "stopped", "blocked", "ended", "unseen"]
+Kind = Literal[
+    "works", "fresh", "unclear", "still", "polls", "spins", "stopped", "blocked", "ended", "unseen"
+]
 BUSY_SHARE = 0.3
 WROTE_BYTES = 64 * 1024
 READ_BYTES = 4096
@@ -43,6 +45,11 @@ READ_BYTES = 4096
 time.
 """
 GREW_BYTES = 1 << 20
+COUNTING_SHARE = 0.05
+"""Of one CPU: who only asks whether something has come takes far less."""
+LONG_CALL_S = 10.0
+LONG_WAIT_S = 60.0
+"""Nobody waits for so long for one result of a thread, unless it is known to be that thread's."""
 ON_CHILDREN = ("dataloader", "child-wait", "compile")
 # Leaves in which a thread of Python's own waits for something to come.
 AWAITS = frozenset(
@@ -77,7 +84,9 @@ _ASKS_FOR_A_CHILD = re.compile(r"\.(?:poll\(\)|is_alive\(|exitcode\b|returncode\
 @dataclass(frozen=True)
 class Activity:
     """`age_s` is how long its main thread has got no further at least, None where that is not
-    known. `says` has no subject: `computes at train.py:3`.
+    known. `says` has no subject: `computes at train.py:3`. `unclear` is a main thread that gets no
+    further while others of its process work, or one call of C goes on: nothing tells whether that
+    is its progress.
 
     `wakes`: it runs now and then while it waits, so that it may have waited for longer, but for no
     longer than `at_most_s` where that is known.
@@ -138,6 +147,17 @@ class Watch:
             found += level
             parents = {process.pid for process in level}
         return tuple(found)
+
+    def awaited_children(self, pid: int) -> tuple[ProcessState, ...]:
+        """The children, and those further down, for which its main thread may wait: a loader for
+        its workers, waitpid(PID) for that one. Others are busy whatever it does.
+        """
+        main, process, found = self.mains.get(pid), self.processes.get(pid), self.children(pid)
+        if main is not None and main.leaf == "dataloader":
+            return tuple(child for child in found if child.role == "loader-worker")
+        awaited = process.blocked.child if process is not None else None
+        below = {awaited, *(child.pid for child in self.children(awaited))} if awaited else None
+        return tuple(child for child in found if below is None or child.pid in below)
 
     def activity(self, pid: int) -> Activity:
         """What the process does. A child that a waiting process waits for counts for it."""
@@ -259,8 +279,15 @@ class Watch:
             return self._in_collective(main, same=same, fresh=fresh, where=where)
         if process is not None and _busy(process) and looks:
             return self._computing(process, looks, where)
-        if self._helpers_work(pid, main, process):
+        helped = self._helped(pid, main, process)
+        if helped == "works":
             return "works", f"waits{where} for threads of its own that work", False
+        if helped is not None:
+            says = (
+                f"waits{where} while other threads of its process work, and nothing tells whether"
+                " it waits for one of these"
+            )
+            return helped, says, False
         if main.op == "debugger":
             return "still", f"waits at a debugger's prompt{where}", False
         if main.leaf in ON_CHILDREN:
@@ -321,15 +348,15 @@ class Watch:
         if (
             holds
             and same_stack
-            and not (gets_on or in_steps)
+            and not in_steps
             and not bounded_work(stacks[-1], self.sites)
             and self._calls_out(looks[-1])
         ):
-            return (
-                "spins",
-                f"is inside one native call{where} that keeps the interpreter lock",
-                False,
-            )
+            says = f"is inside one native call{where} that keeps the interpreter lock"
+            if not gets_on:
+                return "spins", says, False
+            if (process.looked_s or 0.0) >= LONG_CALL_S:
+                return "unclear", f"{says}, for {process.looked_s:.0f} s at least", False
         return "works", f"computes{where}", False
 
     def _calls_out(self, look: Thread) -> bool:
@@ -341,35 +368,45 @@ class Watch:
         text = site.text if site is not None else frame.text
         return not text or ("(" in text and not text.startswith(("for ", "while ")))
 
-    def _helpers_work(self, pid: int, main: MainThread, process: ProcessState | None) -> bool:
-        """The main thread waits in a lock or for a result, and threads of the same process are
-        seen to compute.
+    def _helped(self, pid: int, main: MainThread, process: ProcessState | None) -> Kind | None:
+        """Do other threads of its process work while the main thread waits in a lock or for a
+        result? `works` where it must be one of these that it waits for, `unclear` where another
+        may hold it up: a thread of telemetry is busy in any job.
         """
         if main.leaf not in ("lock", "child-wait", "file-io"):
-            return False
-        if (
-            process is not None
-            and process.all_cpu_s is not None
-            and process.looked_s
-            and process.all_cpu_s >= BUSY_SHARE * process.looked_s
-        ):
-            return True
+            return None
         by_thread: dict[int | None, list[Thread]] = {}
         for thread in self.threads.get(pid, ()):
             if not thread.main and thread.frames:
                 by_thread.setdefault(thread.os_thread_id, []).append(thread)
-        for looks in by_thread.values():
-            stacks = [look.frames for look in looks]
-            if (
-                len({own_place(frames) for frames in stacks}) > 1
-                and any(in_library(frames) for frames in stacks)
-                and not polls(stacks, self.sites)
-            ):
-                return True
-        return False
+        stacks = [[look.frames for look in looks] for looks in by_thread.values()]
+        pooled = any(frame.file.endswith(_FUTURES) for frame in main.frames)
+        if pooled:
+            stacks = [looks for looks in stacks if any(map(_in_pool, looks))]
+        stacks = [looks for looks in stacks if any(own_frames(frames) for frames in looks)]
+        moves = [
+            len({own_place(frames) for frames in looks}) > 1 and not polls(looks, self.sites)
+            for looks in stacks
+        ]
+        burns = (
+            process is not None
+            and process.all_cpu_s is not None
+            and bool(process.looked_s)
+            and process.all_cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
+        )
+        joins = pooled or any(
+            frame.name.rsplit(".", 1)[-1] == "join" and frame.base == "threading.py"
+            for frame in main.frames
+        )
+        if joins and moves and all(moves):
+            return "works"
+        asleep_s = process.asleep_s if process is not None else None
+        if asleep_s is not None and asleep_s >= LONG_WAIT_S:
+            return None
+        return "unclear" if burns or any(moves) else None
 
     def _with_children(self, pid: int, *, same: bool, where: str) -> tuple[Kind, str, bool]:
-        for child in self.children(pid):
+        for child in self.awaited_children(pid):
             activity = self.activity(child.pid)
             thread = self.mains.get(child.pid)
             if activity.goes_on and not (thread is not None and thread.leaf == "worker-idle"):
@@ -382,6 +419,14 @@ class Watch:
             ("still", f"waits for a child{where}", False)
             if same
             else ("works", f"goes on{where}", False)
+        )
+
+    def _spends(self, pid: int) -> bool:
+        process = self.processes.get(pid)
+        return (
+            process is not None
+            and process.cpu_s is not None
+            and process.cpu_s >= COUNTING_SHARE * (process.looked_s or 0.0) > 0
         )
 
     def _working_child(self, pid: int) -> ProcessState | None:
@@ -407,7 +452,10 @@ class Watch:
         where: str,
     ) -> tuple[Kind, str, bool]:
         frames = stacks
-        if len(frames) > 1 and polls(frames, self.sites) and (fresh or not same):
+        goes_round = len(frames) > 1 and polls(frames, self.sites) and (fresh or not same)
+        if goes_round and counts_up(frames, self.sites) and self._spends(pid):
+            return "works", f"goes on{where}", False
+        if goes_round:
             worker = self._working_child(pid)
             if worker is not None:  # a loop around poll() or is_alive() asks for the end of that
                 return (
@@ -436,6 +484,14 @@ class Watch:
         if fresh and not loops_of(frames, self.sites):
             return "fresh", f"is{where}", False
         return "still", f"stands{where}", False
+
+
+_FUTURES = ("concurrent/futures/_base.py", "multiprocessing/pool.py")
+_POOLS = ("concurrent/futures/thread.py", "multiprocessing/pool.py")
+
+
+def _in_pool(frames: Sequence[Frame]) -> bool:
+    return any(frame.file.endswith(_POOLS) for frame in frames)
 
 
 _AWAITING = {
@@ -555,12 +611,25 @@ def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_worke
     # worker answers, some other thread has written, however much: a logger, a profiler, the threads
     # of a notebook's kernel.
     loads = main is not None and main.leaf == "dataloader"
-    if process.wrote_bytes and not (loads and silent_workers):
+    if process.wrote_bytes and not (loads and silent_workers) and not _others_write(process, main):
         enough = 1 if loads or process.role == "loader-worker" else WROTE_BYTES
         if process.wrote_bytes >= enough:
             return True
     reads = process.read_moved if process.read_bytes is None else process.read_bytes >= READ_BYTES
     return bool(reads) and main is not None and main.leaf == "file-io"
+
+
+def _others_write(process: ProcessState, main: MainThread | None) -> bool:
+    """Did its main thread sleep in a known wait through all looks? Then other threads wrote the
+    bytes.
+    """
+    return (
+        main is not None
+        and main.leaf in AWAITS - {"file-io"}
+        and main.moved is False
+        and process.stillness is not None
+        and not process.stillness.wakes
+    )
 
 
 def _bytes(process: ProcessState) -> str:

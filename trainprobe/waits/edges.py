@@ -236,18 +236,15 @@ class Edges:
     def _of_children(
         self, pid: int, me: Node, evidence: tuple[str, ...], *, asks: bool = False
     ) -> bool:
-        """The child that its system call names; else each that does not only serve it."""
-        process = self.watch.processes.get(pid)
-        named = process.blocked.child if process is not None else None
+        """The children for which it may wait, without those that only serve it."""
         found = False
-        for child in self.watch.children(pid):
+        for child in self.watch.awaited_children(pid):
             main = self.watch.mains.get(child.pid)
             if (
                 child.ppid != pid
                 or child.state in ("Z", "X")
                 or is_helper(child)
                 or (main is not None and main.leaf == "worker-idle")
-                or named not in (None, child.pid)
             ):
                 continue
             node = self._process(child.pid)

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from trainprobe.facts import Facts, Job, MainThread, Rung
+from trainprobe.facts import Facts, Job, MainThread, Rung, Samples
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
@@ -26,7 +26,7 @@ from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
 from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.servers import is_server, serves
 from trainprobe.waits.situation import Situation
-from trainprobe.waits.slowness import slow_groups
+from trainprobe.waits.slowness import rarely_seen, slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
@@ -232,7 +232,10 @@ class _View:
                 f"not hung so far{longest}; a hang shows after {HUNG_S:.0f} s, so attach again in"
                 f" {max(1.0, HUNG_S + 1 - (wait or 0.0)):.0f} s"
             )
-            return self._view("healthy", says, conclusive=wait is not None and wait < SHORT_S)
+            if wait is not None and wait < SHORT_S:
+                return self._view("healthy", says)
+            look = f"trainprobe attach {self.job.launcher_pid or self.ranks[0].pid or 'PID'}"
+            return replace(self._view("undetermined", says, conclusive=False), next_look=look)
         if ends.open:
             return self._of_unknown_age(ends.open[0])
         unseen = [
@@ -255,7 +258,12 @@ class _View:
         slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(ends.works))
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
-        return self._healthy(ends.works)
+        view = self._healthy(ends.works)
+        rarely = rarely_seen(self.facts.of(Samples, cell=self.job.cell))
+        if view.verdict != "healthy" or not (rarely or self._waiters(ends.works)):
+            return view
+        says = f"{view.says}; {rarely}" if rarely else view.says
+        return replace(view, says=says, next_look=self._watch_steps())
 
     def _over(self) -> Situation:
         """Nobody is left to wait."""
@@ -335,7 +343,11 @@ class _View:
             self._activity(node).kind in ("stopped", "blocked") or self._has_failed(node)
             for node in end
         )
-        if stands or (age is not None and age >= HUNG_S):
+        if stands:
+            found.hung.append(end)
+        elif any(self._activity(node).kind == "unclear" for node in end):
+            found.open.append(end)
+        elif age is not None and age >= HUNG_S:
             found.hung.append(end)
         elif (
             most is not None and most < FRESH_S and all(self._activity(node).wakes for node in end)
@@ -379,6 +391,12 @@ class _View:
 
     def _of_unknown_age(self, end: Sequence[Node]) -> Situation:
         who, activity = self.edges.say(end[0]), self._activity(end[0])
+        unclear = next((node for node in end if self._activity(node).kind == "unclear"), None)
+        if unclear is not None:
+            says = f"{self.edges.say(unclear)} {self._activity(unclear).says}"
+            return replace(
+                self._view("undetermined", says, conclusive=False), next_look=self._watch()
+            )
         says = (
             f"{who} {activity.says or 'stands'} and wakes now and then: since when it waits for the"
             f" same cannot be told from {self._looked_s(end):.0f} s of looking"
@@ -390,6 +408,13 @@ class _View:
         return (
             f"trainprobe attach {pid or 'PID'} --watch 60 --times 2: who still stands there a"
             " minute later hangs"
+        )
+
+    def _watch_steps(self) -> str:
+        pid = self.job.launcher_pid or self.ranks[0].pid
+        return (
+            f"trainprobe attach {pid or 'PID'} --watch 30 --times 4: whether the others wait for"
+            " the same rank each time"
         )
 
     def _looked_s(self, end: Sequence[Node]) -> float:

@@ -23,6 +23,7 @@ _BEHIND = frozenset({"lock", "child-wait", "net-io", ""})
 _STATES: dict[str, RankState] = {
     "works": "computing",
     "fresh": "computing",
+    "unclear": "waiting",
     "still": "waiting",
     "polls": "waiting",
     "spins": "spinning",

@@ -1,5 +1,5 @@
-"""A job that goes on, but slowly, and who holds it back: only what several looks seconds apart,
-or a wait of seconds, can show.
+"""A job that goes on, but slowly, and who holds it back: only what samples over some seconds,
+several looks seconds apart, or a wait of seconds, can show.
 """
 
 from __future__ import annotations
@@ -7,7 +7,15 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
-from trainprobe.facts import Facts, Pressure, Rung, Thread
+from trainprobe.facts import Facts, Pressure, Rung, Samples, Thread
+from trainprobe.facts.samples import (
+    arrivals_in,
+    by_host,
+    latest_in,
+    loading_share,
+    most_at,
+)
+from trainprobe.stacks.arrivals import too_long
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.divergence import ranks_say
@@ -33,6 +41,10 @@ def slow_groups(
     compiling = _compiling(rung, ranks, watch, waiters)
     if compiling is not None:
         return (compiling,)
+    samples = facts.of(Samples, cell=rung.cell)
+    sampled = _starved(rung, ranks, samples) or _last(rung, ranks, samples)
+    if sampled is not None:
+        return (sampled,)
     looks = _looks(facts, rung.cell)
     moments = [thread.at for threads in looks.values() for thread in threads if thread.at]
     if len(looks) < LOOKS or not moments or max(moments) - min(moments) < SPAN_S:
@@ -68,6 +80,73 @@ def _compiling(
     return None
 
 
+def _starved(
+    rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
+) -> SuspectGroup | None:
+    """All ranks spend most of the sampled time in their loaders, and batches came meanwhile: the
+    first of all may take as long as it likes.
+    """
+    share = loading_share(samples)
+    got_one = any(
+        spell.loads and not after.loads
+        for one in samples
+        for spell, after in zip(one.spells, one.spells[1:], strict=False)
+    )
+    if (
+        not (got_one or _batch_came(ranks))
+        or set(share) != {one.rank for one in ranks}
+        or min(share.values()) < SHOWN
+    ):
+        return None
+    says = (
+        f"all ranks spend {min(share.values()):.0%} of the time or more in their data loaders"
+        if len(share) > 1
+        else f"the rank spends {min(share.values()):.0%} of the time in its data loader"
+    )
+    return _group(rung, ranks, (), says, (), samples)
+
+
+def _batch_came(ranks: Sequence[Standing]) -> bool:
+    """Between the looks: whoever gets one asks a worker for the next."""
+    return any(
+        standing.moved or (standing.process is not None and standing.process.wrote_bytes != 0)
+        for standing in ranks
+    )
+
+
+def _last(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> SuspectGroup | None:
+    """One rank comes last to the collectives in nearly all rounds, and the others wait for it for
+    much of the time.
+    """
+    seen = latest_in(samples)
+    if seen is None or seen.latest is None:
+        return None
+    rank = seen.latest
+    where, _ = most_at(samples, rank)
+    says = (
+        f"{ranks_say([rank])} comes last to {seen.last[rank]} of {seen.rounds} rounds of"
+        f" collectives, and the others wait for it {seen.share:.0%} of the time"
+        f"{f'; it is mostly at {where} meanwhile' if where else ''}"
+    )
+    others = tuple(one for one in seen.ranks if one != rank)
+    return _group(rung, ranks, (rank,), says, others, samples)
+
+
+def rarely_seen(samples: Sequence[Samples]) -> str:
+    """What to say where one rank may be late but the rounds are too long to be sure; "" where none
+    is.
+    """
+    for here in by_host(samples):
+        seen = arrivals_in(here)
+        if too_long(seen) and seen.latest is not None:
+            return (
+                f"the others waited for {ranks_say([seen.latest])} alone for"
+                f" {seen.share:.0%} of {seen.span_s:.0f} s, in too few rounds to say whether it is"
+                " always the last"
+            )
+    return ""
+
+
 def _throttled(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> SuspectGroup | None:
     for fact in facts.of(Pressure):
         crowded = (
@@ -94,10 +173,7 @@ def _loading(
     Some batch must have come between the looks: the first of all may take as long as it likes, and
     is no measure of the others.
     """
-    if not any(
-        standing.moved or (standing.process is not None and standing.process.wrote_bytes != 0)
-        for standing in ranks
-    ):
+    if not _batch_came(ranks):
         return None
     threads = [thread for row in looks.values() for thread in row]
     loading = [
@@ -200,6 +276,7 @@ def _group(
     suspects: tuple[int, ...],
     says: str,
     victims: tuple[int, ...] = (),
+    samples: Sequence[Samples] = (),
 ) -> SuspectGroup:
     return SuspectGroup(
         cell=rung.cell,
@@ -212,9 +289,12 @@ def _group(
         evidence=tuple(
             dict.fromkeys(
                 id_
-                for standing in ranks
-                if not suspects or standing.rank in suspects
-                for id_ in standing.evidence
+                for rank, ids in (
+                    *((one.rank, one.evidence) for one in ranks),
+                    *((one.rank, one.evidence) for one in samples),
+                )
+                if not suspects or rank in suspects
+                for id_ in ids
             )
         ),
         world_size=len(ranks),

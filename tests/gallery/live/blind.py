@@ -58,7 +58,12 @@ def look_at(name: str, truth: Row) -> Row:
     """Start the job under a name that says nothing, wait, attach once, end it."""
     home = Path(tempfile.gettempdir()) / f"run-{secrets.token_hex(4)}"
     shutil.copytree(BLIND / name / "programs" / truth["job"], home)
-    environ = {**os.environ, "PYTHON": os.environ.get("PYTHON", sys.executable), "COLUMNS": "100", "NO_COLOR": "1"}
+    environ = {
+        **os.environ,
+        "PYTHON": os.environ.get("PYTHON", sys.executable),
+        "COLUMNS": "100",
+        "NO_COLOR": "1",
+    }
     report = home.with_suffix(".json")
     with home.with_suffix(".out").open("wb") as out:
         job = subprocess.Popen(

@@ -177,3 +177,19 @@ def test_a_last_look_comes_after_what_counts_as_a_hang() -> None:
     from trainprobe.stacks.stillness import HUNG_S
 
     assert HUNG_S < Pace().settled_s < HUNG_S + 1
+
+
+def test_a_job_that_goes_through_its_collectives_is_sampled(rounds: Rounds) -> None:
+    put(rounds, Member(0, 100), [at(7), at(9)])
+    put(rounds, Member(1, 101), [WAITING, WAITING])
+    assert rounds.steps()
+    rounds.watched[101, None].asleep_s = 40.0
+    assert not rounds.steps(), "who has slept for so long waits for one long piece of work"
+
+
+def test_a_rank_that_computes_in_one_place_while_all_others_wait(rounds: Rounds) -> None:
+    put(rounds, Member(0, 100), [WAITING, WAITING])
+    put(rounds, Member(1, 101), [at(7), at(7)], ticks=(10, 90), state="R")
+    assert rounds.busy_alone()
+    put(rounds, Member(2, 102), [at(7), at(9)])
+    assert not rounds.busy_alone(), "its lines change: that is progress"

@@ -57,6 +57,8 @@ def test_no_answer(monkeypatch: pytest.MonkeyPatch, answer: str) -> None:
         ["attach", "x"],
         ["attach", "1", "--times", "3"],
         ["attach", "1", "--watch", "0"],
+        ["attach", "1", "--watch", "5", "--quick"],
+        ["attach", "--hosts", "a,b", "--quick"],
         ["attach", "1", "--timeout", "nan"],
     ],
 )

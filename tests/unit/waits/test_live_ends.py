@@ -171,7 +171,7 @@ def test_a_download_into_memory_is_work_while_something_comes(
     )
 
 
-@pytest.mark.parametrize(("asleep_s", "verdict"), [(2.4, "healthy"), (8.0, "hung")])
+@pytest.mark.parametrize(("asleep_s", "verdict"), [(2.4, "undetermined"), (8.0, "hung")])
 def test_a_request_is_as_old_as_its_own_sleep_however_long_others_wait(
     asleep_s: float, verdict: str
 ) -> None:
@@ -309,7 +309,7 @@ def test_a_short_wait_says_when_to_look_again() -> None:
         job(2), rank(0, age_s=3.2), rank(1, stands, stands, age_s=3.2), site(52, "sock.recv(4)")
     )
 
-    assert (found.verdict, found.conclusive) == ("healthy", False)
+    assert (found.verdict, found.conclusive) == ("undetermined", False)
     assert (
         found.says
         == "not hung so far: the longest wait is 3.2 s; a hang shows after 5 s, so attach again"

@@ -40,7 +40,7 @@ def polling(stack: tuple[Frame, ...], at_least_s: float, at_most_s: float | None
     [
         (5.3, 300.0, "hung", True),
         (0.04, 0.3, "healthy", True),
-        (0.04, 3.0, "healthy", False),
+        (0.04, 3.0, "undetermined", False),
         (0.04, 300.0, "undetermined", False),
         (0.04, None, "undetermined", False),
     ],

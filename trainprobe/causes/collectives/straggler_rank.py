@@ -3,9 +3,9 @@
 A GPU whose clocks are held down, a node with a busy neighbour, a rank that gets longer samples or
 does more work: every step ends when the slowest rank comes to its collective.
 
-It is recognised by a job that moves, in which the same rank works in its own code in every look
-while the others wait for it in a collective. Another rank at each look, or one that stands still,
-rules it out.
+It is recognised by a job that moves, in which the same rank works in its own code in every look, or
+comes last in nearly all rounds of collectives that samples show, while the others wait for it.
+Another rank each time, or one that stands still, rules it out.
 """
 
 from __future__ import annotations
@@ -15,8 +15,10 @@ from trainprobe.causes.child_processes import goes_on, goes_round
 from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
-from trainprobe.facts import Gpu, LogJob, LogProgress, Thread
+from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
+from trainprobe.facts.samples import latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
+from trainprobe.stacks.arrivals import Arrivals, by_chance
 
 ENOUGH_LOOKS = (
     3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
@@ -24,6 +26,8 @@ ENOUGH_LOOKS = (
 WAITING = WAITS_FOR_RANKS
 SLOWER = 1.2  # times the median of the ranks
 LEAST_STEPS = 10
+LOADS = 0.3  # of its time in the loader: its data are what it waits for
+SURE = 0.001  # chance explains the order of arrival no better
 
 
 def _outside(looks: tuple[Thread, ...]) -> int:
@@ -43,6 +47,9 @@ def _late(scene: Scene) -> tuple[int, ...]:
 
 def _weigh(scene: Scene) -> Weighings:
     yield from _from_log(scene)
+    if scene.group.mode == "slow" and (sampled := _sampled(scene)) is not None:
+        yield from _from_samples(scene, sampled)
+        return
     late = _late(scene)
     # where the job as a whole lacks something, somebody is last by chance
     if not late or not scene.ranks:
@@ -68,6 +75,28 @@ def _weigh(scene: Scene) -> Weighings:
     elif stuck and scene.group.mode == "hang":
         says = f"{ranks_say([stuck[0].rank or 0])} does not go on at all"
         yield weighing(-26, "process-state-and-locks", says, *stuck)
+
+
+def _sampled(scene: Scene) -> Arrivals | None:
+    """The samples in which the suspect is steadily last; None without such samples."""
+    seen = latest_in(scene.of(Samples))
+    return seen if seen is not None and scene.ranks == (seen.latest,) else None
+
+
+def _from_samples(scene: Scene, seen: Arrivals) -> Weighings:
+    rank = seen.latest or 0
+    mine = scene.of(Samples, rank=rank)
+    says = (
+        f"Rank {rank} comes last to {seen.last[rank]} of {seen.rounds} rounds of collectives in"
+        f" {seen.span_s:.0f} s"
+    )
+    yield weighing(26 if by_chance(seen) <= SURE else 13, "suspects-stack", says, *mine)
+    others = [other for other in seen.ranks if other != rank]
+    says = (
+        f"{ranks_say(others)} {verb(others, 'waits', 'wait')} for it {seen.share:.0%} of the time"
+    )
+    rest = [one for one in scene.of(Samples) if one.rank in others]
+    yield weighing(10, "other-stacks", says, *rest)
 
 
 def _from_log(scene: Scene) -> Weighings:
@@ -105,13 +134,16 @@ def _rates(scene: Scene) -> dict[int, float]:
 def _ranks(scene: Scene) -> tuple[int, ...]:
     rates = _rates(scene)
     return (
-        _late(scene)
+        (scene.ranks if _sampled(scene) is not None else ())
+        or _late(scene)
         or scene.ranks
         or ((max(rates, key=lambda rank: rates[rank]),) if rates else ())
     )
 
 
 def _places(scene: Scene) -> list[str]:
+    if (seen := _sampled(scene)) is not None:
+        return [place for place in (most_at(scene.of(Samples), seen.latest or 0)[0],) if place]
     found = [
         look.frames[-1].where for rank in _late(scene) for look in scene.looks(rank) if look.frames
     ]
@@ -124,6 +156,14 @@ def _summary(scene: Scene) -> str:
         return (
             f"{subject(scene, late)} {verb(late, 'is', 'are')} steadily slower than the others."
             f" {reported.says}"
+        )
+    if (seen := _sampled(scene)) is not None:
+        place, share = most_at(scene.of(Samples), seen.latest or 0)
+        at = f" Of its own time it spends {share:.0%} at {place}." if place else ""
+        return (
+            f"{subject(scene, late)} {verb(late, 'is', 'are')} the last to come to"
+            f" {seen.last.get(seen.latest or 0, 0)} of {seen.rounds} rounds of collectives, and the"
+            f" others wait for it {seen.share:.0%} of the time.{at}"
         )
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
@@ -150,9 +190,25 @@ def _fixes(scene: Scene) -> Fixes:
             f"chrt -p {pid or '<PID>'}; taskset -cp {pid or '<PID>'}",
             *gpu,
         ),
+        *_for_its_data(scene),
         fix(
             "Give all ranks the same work",
             "sort or bucket samples by length; do logging and saving in turns or in the background",
+        ),
+    )
+
+
+def _for_its_data(scene: Scene) -> Fixes:
+    late = _ranks(scene)
+    share = loading_share(scene.of(Samples))
+    if not late or share.get(late[0], 0.0) < LOADS:
+        return ()
+    return (
+        fix(
+            f"Feed rank {late[0]} as fast as the others: it spends {share[late[0]]:.0%} of the time"
+            " in its data loader",
+            "compare its shard with those of the others: size of samples, storage, cache",
+            "more workers that prepare ahead: DataLoader(..., num_workers=4, prefetch_factor=4)",
         ),
     )
 

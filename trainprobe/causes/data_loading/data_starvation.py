@@ -14,7 +14,8 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import IDLE, goes_on
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.facts import Gpu, MainThread, Thread
+from trainprobe.facts import Gpu, MainThread, Samples, Thread
+from trainprobe.facts.samples import loading_share
 from trainprobe.model.ranks import and_list
 
 MOST = 0.6  # of all looks at main threads
@@ -29,13 +30,23 @@ def _in_loader(looks: tuple[Thread, ...]) -> int:
 
 
 def _starved(scene: Scene) -> tuple[tuple[int, ...], float]:
-    """Ranks whose main thread is mostly in the loader, and their share of all looks."""
+    """Ranks whose main thread is mostly in the loader, and their share of all looks or, where the
+    ranks were sampled, of the time.
+    """
+    sampled = loading_share(scene.of(Samples))
+    if sampled:
+        most = tuple(rank for rank, share in sampled.items() if share >= MOST)
+        return most, sum(sampled.values()) / len(sampled)
     looks = {rank: scene.looks(rank) for rank in scene.world}
     total = sum(len(found) for found in looks.values())
     ranks = tuple(
         rank for rank, found in looks.items() if found and _in_loader(found) >= MOST * len(found)
     )
     return ranks, sum(_in_loader(found) for found in looks.values()) / total if total else 0.0
+
+
+def _of(scene: Scene) -> str:
+    return "the time" if scene.of(Samples) else "all looks"
 
 
 def _fetching(scene: Scene) -> tuple[MainThread, ...]:
@@ -53,9 +64,9 @@ def _weigh(scene: Scene) -> Weighings:
     threads = scene.threads(ranks)
     says = (
         f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in the data loader in {share:.0%} of"
-        " all looks"
+        f" {_of(scene)}"
     )
-    yield weighing(13, "suspects-stack", says, *threads)
+    yield weighing(13, "suspects-stack", says, *threads, *scene.of(Samples))
     fetching, workers = _fetching(scene), scene.workers(scene.world)
     still = [
         thread
@@ -100,8 +111,8 @@ def _summary(scene: Scene) -> str:
     ranks, share = _starved(scene)
     at = f"; its workers are at {and_list(_slowest(scene)[:2])}" if _slowest(scene) else ""
     return (
-        f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of all"
-        f" looks{at}"
+        f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of"
+        f" {_of(scene)}{at}"
     )
 
 

@@ -16,7 +16,7 @@ from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.causes.user_objects import broken, weigh_broken
-from trainprobe.facts import MainThread
+from trainprobe.facts import MainThread, Samples
 from trainprobe.signatures.messages import message
 
 IDLE = "worker-idle"
@@ -38,8 +38,8 @@ def _weigh(scene: Scene) -> Weighings:
     if found and scene.group.mode == "crash":
         yield from first_to_fail(scene)
     parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
-    if not parents:
-        return
+    if not parents or (scene.group.mode == "slow" and scene.of(Samples)):
+        return  # a job that was sampled as it moves gets its batches
     says = (
         f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for a"
         " worker"

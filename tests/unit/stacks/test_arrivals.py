@@ -1,0 +1,137 @@
+"""Who comes last to the collectives, from samples of main threads."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from trainprobe.stacks.arrivals import (
+    Arrivals,
+    Spans,
+    arrivals,
+    steadily_last,
+    together,
+    too_long,
+    turns_of,
+    worth_more,
+)
+from trainprobe.stacks.frames import Frame
+
+
+def job(
+    works: Sequence[Sequence[float]], places: Sequence[str] = (), apart_s: float = 0.0
+) -> dict[int, Spans]:
+    """Ranks that meet after each step; `works` has a row of seconds per step. The clock of rank n
+    goes n times `apart_s` ahead.
+    """
+    found: dict[int, list[tuple[float, float, bool, str]]] = {}
+    began = 0.0
+    for step in works:
+        ends = began + max(step) + 0.004
+        for rank, took in enumerate(step):
+            place = places[rank] if places else "train.py step"
+            ahead = rank * apart_s
+            found.setdefault(rank, []).extend(
+                [
+                    (began + ahead, began + took + ahead, False, place),
+                    (began + took + ahead, ends + ahead, True, "train.py step"),
+                ]
+            )
+        began = ends
+    return dict(found)
+
+
+def seen(works: Sequence[Sequence[float]], places: Sequence[str] = ()) -> Arrivals:
+    return arrivals(job(works, places), {})
+
+
+def test_a_rank_that_takes_a_quarter_longer_in_each_step_is_steadily_last() -> None:
+    found = seen([(0.25, 0.25, 0.32)] * 14)
+    assert (found.latest, found.last[2], found.rounds) == (2, 14, 14)
+    assert found.share == pytest.approx(0.21, abs=0.03)
+    assert steadily_last(found)
+
+
+def test_two_rounds_are_too_few_to_say_so_and_more_are_worth_it() -> None:
+    found = seen([(0.1, 1.2)] * 2)
+    assert not steadily_last(found)
+    assert worth_more(found)
+    assert too_long(found)
+    assert steadily_last(together([found, seen([(0.1, 1.2)] * 4)]))
+
+
+@pytest.mark.parametrize("world", [2, 3, 4, 8])
+def test_ranks_as_fast_as_each_other_are_rarely_blamed(world: int) -> None:
+    draw = random.Random(world)
+    heavy = [
+        seen(
+            [
+                [1.5 if draw.random() < 0.05 else draw.uniform(0.05, 0.4) for _ in range(world)]
+                for _ in range(30)
+            ]
+        )
+        for _ in range(60)
+    ]
+    assert sum(map(steadily_last, heavy)) <= 1
+
+
+@pytest.mark.parametrize("world", [2, 3, 4, 8])
+def test_a_rank_that_is_slower_by_a_quarter_is_found_where_steps_differ_by_a_tenth(
+    world: int,
+) -> None:
+    draw = random.Random(world)
+    found = [
+        seen(
+            [
+                [draw.gauss(0.25 if rank else 0.31, 0.025) for rank in range(world)]
+                for _ in range(30)
+            ]
+        )
+        for _ in range(20)
+    ]
+    assert sum(map(steadily_last, found)) >= 19
+    alike = [
+        seen([[draw.gauss(0.25, 0.025) for _ in range(world)] for _ in range(30)])
+        for _ in range(20)
+    ]
+    assert not any(map(steadily_last, alike))
+
+
+def test_ranks_that_are_last_in_turns_are_not_worth_more_samples() -> None:
+    found = seen([[0.1 + 0.4 * (step % 3 == rank) for rank in range(3)] for step in range(6)])
+    assert not steadily_last(found)
+    assert not worth_more(found)
+
+
+def test_a_rank_that_saves_now_and_then_is_not_late_however_often_it_was_seen_to_save() -> None:
+    works = [(0.15, 0.15) if step % 10 else (1.15, 0.15) for step in range(90)]
+    places = ("train.py save", "train.py step")
+    turns = {0: 90, 1: 90}
+    assert not steadily_last(arrivals(job(works, places), turns))
+
+
+def test_clocks_that_differ_make_nobody_late() -> None:
+    draw = random.Random(5)
+    steps = [draw.uniform(0.2, 0.6) for _ in range(20)]
+    apart = job([(took - 0.1, took - 0.1) for took in steps], apart_s=0.08)
+    assert not steadily_last(arrivals(apart, {}))
+    late = job([(0.1, 0.3)] * 20, apart_s=0.08)
+    assert arrivals(late, {}).latest == 1
+
+
+def test_one_rank_alone_is_late_for_nobody() -> None:
+    found = arrivals({0: job([(0.1,)] * 9)[0]}, {})
+    assert (found.latest, steadily_last(found), worth_more(found)) == (None, False, False)
+
+
+def test_turns_are_counted_in_the_outermost_loop() -> None:
+    main = Frame("<module>", "train.py", 90)
+    stacks = [
+        [main, Frame("fit", "train.py", line), Frame("inner", "train.py", number)]
+        for _ in range(5)
+        for line, number in ((10, 1), (10, 2), (10, 1), (11, 3))
+    ]
+    assert turns_of(stacks) == 5
+    assert turns_of([]) == 0

@@ -1,0 +1,107 @@
+"""No job is healthy in which a main thread stands and others wait for it, whatever else is busy."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.unit.waits.live_rows import (
+    ALL_REDUCE,
+    LOADER,
+    MAIN,
+    STD,
+    job,
+    own,
+    process,
+    rank,
+    site,
+    view,
+)
+from trainprobe.facts import Thread
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.stillness import Stillness
+
+STANDS = (
+    own("sleep_on", 9),
+    own("take", 10),
+    (MAIN, Frame("acquire", STD + "threading.py", 169)),
+    (
+        *own("collect", 11),
+        Frame("get", STD + "queue.py", 171),
+        Frame("wait", STD + "threading.py", 327),
+    ),
+    (*own("convert", 12), Frame("wait", STD + "subprocess.py", 1264)),
+    (*own("answer", 13), Frame("recv_into", STD + "socket.py", 718)),
+    (*own("flush", 14), Frame("Event.wait", STD + "threading.py", 629)),
+    (
+        MAIN,
+        Frame("_try_get_data", LOADER, 1291),
+        Frame("wait", STD + "multiprocessing/connection.py", 947),
+    ),
+)
+SITES = (
+    site(9, "time.sleep(3600)"),
+    site(10, "lock.acquire()"),
+    site(11, "row = rows.get()"),
+    site(12, "child.wait()"),
+    site(13, "sock.recv(4)"),
+    site(14, "done.wait()"),
+)
+
+
+def situation(draw: random.Random) -> list[Fact | list[Fact]]:
+    """A rank whose main thread stands, others in a collective, and noise around it."""
+    world, look = draw.randint(2, 4), draw.uniform(0.4, 6.0)
+    stuck, stack = draw.randrange(world), draw.choice(STANDS)
+    looks = [stack] * draw.randint(2, 4)
+    facts: list[Fact | list[Fact]] = [job(world), *SITES]
+    facts += [
+        rank(number, ALL_REDUCE, ALL_REDUCE, age_s=draw.uniform(2.5, 600.0))
+        for number in range(world)
+        if number != stuck
+    ]
+    age_s = draw.uniform(2.5, 600.0)
+    noise: dict[str, object] = {
+        "all_cpu_s": draw.choice([0.0, 0.5 * look, look]),
+        "grew_bytes": draw.choice([0, 1 << 24]),
+        "wchan": draw.choice(["", "futex_do_wait"]),
+    }
+    if stack[-1].base != "train.py":  # where it stands in its own code, it may be what writes
+        noise["wrote_bytes"] = draw.choice([0, 80, 10 << 20])
+    facts.append(
+        rank(stuck, *looks, looked_s=look, age_s=age_s, stillness=Stillness(age_s), **noise)
+    )
+    pid = 100 + stuck
+    if draw.random() < 0.6:  # a thread of telemetry
+        facts += [
+            Thread(
+                ("E7",),
+                "job",
+                stuck,
+                pid=pid,
+                look=number + 1,
+                os_thread_id=555,
+                frames=(
+                    Frame("run", STD + "threading.py", 982),
+                    Frame("beat", "/job/tele.py", 3 + number),
+                ),
+            )
+            for number in range(2)
+        ]
+    if draw.random() < 0.6:
+        worker = (MAIN, Frame("__getitem__", "/job/data.py", 8))
+        facts.append(process(300, worker, worker, role="loader-worker", ppid=pid, wrote_bytes=0))
+        facts.append(site(8, "lock.acquire()", file="/job/data.py"))
+    if draw.random() < 0.4 and stack[-1].base != "subprocess.py":  # somebody else's work
+        facts.append(
+            process(301, own("beat", 3), own("beat", 4), role="child", ppid=pid, state="R")
+        )
+    return facts
+
+
+@pytest.mark.parametrize("seed", range(400))
+def test_nobody_is_healthy_while_a_main_thread_stands_and_others_wait_for_it(seed: int) -> None:
+    found = view(*situation(random.Random(seed)))
+    assert found.verdict != "healthy", found.says

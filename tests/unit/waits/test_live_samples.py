@@ -1,0 +1,65 @@
+"""What samples over some seconds say of a job that moves: slow, healthy, or not to be told yet."""
+
+from __future__ import annotations
+
+from tests.unit.waits.live_rows import ALL_REDUCE, LOADER, MAIN, job, own, rank, view
+from trainprobe.facts import Samples, Spell
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.frames import Frame
+
+LOADS = (MAIN, Frame("__next__", LOADER, 700))
+STEP = 0.4
+
+
+def sampled(number: int, *works_s: float, loads: bool = False) -> Samples:
+    """A rank that works for so long in each step and waits in a collective for the rest of it."""
+    spells = []
+    for step, took_s in enumerate(works_s):
+        began, met = step * STEP, step * STEP + took_s
+        frames = LOADS if loads else own("forward", 8)
+        spells.append(Spell(began, met, frames, "dataloader" if loads else "python-run"))
+        spells.append(Spell(met, began + STEP, ALL_REDUCE, "comm-wait"))
+    return Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=tuple(spells))
+
+
+def moving(world: int) -> list[Fact]:
+    return [
+        fact for number in range(world) for fact in rank(number, own("step", 5), own("step", 7))
+    ]
+
+
+def test_the_rank_that_is_last_in_each_round_is_slow() -> None:
+    late = [sampled(number, *[0.39 if number == 1 else 0.25] * 12) for number in range(3)]
+
+    found = view(job(3), moving(3), *late)
+
+    assert (found.verdict, found.groups[0].ranks, found.groups[0].victims) == ("slow", (1,), (0, 2))
+    assert "comes last to 12 of 12 rounds" in found.says
+    assert "train.py:8 in forward" in found.says
+
+
+def test_ranks_that_are_last_by_turns_are_healthy() -> None:
+    turns = [
+        sampled(number, *(0.39 if step % 2 == number else 0.2 for step in range(12)))
+        for number in range(2)
+    ]
+    assert view(job(2), moving(2), *turns).verdict == "healthy"
+
+
+def test_too_few_rounds_leave_it_open_and_say_what_to_type() -> None:
+    late = [sampled(number, *[0.39 if number == 1 else 0.05] * 3) for number in range(2)]
+
+    found = view(job(2), moving(2), *late)
+
+    assert found.verdict == "healthy"
+    assert "in too few rounds" in found.says
+    assert "--watch" in found.next_look
+
+
+def test_ranks_that_are_in_their_loaders_most_of_the_time_starve() -> None:
+    starved = [sampled(number, *[0.36] * 6, loads=True) for number in range(2)]
+
+    found = view(job(2), moving(2), *starved)
+
+    assert (found.verdict, found.groups[0].ranks) == ("slow", ())
+    assert "data loaders" in found.says

@@ -1,0 +1,173 @@
+"""What samples over some seconds showed of a main thread, and who came last to the collectives."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainprobe.model import fields
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+from trainprobe.stacks.arrivals import (
+    AMONG_RANKS,
+    Arrivals,
+    Spans,
+    arrivals,
+    function_of,
+    steadily_last,
+    together,
+    turns_of,
+)
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import user_frame
+
+LOADER = ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
+
+
+@dataclass(frozen=True)
+class Spell:
+    """The main thread stood at `frames`, outermost first, from one moment to another (Unix time in
+    seconds).
+    """
+
+    start: float
+    end: float
+    frames: tuple[Frame, ...]
+    leaf: str
+
+    @property
+    def took_s(self) -> float:
+        return self.end - self.start
+
+    @property
+    def inside(self) -> bool:
+        """Does it wait for other ranks?"""
+        return self.leaf in AMONG_RANKS
+
+    @property
+    def loads(self) -> bool:
+        """Does it wait for its data loader, or fetch a batch itself?"""
+        return any(part in frame.file for frame in self.frames for part in LOADER)
+
+
+@dataclass(frozen=True)
+class Samples(Fact):
+    """The spells of one process's main thread over one span of sampling, in order."""
+
+    pid: int = 0
+    role: str = "rank"
+    host: str = ""
+    spells: tuple[Spell, ...] = ()
+
+    @property
+    def spans(self) -> Spans:
+        return [(one.start, one.end, one.inside, function_of(one.frames)) for one in self.spells]
+
+
+def parse_samples(record: Evidence) -> list[Fact]:
+    """Data: {pid, role, clock, stacks: [frames leaf first], spells: [[from, to, stack]]}."""
+    data = record.data
+    if record.outcome not in ("ok", "partial"):
+        return []
+    pid = fields.whole(data, "pid")
+    if pid is None:
+        raise fields.UnreadableError("samples without a pid")
+    clock = fields.number(data, "clock") or 0.0
+    stacks = [
+        tuple(
+            Frame(
+                fields.text(row, "name"), fields.text(row, "file"), fields.whole(row, "line") or 0
+            )
+            for row in reversed(fields.each(stack, lambda one: one))
+        )
+        for stack in fields.items(data, "stacks")
+        if isinstance(stack, list)
+    ]
+    leaves = [classify(frames).leaf for frames in stacks]
+    spells = []
+    for row in fields.items(data, "spells"):
+        if not (isinstance(row, (list, tuple)) and len(row) == 3):
+            continue
+        start, end, number = row
+        if isinstance(number, int) and 0 <= number < len(stacks):
+            spells.append(
+                Spell(clock + float(start), clock + float(end), stacks[number], leaves[number])
+            )
+    return [
+        Samples(
+            (record.id,),
+            record.cell,
+            record.subject.rank,
+            pid=pid,
+            role=fields.text(data, "role") or record.subject.role or "rank",
+            host=record.subject.host or "",
+            spells=tuple(spells),
+        )
+    ]
+
+
+def arrivals_in(samples: Iterable[Samples]) -> Arrivals:
+    """Who came last, over all spans in which these ranks were sampled together. They must be of one
+    host: the clocks of several differ.
+    """
+    spans: list[dict[int, Samples]] = []
+    for one in sorted(samples, key=lambda one: one.spells[0].start if one.spells else 0.0):
+        if one.rank is None or not one.spells or one.role != "rank":
+            continue
+        if not spans or one.rank in spans[-1]:
+            spans.append({})
+        spans[-1][one.rank] = one
+    return together(
+        [
+            arrivals(
+                {rank: one.spans for rank, one in span.items()},
+                {
+                    rank: turns_of([spell.frames for spell in one.spells])
+                    for rank, one in span.items()
+                },
+            )
+            for span in spans
+        ]
+    )
+
+
+def by_host(samples: Iterable[Samples]) -> tuple[tuple[Samples, ...], ...]:
+    """The samples of the ranks of each host."""
+    found: dict[str, list[Samples]] = {}
+    for one in samples:
+        found.setdefault(one.host, []).append(one)
+    return tuple(tuple(one) for one in found.values())
+
+
+def latest_in(samples: Iterable[Samples]) -> Arrivals | None:
+    """The arrivals at the host where one rank is steadily last; None where none is."""
+    seen = [arrivals_in(here) for here in by_host(samples)]
+    late = [one for one in seen if steadily_last(one)]
+    return max(late, key=lambda one: one.share, default=None)
+
+
+def loading_share(samples: Iterable[Samples]) -> dict[int, float]:
+    """The share of the sampled time that each rank spends in its data loader."""
+    loads: dict[int, float] = {}
+    all_s: dict[int, float] = {}
+    for one in samples:
+        for spell in one.spells if one.rank is not None and one.role == "rank" else ():
+            rank = one.rank or 0
+            all_s[rank] = all_s.get(rank, 0.0) + spell.took_s
+            loads[rank] = loads.get(rank, 0.0) + spell.took_s * spell.loads
+    return {rank: loads[rank] / seconds for rank, seconds in all_s.items() if seconds > 0}
+
+
+def most_at(samples: Iterable[Samples], rank: int) -> tuple[str, float]:
+    """The user's line at which a rank is most of the time that it is outside of collectives, and
+    the share of that time; "" where none was seen.
+    """
+    places: dict[str, float] = {}
+    for one in samples:
+        for spell in one.spells if one.rank == rank else ():
+            frame = user_frame(spell.frames)
+            if not spell.inside and frame is not None:
+                places[frame.where] = places.get(frame.where, 0.0) + spell.took_s
+    place = max(places, default="", key=lambda one: places[one])
+    return place, places[place] / sum(places.values()) if place else 0.0

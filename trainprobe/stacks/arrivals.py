@@ -1,0 +1,263 @@
+"""Who comes last to the collectives of a job that moves, from samples of its main threads. Both the
+code that decides whether to sample on and the code that judges ask here.
+
+A rank holds up the others while it alone is outside of collectives. A round ends when another one
+has left as well. Times of several ranks come from several clocks, so they are laid over each
+other by the moments at which ranks leave their collectives, which they do together.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import user_frame
+
+GRID_S = 0.02
+NEAR_S = 0.15
+"""Two clocks differ by no more: each begins when its sampler does."""
+LEAST_SAMPLES = 2
+"""Who is late for less may be late by the edges of its samples alone."""
+HELD_SHARE = 0.1
+"""A rank that is slower by a fifth holds the others up for a sixth of the time; some of that is
+lost between samples.
+"""
+CHANCE = 0.02
+"""How likely it may be that ranks as fast as each other show the same."""
+MUCH_SHARE, MUCH_CHANCE = 0.5, 0.07
+"""Where the others wait for one rank for most of the time, fewer rounds are enough."""
+STEADILY = 0.8
+"""Of the rounds. Where steps differ by a tenth, who is slower by a fifth is last in nine of ten."""
+HINT_SHARE = 0.06
+MOSTLY, FEW, MAY_BE = 0.7, 5, 0.3
+"""More samples help where one rank is last to most rounds, and these are few or chance unlikely."""
+OWN_WORK = 0.7
+"""A rank that is late while it does what no other does, such as saving, may do so now and then."""
+AMONG_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
+"""Leaf classes (stacks.classify) of a thread that waits for other ranks."""
+Spans = Sequence[tuple[float, float, bool, str]]
+"""(from, to, inside a collective, the user's function), in seconds, in order."""
+
+
+@dataclass(frozen=True)
+class Arrivals:
+    """`span_s` seconds that all `ranks` were sampled in. For each rank: `last`, the rounds that it
+    came last to, and `held_s`, for how long the others waited for it alone; `apart_s` of that it
+    was in functions in which no other rank was seen. `turns` is how often it came by that line of
+    its outermost loop that it came by most. `inside_s` is for how long it was in collectives.
+    """
+
+    ranks: tuple[int, ...]
+    span_s: float = 0.0
+    last: Mapping[int, int] = field(default_factory=dict)
+    held_s: Mapping[int, float] = field(default_factory=dict)
+    apart_s: Mapping[int, float] = field(default_factory=dict)
+    turns: Mapping[int, int] = field(default_factory=dict)
+    inside_s: Mapping[int, float] = field(default_factory=dict)
+
+    @property
+    def rounds(self) -> int:
+        return sum(self.last.values())
+
+    @property
+    def latest(self) -> int | None:
+        """The rank that the others waited for longest; None where nobody waited for one alone."""
+        rank = max(self.ranks, key=lambda one: self.held_s.get(one, 0.0), default=None)
+        return rank if rank is not None and self.held_s.get(rank, 0.0) > 0 else None
+
+    @property
+    def share(self) -> float:
+        """The share of the time that the others wait longer than the latest rank, by the middle
+        one of them.
+        """
+        rank = self.latest
+        others = [self.inside_s.get(other, 0.0) for other in self.ranks if other != rank]
+        if rank is None or not others or self.span_s <= 0:
+            return 0.0
+        return (median(others) - self.inside_s.get(rank, 0.0)) / self.span_s
+
+
+def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arrivals:
+    """Lay one span of samples of several ranks over each other."""
+    ranks = tuple(sorted(rank for rank, spans in timelines.items() if spans))
+    if len(ranks) < 2:
+        return Arrivals(ranks)
+    aligned = _aligned({rank: timelines[rank] for rank in ranks})
+    begin = max(spans[0][0] for spans in aligned.values())
+    end = min(spans[-1][1] for spans in aligned.values())
+    steps = max(0, int((end - begin) / GRID_S))
+    grid = {rank: _on_grid(spans, begin, steps) for rank, spans in aligned.items()}
+    last, held, apart = dict.fromkeys(ranks, 0), dict.fromkeys(ranks, 0), dict.fromkeys(ranks, 0)
+    shared = {
+        rank: {
+            place for other in ranks if other != rank for inside, place in grid[other] if not inside
+        }
+        for rank in ranks
+    }
+    alone: int | None = None  # the only rank outside in the sample before
+    late, samples = False, 0
+    holder: int | None = None  # of the round under way
+    for at in range(steps):
+        outside = [rank for rank in ranks if not grid[rank][at][0]]
+        if len(outside) != 1:
+            alone = None
+            holder = None if outside else holder
+            continue
+        rank = outside[0]
+        if rank != alone:
+            # a rank that was inside just now is the first to leave
+            late, alone, samples = at == 0 or not grid[rank][at - 1][0], rank, 0
+        samples += 1
+        if late and at >= samples and samples == LEAST_SAMPLES and holder != rank:
+            last[rank], holder = last[rank] + 1, rank
+        held[rank] += late
+        apart[rank] += late and grid[rank][at][1] not in shared[rank]
+    return Arrivals(
+        ranks,
+        steps * GRID_S,
+        last,
+        {rank: count * GRID_S for rank, count in held.items()},
+        {rank: count * GRID_S for rank, count in apart.items()},
+        turns,
+        {rank: sum(inside for inside, _ in row) * GRID_S for rank, row in grid.items()},
+    )
+
+
+def turns_of(stacks: Sequence[Sequence[Frame]]) -> int:
+    """How often a thread came by one line of its outermost loop, by its stacks in order: the line
+    that it came by most, in the outermost function whose line changes.
+    """
+    rows = [[(frame.file, frame.name, frame.line) for frame in stack] for stack in stacks if stack]
+    for depth in range(min(map(len, rows), default=0)):
+        lines = [row[depth] for row in rows]
+        if len(set(lines)) > 1:
+            came = [line for before, line in zip([None, *lines], lines) if line != before]
+            return max(came.count(line) for line in set(came))
+    return 0
+
+
+def by_record(data: Mapping[str, Any]) -> tuple[Spans, int]:
+    """The spans and the turns in a record of samples that this program has written itself."""
+    stacks = [
+        [Frame(row["name"], row["file"], row["line"]) for row in reversed(stack)]
+        for stack in data["stacks"]
+    ]
+    seen = [(classify(frames).leaf in AMONG_RANKS, function_of(frames)) for frames in stacks]
+    clock = data["clock"]
+    spans = [(clock + start, clock + end, *seen[stack]) for start, end, stack in data["spells"]]
+    return spans, turns_of([stacks[stack] for _, _, stack in data["spells"]])
+
+
+def function_of(frames: Sequence[Frame]) -> str:
+    """The user's innermost function, in words that compare."""
+    frame = user_frame(frames)
+    return f"{frame.file} {frame.name}" if frame is not None else ""
+
+
+def together(parts: Sequence[Arrivals]) -> Arrivals:
+    """Several spans as one."""
+    ranks = tuple(sorted({rank for part in parts for rank in part.ranks}))
+
+    def sums(name: str) -> dict[int, float]:
+        return {rank: sum(getattr(part, name).get(rank, 0) for part in parts) for rank in ranks}
+
+    return Arrivals(
+        ranks,
+        sum(part.span_s for part in parts),
+        {rank: int(count) for rank, count in sums("last").items()},
+        sums("held_s"),
+        sums("apart_s"),
+        {rank: int(count) for rank, count in sums("turns").items()},
+        sums("inside_s"),
+    )
+
+
+def steadily_last(seen: Arrivals) -> bool:
+    """Does the latest rank hold up the others for much of the time, and in so many of the rounds
+    that chance does not explain it?
+    """
+    if seen.latest is None or seen.share < HELD_SHARE:
+        return False
+    may = MUCH_CHANCE if seen.share >= MUCH_SHARE else CHANCE
+    return seen.last.get(seen.latest, 0) >= STEADILY * seen.rounds and by_chance(seen) <= may
+
+
+def by_chance(seen: Arrivals) -> float:
+    """How likely some rank comes last to as many rounds where all are as fast as each other.
+
+    Rounds in which nobody is late go by unseen. That matters where a rank does work of its own:
+    then each turn of its loop counts as a round.
+    """
+    rank, world, rounds = seen.latest, len(seen.ranks), seen.rounds
+    if rank is None or not rounds:
+        return 1.0
+    if seen.apart_s.get(rank, 0.0) >= OWN_WORK * seen.held_s.get(rank, 0.0):
+        rounds = max(rounds, seen.turns.get(rank, 0))
+    one = sum(
+        math.comb(rounds, count) * (1 / world) ** count * (1 - 1 / world) ** (rounds - count)
+        for count in range(seen.last.get(rank, 0), rounds + 1)
+    )
+    return min(1.0, world * one)
+
+
+def worth_more(seen: Arrivals) -> bool:
+    """Would more samples settle whether one rank is steadily late?"""
+    rank = seen.latest
+    if rank is None or seen.share < HINT_SHARE or steadily_last(seen):
+        return False
+    mostly = seen.last.get(rank, 0) >= MOSTLY * seen.rounds
+    return mostly and (seen.rounds < FEW or by_chance(seen) < MAY_BE)
+
+
+def too_long(seen: Arrivals) -> bool:
+    """Is one rank late, but the rounds too few to say whether it always is?"""
+    return worth_more(seen) and seen.last.get(seen.latest or 0, 0) == seen.rounds
+
+
+def _aligned(timelines: Mapping[int, Spans]) -> dict[int, Spans]:
+    """The same by the clock of the first rank."""
+    first, *others = timelines
+    exits = _exits(timelines[first])
+    found = {first: timelines[first]}
+    for rank in others:
+        apart = [
+            moment - near
+            for moment in _exits(timelines[rank])
+            if (near := _nearest(exits, moment)) is not None and abs(moment - near) <= NEAR_S
+        ]
+        shift = median(apart) if apart else 0.0
+        found[rank] = [
+            (start - shift, end - shift, inside, place)
+            for start, end, inside, place in timelines[rank]
+        ]
+    return found
+
+
+def _exits(spans: Spans) -> list[float]:
+    return [
+        end for (_, end, inside, _), (_, _, then, _) in zip(spans, spans[1:]) if inside and not then
+    ]
+
+
+def _nearest(moments: Sequence[float], moment: float) -> float | None:
+    place = bisect_left(moments, moment)
+    return min(
+        moments[max(0, place - 1) : place + 1], key=lambda one: abs(one - moment), default=None
+    )
+
+
+def _on_grid(spans: Spans, begin: float, steps: int) -> list[tuple[bool, str]]:
+    row: list[tuple[bool, str]] = []
+    place = 0
+    for step in range(steps):
+        moment = begin + (step + 0.5) * GRID_S
+        while place < len(spans) - 1 and spans[place][1] <= moment:
+            place += 1
+        row.append(spans[place][2:])
+    return row
