@@ -17,6 +17,11 @@ _SERVANT_COMMANDS = re.compile(r"resource_tracker|forkserver")
 _ALWAYS = re.compile(r"while\s*\(?(?:True|1)\)?\s*:")
 _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(|\bsignal\.pause\(")
 
+_SPEAKS_OF_A_LOCK = re.compile(
+    r"(?i)\bwith\b|acquire|lock|mutex|sem(?:aphore)?\b|cond(?:ition)?\b|barrier|event"
+    r"|\.(?:wait|join|get|put|result)\("
+)
+
 
 @dataclass(frozen=True)
 class Awaited:
@@ -118,6 +123,16 @@ def _kept_alive(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     yield Awaited(f"{whom}, which keeps it from ending", (dump,), (mend,))
 
 
+def lock_is_seen(scene: Scene, thread: MainThread) -> bool:
+    """Whether a thread that sleeps on a futex waits for a lock of Python: native code sleeps there
+    too, and then neither a frame nor the line speaks of one.
+    """
+    if thread.op not in ("futex", ""):
+        return True
+    sites = scene.sites(thread.frames[-1:])
+    return any(_SPEAKS_OF_A_LOCK.search(site.text) for site in sites)
+
+
 def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     others = _others(scene, thread)
     dump = f"py-spy dump --pid {thread.pid}   (all its threads)"
@@ -133,7 +148,7 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         whom = f", which stands in {_place(others[0])}" if others else ""
         mend = "future.result(timeout=600)"
         yield Awaited(f"a task of a thread or process pool{whom}", (dump,), (mend,))
-    elif thread.op in ("threading", "futex", ""):
+    elif thread.op in ("threading", "futex", "") and lock_is_seen(scene, thread):
         whom = ", which no other thread of it is seen to hold"
         if others:
             whom = f"; another thread stands in {_place(others[0])}"

@@ -28,6 +28,7 @@ from trainprobe.causes.diverging_calls import (
     camps,
     disagreement,
     exchange,
+    of_stopped,
     places,
     rank_block,
 )
@@ -41,6 +42,7 @@ def _weigh(scene: Scene) -> Weighings:
     timeouts = Timeouts(scene)
     parted = scene.group.divergence
     yield from of_order(scene, timeouts)
+    yield from of_stopped(scene)
     if parted is not None and parted.kind == "order":
         calls = camps_say(parted)
         text = (

@@ -28,6 +28,7 @@ from trainprobe.causes.diverging_calls import (
     camps,
     disagreement,
     exchange,
+    of_stopped,
     own_blocks,
     places,
     rank_block,
@@ -72,6 +73,7 @@ def _weigh(scene: Scene) -> Weighings:
             " dimension of the mesh have made it"
         )
         yield weighing(26, "flight-recorder", says, ids=parted.evidence)
+    yield from of_stopped(scene)
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
     if (
