@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.gallery.live.families import CLAIMS
@@ -9,6 +11,8 @@ from tests.gallery.live.replay import RECORDED, _read
 from trainprobe import causes, pipelines
 from trainprobe.causes.classes import TITLES, TRUST
 from trainprobe.model.diagnosis import Report
+from trainprobe.report.format import Layout
+from trainprobe.report.formats import choose
 from trainprobe.report.text import text_of
 
 
@@ -87,3 +91,45 @@ def test_a_rank_slow_in_every_step_is_no_long_task(monkeypatch: pytest.MonkeyPat
 def test_a_stopped_rank_is_not_said_to_make_another_call(monkeypatch: pytest.MonkeyPatch) -> None:
     report = judged("mesh_stopped.0", monkeypatch, "process-stopped")
     assert not any(cause.named for cause in report.causes)
+
+
+def test_ids_of_evidence_are_for_those_who_ask_and_lines_of_the_program_for_everybody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    report = judged("ddp_branch.0", monkeypatch)
+    plain = text_of(report)
+    verbose = choose("diagnosis", "text").renders["diagnosis"](report, Layout(verbose=True))
+    ids = report.causes[0].because[0].evidence
+    assert ids
+    assert ids[0] not in plain
+    assert f"({ids[0]}" in verbose
+    assert [row.source for row in report.world.ranks][:2] == ["loss.backward()", "dist.barrier()"]
+    assert "`dist.barrier()`" in plain
+
+
+def test_the_first_step_names_the_condition_and_its_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = judged("ddp_branch.0", monkeypatch).causes[0].fixes[0].steps
+    assert "out of `if step == args.when:` (line 27)" in steps[0]
+
+
+def test_a_stopped_loader_worker_is_not_called_its_rank(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = judged("worker_stopped.0", monkeypatch).causes[0]
+    assert first.summary.startswith("A loader worker of rank 1 (pid 23729) is stopped")
+
+
+def test_code_that_inductor_wrote_is_nobodys_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    report = judged("compile_lengths.1", monkeypatch)
+    assert report.world.ranks[1].where == "mb33434d4.py:23 in main"
+
+
+def test_no_look_inside_the_ranks_is_offered_again_where_it_was_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kept = tuple(cause for cause in causes.built() if cause.id not in CALLS)
+    monkeypatch.setattr(causes, "built", lambda: kept)
+    records = _read(RECORDED / "ddp_branch.0.xz")[1]
+    stack = next(record for record in records if "stack" in record.kind)
+    refused = replace(stack, id="E999", kind="deep", outcome="denied", reason="no", data={})
+    report = pipelines.conclude([*records, refused], "attach", "./case")
+    assert "deep_would_settle" not in report.extra
+    assert "--deep" not in report.causes[0].fixes[0].steps[0]

@@ -21,7 +21,8 @@ def deep_look(scene: Scene) -> Fix | None:
     job, group = scene.live, scene.group
     if job is None or not job.launcher or only_dumps(job) or group.mode != "hang":
         return None
-    if group.how not in ("cycle", "stuck-inside") or scene.of(FlightDump) or scene.looked("deep"):
+    asked = scene.looked("deep") or bool(scene.facts.refused("deep"))
+    if group.how not in ("cycle", "stuck-inside") or scene.of(FlightDump) or asked:
         return None
     (look,) = at_its_host(f"trainprobe attach {live_pid(scene)} --deep")
     return fix(

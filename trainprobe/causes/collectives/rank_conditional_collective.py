@@ -222,11 +222,15 @@ def _fixes(scene: Scene) -> Fixes:
         return fixes(FIXES, place=place, under=under, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    blocks = own_blocks(scene, found, who) if who and len(who) < len(scene.world) else ()
+    branch = "the branch that only some ranks take"
+    if blocks:
+        branch = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line}), or make it hold on all"
     rest = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"
     )
-    return fixes(FIXES, place=place, under="the branch that only some ranks take", rest=rest)
+    return fixes(FIXES, place=place, under=branch, rest=rest)
 
 
 CAUSE = Cause(

@@ -17,7 +17,7 @@ from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import ProcessState
 
 STOPPED = ("T", "t")
-_PARTS = {"loader-worker": ", a loader worker", "child": ", a child process"}
+_PARTS = {"loader-worker": " (a loader worker)", "child": " (a child process)"}
 
 
 def _stopped(scene: Scene) -> tuple[ProcessState, ...]:
@@ -78,7 +78,7 @@ def _summary(scene: Scene) -> str:
     )
     by = "frozen with its cgroup" if any(process.frozen for process in stopped) else by
     if stopped and all(process.role != "rank" for process in stopped):
-        part = _PARTS.get(stopped[0].role, ", a child process").removeprefix(", ")
+        part = _PARTS.get(stopped[0].role, _PARTS["child"]).strip(" ()")
         whose = ranks_say(scene.ranks, capital=False)
         return f"{part[:1].upper()}{part[1:]} of {whose} (pid {pids}) is {by}, and the rank waits"
     return f"{subject(scene)} (pid {pids}) {verb(scene.ranks, 'is', 'are')} {by}"
