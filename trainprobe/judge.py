@@ -10,11 +10,9 @@ from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.linted import lint_notices
-from trainprobe.causes.phrases import at_its_host
 from trainprobe.causes.priors import Priors
 from trainprobe.facts import (
     Facts,
-    FlightDump,
     HostCheck,
     Interrupted,
     Job,
@@ -23,6 +21,7 @@ from trainprobe.facts import (
     Plan,
     Reach,
     Rung,
+    SourceSite,
 )
 from trainprobe.facts.sbatch_plan import told_of_script
 from trainprobe.model.diagnosis import (
@@ -35,6 +34,7 @@ from trainprobe.model.diagnosis import (
     Stacks,
     Suspect,
     Undecided,
+    World,
 )
 from trainprobe.model.node_names import folded
 from trainprobe.model.ranks import fold_ranks
@@ -54,6 +54,8 @@ from trainprobe.waits.timeline import logged_extra
 
 # What is done only when asked for by name (`--deep`, `--trigger-dump`, `--env FILE`, PATH).
 ASKED_FOR = ("deep", "trigger_dump", "node.look", "given", "input")
+# In a report's extra part: a look inside the ranks would tell more.
+DEEP_WOULD_SETTLE = "deep_would_settle"
 # Below this confidence one more look by name is worth its while.
 SURE = 0.9
 # Nobody reads more troubles than these, and weighing one takes time that grows with the world.
@@ -80,13 +82,14 @@ def judge(
     if more > 0:
         notes = (*notes, f"{more} more groups of suspects were found and not weighed.")
     placed = _in_order(ranked)
+    deeper = _deep_would_settle(ranked)
     ends = expiries(facts, now) if now.running else ()
     cost = killing(facts, now) if now.running else None
     found_all = Diagnosis(
         verdict=now.verdict,
         conclusive=_conclusive(facts, now),
         says=_sentence(now.says),
-        world=now.world,
+        world=_with_source(facts, now.world, now.cell),
         suspects=tuple(
             Suspect(
                 group.ranks, group.hosts, group.how, _sentence(group.says), extra=told_of(group)
@@ -109,7 +112,7 @@ def judge(
                 *(row for group in ranked for row in group.undecided),
                 *_could_not_look(facts, now, ranked),
                 *(Undecided("cannot-look", says) for says in now.open),
-                *_deep_would_settle(facts, ranked),
+                *deeper,
                 *_next_look(now, placed),
             ]
         ),
@@ -121,13 +124,27 @@ def judge(
         advice=advice(now, ends, cost) if cost is not None else "",
         climb=climb_of(facts, placed),
         predictions=predictions(facts),
-        extra=_extra(facts, now),
+        extra=_extra(facts, now) | ({DEEP_WOULD_SETTLE: True} if deeper else {}),
     )
     return (
         _unnumbered_by_pid(found_all)
         if any(pid_of(one.rank) is not None for one in facts.of(JobRank))
         else found_all
     )
+
+
+def _with_source(facts: Facts, world: World, cell: str) -> World:
+    """The ranks with the lines of the program at which they stand, where those were read."""
+    lines = {(site.file, site.line): site.text.strip() for site in facts.of(SourceSite, cell=cell)}
+    if not lines:
+        return world
+    at = {
+        (thread.pid, thread.where): lines.get((thread.user_file, thread.user_line), "")
+        for thread in facts.of(MainThread, cell=cell)
+        if thread.role == "rank"
+    }
+    rows = (replace(row, source=at.get((row.pid or 0, row.where), "")) for row in world.ranks)
+    return replace(world, ranks=tuple(rows))
 
 
 def _unnumbered_by_pid(found: Diagnosis) -> Diagnosis:
@@ -323,30 +340,15 @@ def _could_not_look(facts: Facts, now: Situation, ranked: Sequence[RankedGroup])
     return [Undecided("cannot-look", f"{kind}: {reason}") for reason, kind in by_reason.items()]
 
 
-def _deep_would_settle(facts: Facts, ranked: Sequence[RankedGroup]) -> list[Undecided]:
-    """Ranks of a live job that stand in different calls, or all in one: stacks show neither
-    group nor number, the flight recorder does.
-    """
+def _deep_would_settle(ranked: Sequence[RankedGroup]) -> list[Undecided]:
+    """The look inside the ranks, where it would tell what the first group's stacks do not."""
     first = ranked[0] if ranked else None
-    job = facts.one(Job, cell=first.group.cell) if first is not None else None
-    if (
-        job is None
-        or not job.launcher
-        or first is None
-        or first.group.mode != "hang"
-        or facts.of(FlightDump, cell=job.cell)
-    ):
+    if first is None or first.deep is None or not first.placed:
         return []
-    sure = first.placed and first.placed[0].named and first.placed[0].confidence >= SURE
-    if sure or first.group.how not in ("cycle", "stuck-inside") or not first.placed:
+    if first.named and first.placed[0].confidence >= SURE:
         return []
-    (look,) = at_its_host(f"trainprobe attach {_pid(facts, job) or '<PID>'} --deep")
-    return [
-        Undecided(
-            first.placed[0].id,
-            f"{look}: the ranks' flight recorders tell the group and the number of every call",
-        )
-    ]
+    says = "the ranks' flight recorders tell the group and the number of every call"
+    return [Undecided(first.placed[0].id, f"{first.deep.steps[0]}: {says}")]
 
 
 def _next_look(now: Situation, placed: Sequence[PlacedCause]) -> list[Undecided]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -59,20 +60,30 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
     Of several jobs `choose` picks one. Raises UsageError before it looks at anything if there is
     no such job. Ctrl-C ends the look, not the report.
     """
-    from trainprobe.attach import Interrupted, find_target, look_at_job
+    from trainprobe.attach import Interrupted, find_target, look_at_job, look_deeper
     from trainprobe.case import Case
 
     if request.slurm or request.hosts or request.kubectl:
         return _attach_far(request, progress)
+    began = time.monotonic()
     limits = (request.timeout_s,) if request.timeout_s else ()
     job = find_target(request.pid, choose, progress, *limits)
     case = Case.create(request.case, "attach", request.argv)
     try:
         look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
+        if request.deep_if_open and _deep_would_settle(case):
+            within_s = began + request.timeout_s - time.monotonic() if request.timeout_s else None
+            look_deeper(job, case, progress, within_s=within_s)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
     report = _concluded(case, case.seal(), "attach", case.name)
     return _kept(case, report)
+
+
+def _deep_would_settle(case: Case) -> bool:
+    """Whether what was seen so far leaves open what a look inside the ranks would tell."""
+    report = conclude(case.evidence, "attach", case.name)
+    return bool(report.extra.get("deep_would_settle"))
 
 
 def _attach_far(request: AttachRequest, progress: Progress) -> Report:

@@ -14,7 +14,9 @@ from dataclasses import dataclass, replace
 
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.commands import again, live_pid
+from trainprobe.causes.classes import classes, everybody_meets
+from trainprobe.causes.commands import again, is_command
+from trainprobe.causes.deep_looks import deep_look
 from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.hearsay import Hearsay
 from trainprobe.causes.last_printed import printed_sentence
@@ -25,7 +27,14 @@ from trainprobe.causes.priors import Priors
 from trainprobe.causes.readiness_signs import steps_of
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Facts, LogJob
-from trainprobe.model.diagnosis import Fix, PlacedCause, RuledOut, Undecided, Weighing
+from trainprobe.model.diagnosis import (
+    CauseClass,
+    Fix,
+    PlacedCause,
+    RuledOut,
+    Undecided,
+    Weighing,
+)
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.model_stress import seen_by
@@ -35,6 +44,7 @@ DECISIVE = 26
 NAMED_CONFIDENCE = 0.6
 NAMED_MARGIN_POINTS = 6
 _MENDS_CAP = 3
+_SEPARATED = 3  # so many candidates are told apart by what is to be done first
 HOLDS_POINTS = (
     10  # a refining cause with this much evidence of its own stands for the one that it refines
 )
@@ -55,12 +65,15 @@ class Candidate:
 
 @dataclass(frozen=True)
 class RankedGroup:
-    """One group's answer: `placed` in order, the first named or `unknown`."""
+    """One group's answer: `placed` in order, the first named or `unknown`. `deep` is the look
+    inside the ranks that would tell more.
+    """
 
     group: SuspectGroup
     placed: tuple[PlacedCause, ...]
     ruled_out: tuple[RuledOut, ...]
     undecided: tuple[Undecided, ...]
+    deep: Fix | None = None
 
     @property
     def named(self) -> bool:
@@ -116,7 +129,7 @@ def rank_group(
         candidates = _candidates(speaking, read, group, priors)
     possible = _possible(scene, silent, read, LISTED - len(candidates))
     placed, undecided = _placed(scene, candidates, possible, priors)
-    return RankedGroup(group, placed, tuple(ruled_out), undecided)
+    return RankedGroup(group, placed, tuple(ruled_out), undecided, deep_look(scene))
 
 
 def _candidates(
@@ -284,13 +297,39 @@ def _placed(
     # `unknown`, and takes none from the others.
     part = shares[-1] / (2 * LISTED)
     placed += [_mere(scene, one, part) for one in possible]
-    unknown = _unknown(scene, shares[-1] - part * len(possible), priors, ordered)
+    left = shares[-1] - part * len(possible)
+    held = _classes(scene, ordered, shares)
     if named:
-        return tuple(placed), ()
+        own = placed[0].ranks in ((), scene.group.ranks)  # else it is not what the class speaks of
+        return (replace(placed[0], classes=held if own else ()), *placed[1:]), ()
+    unknown = _unknown(scene, left, priors, ordered, held)
     undecided = tuple(
-        Undecided(candidate.cause.id, candidate.cause.would_settle) for candidate in ordered[:3]
+        Undecided(candidate.cause.id, _settles(scene, candidate.cause)) for candidate in ordered[:3]
     )
     return (unknown, *placed), undecided
+
+
+def _classes(
+    scene: Scene, ordered: Sequence[Candidate], shares: Sequence[float]
+) -> tuple[CauseClass, ...]:
+    """The classes that hold the group. A candidate that blames nobody else speaks for them, and
+    what no candidate explains does as often as such a class is right.
+    """
+    own = sum(
+        share
+        for candidate, share in zip(ordered, shares, strict=False)
+        if tuple(sorted(candidate.cause.ranks(scene))) in ((), scene.group.ranks)
+    )
+    found = classes(scene)
+    return tuple(
+        CauseClass(
+            one.id,
+            one.title,
+            round((own + shares[-1] * found[0].trust) * one.trust / found[0].trust, 4),
+            sentence(one.says[:1].upper() + one.says[1:]),
+        )
+        for one in found
+    )
 
 
 def _place(
@@ -370,12 +409,22 @@ def _shown(weighings: Iterable[Weighing]) -> list[Weighing]:
     return list(best.values())
 
 
-def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
-    """What would settle it: the nearest cause's own question, else what the kernel and the
-    output say. Pids are those of the first suspect.
+def _settles(scene: Scene, cause: Cause) -> str:
+    """The step that separates the cause from its neighbours, for the first suspect's process."""
+    process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
+    if process is None or scene.live is None:
+        return cause.would_settle
+    return cause.would_settle.replace("<PID>", str(process.pid))
+
+
+def _next_steps(scene: Scene, ordered: Sequence[Candidate]) -> tuple[str, ...]:
+    """What would settle it: what separates the nearest causes, commands first, else what the kernel
+    and the output say. Pids are those of the first suspect.
     """
     if scene.group.unready:
         return steps_of(scene) or ("trainprobe ready --standard",)
+    nearest = [_settles(scene, candidate.cause) for candidate in ordered[:_SEPARATED]]
+    nearest = list(dict.fromkeys(sorted(nearest, key=lambda step: not is_command(step))))
     if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
         return (
             (
@@ -384,80 +433,86 @@ def _next_steps(scene: Scene, nearest: Cause | None) -> tuple[str, ...]:
             ),
             "when it has hung: trainprobe explain <LOGS> DIR/nccl_trace_rank_*",
             "or while it hangs, on each node: trainprobe attach",
-            *((nearest.would_settle,) if nearest is not None else ()),
+            *nearest,
         )
     if scene.live is not None and only_dumps(scene.live):
         return (
             "read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>",
             "or while it hangs, on each node: trainprobe attach",
         )
-    process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
-    pid = str(process.pid) if process is not None else "<PID>"
-    if (
-        nearest is None and scene.live is not None and scene.group.mode == "crash"
-    ):  # nobody is left to look at
+    if nearest:
+        return tuple(nearest)
+    if scene.live is not None and scene.group.mode == "crash":  # nobody is left to look at
         return (
             (
                 "trainprobe explain <LOG>, with the job's own log: what it printed last says why it"
                 " ended"
             ),
         )
-    if nearest is not None:
+    process = scene.process(scene.group.ranks[0]) if scene.group.ranks else None
+    if scene.live is not None and process is not None and process.state == "D":
+        # whoever traces it waits with it
         return (
-            (
-                nearest.would_settle.replace("<PID>", pid)
-                if scene.live is not None
-                else nearest.would_settle
-            ),
-        )
-    if (
-        scene.live is not None and process is not None and process.state == "D"
-    ):  # whoever traces it waits with it
-        return (
-            f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack",
-            f"cat /proc/{pid}/cgroup; sudo dmesg | tail -30",
+            f"cat /proc/{process.pid}/wchan; sudo cat /proc/{process.pid}/stack",
+            f"cat /proc/{process.pid}/cgroup; sudo dmesg | tail -30",
             again(scene),
         )
     if scene.live is not None and process is not None:
         return (
-            f"cat /proc/{pid}/wchan; sudo cat /proc/{pid}/stack",
-            f"py-spy dump --native --pid {pid}",
-            "trainprobe attach --deep " + live_pid(scene),
+            f"py-spy dump --native --pid {process.pid}",
+            f"cat /proc/{process.pid}/wchan; sudo cat /proc/{process.pid}/stack",
         )
+    if scene.live is not None:
+        return (again(scene),)
     return (f"read what {scene.cell} printed: it is in the case folder", again(scene))
 
 
 def _unknown(
-    scene: Scene, share: float, priors: Priors, ordered: Sequence[Candidate]
+    scene: Scene,
+    share: float,
+    priors: Priors,
+    ordered: Sequence[Candidate],
+    held: tuple[CauseClass, ...],
 ) -> PlacedCause:
+    """What stands first where no cause is named: the narrowest class, or that nothing fits."""
     group = scene.group
     near = ", ".join(candidate.cause.id for candidate in ordered[:3])
-    says = group.says[:1].upper() + group.says[1:].rstrip(".")
+    says = (
+        held[-1].says.rstrip(".") if held else group.says[:1].upper() + group.says[1:].rstrip(".")
+    )
     nearest = (
-        f" The nearest are {near}, but the evidence does not decide."
+        f" The nearest causes are {near}, but the evidence does not decide."
         if near
         else " Nothing in the catalogue fits what was seen."
     )
-    steps = _next_steps(scene, ordered[0].cause if ordered else None)
-    wait = awaited(scene, group.ranks[0]) if group.ranks else None
+    wait = awaited(scene, group.ranks[0]) if group.ranks and len(held) < 2 else None
     says += f". It waits for {wait.says}" if wait is not None and group.mode == "hang" else ""
     process = scene.process(group.ranks[0]) if group.ranks else None
     asleep = process is not None and process.state == "D" and bool(process.wchan)
     says += (
         f". It sleeps in the kernel's {process.wchan}, state D"
-        if process is not None and asleep
+        if process is not None and asleep and len(held) < 2
         else ""
+    )
+    deep = deep_look(scene)
+    steps = _next_steps(scene, ordered)
+    many = len(ordered) > 1 and len(steps) > 1
+    settle = Fix(
+        "See which of them it is" if many else "Settle it",
+        steps,
+        verify=again(scene) if ordered else "",
     )
     return PlacedCause(
         id="unknown",
-        title="The cause is not known",
-        confidence=round(share, 4),
+        title=held[-1].title if held else "The cause is not known",
+        confidence=held[-1].confidence if held else round(share, 4),
         points=round(priors.unknown),
         named=False,
-        ranks=group.ranks,
+        ranks=() if everybody_meets(scene) and group.mode == "hang" else group.ranks,
         hosts=group.hosts,
         summary=" ".join(filter(None, (f"{says}.{nearest}", printed_sentence(scene, group.ranks)))),
         chain=group.chain,
-        fixes=(Fix("Settle it", steps, verify=again(scene) if ordered else ""),),
+        fixes=(deep, settle) if deep is not None else (settle,),
         docs="docs/causes/index.md",
+        classes=held,
     )

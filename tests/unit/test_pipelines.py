@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+import trainprobe.attach
 from trainprobe import causes, pipelines
 from trainprobe.case import Case
 from trainprobe.causes.scene import Scene
 from trainprobe.model.diagnosis import Report, Weighing
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
+from trainprobe.model.request import AttachRequest
 from trainprobe.pipelines import conclude, explain
 
 
@@ -77,3 +79,19 @@ def test_a_long_judgement_is_told_of_and_a_short_one_is_not(
     monkeypatch.setattr(pipelines, "conclude", slowly)
     explain(str(tmp_path / "case"), progress=listener)
     assert listener.told[-2:] == ["Judging what was found: 1 s", ""]
+
+
+@pytest.mark.parametrize(
+    ("asked", "open_", "deep"), [(True, True, 1), (True, False, 0), (False, True, 0)]
+)
+def test_deep_auto_goes_inside_the_ranks_only_where_the_plain_look_leaves_it_open(
+    asked: bool, open_: bool, deep: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    looks = []
+    monkeypatch.setattr(trainprobe.attach, "find_target", lambda *_: None)
+    monkeypatch.setattr(trainprobe.attach, "look_at_job", lambda *_, **__: looks.append("plain"))
+    monkeypatch.setattr(trainprobe.attach, "look_deeper", lambda *_, **__: looks.append("deep"))
+    monkeypatch.setattr(pipelines, "_deep_would_settle", lambda _: open_)
+    request = AttachRequest(pid=1, deep_if_open=asked, case=str(tmp_path / "case"))
+    pipelines.attach(request, Silence())
+    assert looks == ["plain", *["deep"] * deep]

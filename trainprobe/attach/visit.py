@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -65,6 +65,39 @@ def look_at_job(
         if interruption.asked and not visit.watching:
             case.add("interrupted", source="signal", data={"phase": "attach", "cell": cell})
             raise Interrupted
+
+
+def look_deeper(
+    job: LiveJob,
+    case: Case,
+    progress: Progress,
+    *,
+    cell: str = LIVE_CELL,
+    within_s: float | None = None,
+) -> None:
+    """Add to the case of a look what the ranks that still live write of their own calls: this runs
+    code inside the job. It takes `within_s` seconds at most.
+
+    Raises Interrupted as `look_at_job` does.
+    """
+    pace = Pace()
+    left_s = pace.deep_s if within_s is None else min(pace.deep_s, within_s)
+    if left_s <= 0:
+        return
+    with Interruption() as interruption:
+        _look_deep(case, cell, members_now(job, members_of(job)), progress, left_s)
+        if interruption.asked:
+            case.add("interrupted", source="signal", data={"phase": "attach", "cell": cell})
+            raise Interrupted
+
+
+def _look_deep(
+    case: Case, cell: str, members: Sequence[Member], progress: Progress, deadline_s: float
+) -> None:
+    from trainprobe.collect.deep import look_deep
+
+    progress.note("Having each rank write its flight recorder: this runs code inside the job.")
+    look_deep(case, cell, members, deadline_s=deadline_s)
 
 
 def first_to_die() -> None:
@@ -325,14 +358,8 @@ class Visit:
                 deadline_s=self.clock.at_most(self.pace.pipe_s),
             )
         if self.request.deep and not self._hurry():
-            from trainprobe.collect.deep import look_deep
-
-            self.progress.note(
-                "Having each rank write its flight recorder: this runs code inside the job."
-            )
-            look_deep(
-                self.case, self.cell, self.members, deadline_s=self.clock.at_most(self.pace.deep_s)
-            )
+            deadline_s = self.clock.at_most(self.pace.deep_s)
+            _look_deep(self.case, self.cell, self.members, self.progress, deadline_s)
 
     def _watch(self) -> None:
         if self.request.watch_s is None:

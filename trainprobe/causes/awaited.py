@@ -28,6 +28,11 @@ _MODULE_LOCKS = {"logging": "/logging/", "tqdm-lock": "/tqdm/"}
 _TAKES = frozenset({"acquire", "__enter__", "_acquireLock"})
 _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(|\bsignal\.pause\(")
 
+_SPEAKS_OF_A_LOCK = re.compile(
+    r"(?i)\bwith\b|acquire|lock|mutex|sem(?:aphore)?\b|cond(?:ition)?\b|barrier|event"
+    r"|\.(?:wait|join|get|put|result)\("
+)
+
 
 @dataclass(frozen=True)
 class Awaited:
@@ -180,6 +185,16 @@ def _entry(thread: Thread) -> tuple[str, str]:
     return (frame.file, frame.name) if frame is not None else ("", thread.name)
 
 
+def lock_is_seen(scene: Scene, thread: MainThread) -> bool:
+    """Whether a thread that sleeps on a futex waits for a lock of Python: native code sleeps there
+    too, and then neither a frame nor the line speaks of one.
+    """
+    if thread.op not in ("futex", ""):
+        return True
+    sites = scene.sites(thread.frames[-1:])
+    return any(_SPEAKS_OF_A_LOCK.search(site.text) for site in sites)
+
+
 def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     others = _others(scene, thread)
     dump = f"py-spy dump --pid {thread.pid}   (all its threads)"
@@ -202,7 +217,7 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             whom = f"that {_place(holder)} holds{sleeps_at(scene, holder)}"
         mend = "keep the output of that thread short, or send it to a file instead of a pipe"
         yield Awaited(f"the lock of {thread.op.removesuffix('-lock')} {whom}", (dump,), (mend,))
-    elif thread.op in ("threading", "futex", ""):
+    elif thread.op in ("threading", "futex", "") and lock_is_seen(scene, thread):
         whom = ", which no other thread of it is seen to hold"
         if others:
             whom = f"; another thread stands in {_place(others[0])}"

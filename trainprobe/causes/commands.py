@@ -193,6 +193,11 @@ def _pids_of_job(scene: Scene) -> list[int | None]:
     return [launcher, *ranks, *(thread.pid for thread in scene.threads(scene.world))]
 
 
+def is_command(step: str) -> bool:
+    """Whether a step is a command that only looks, or acts on one process."""
+    return _ON_WHAT_RUNS.match(step) is not None
+
+
 def _goes_on(scene: Scene, steps: Sequence[str]) -> bool:
     """Is the job still there after `steps`, which only look or end other processes?"""
     ended = {word for step in steps for kills in _KILLS.findall(step) for word in kills.split()}

@@ -41,6 +41,15 @@ def disagreement(found: Statement) -> str:
     return short(found.match.group(0), 100)
 
 
+def of_stopped(scene: Scene) -> Weighings:
+    """A suspect that is stopped comes to no call: where it stands is no call of its choice."""
+    for rank in scene.ranks:
+        process = scene.process(rank)
+        if process is not None and process.state in ("T", "t"):
+            says = f"Rank {rank} is stopped (state {process.state}), wherever it stands"
+            yield weighing(-13, "process-state-and-locks", says, process)
+
+
 @dataclass(frozen=True)
 class Place:
     """The operation in which a rank waits or broke, and the calling line (0 if unknown)."""

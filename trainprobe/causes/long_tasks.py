@@ -212,7 +212,9 @@ def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
     ]
     after += [worked] if (worked := _works_on(scene, timeouts)) is not None else []
     if after:
-        yield quote(13, "Work came to its end right after", after[0])
+        over = isinstance(after[0], LogEvent) and after[0].event in ("task-ended", "training-ended")
+        what = "came to its end" if over else "went on"
+        yield quote(13, f"The work {what} after the others had given up", after[0])
     elif timeouts.task is not None and not _went_on(scene, timeouts.task):
         says = f"A rank was still at work: {short(timeouts.task.line, 100)}"
         yield weighing(10, "suspects-log", says, timeouts.task)

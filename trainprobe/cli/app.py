@@ -91,6 +91,10 @@ def command_line(argv: list[str]) -> int:
     """
     argv = argv or ["--help"]
     dashes = argv.index("--") if "--" in argv else len(argv)
+    # no option can take a value that may be left out, or `--deep 4711` would take the pid for one
+    argv = ["--deep-auto" if word == "--deep=auto" else word for word in argv[:dashes]] + argv[
+        dashes:
+    ]
     try:
         result = _with_only(argv[0])(
             args=argv,

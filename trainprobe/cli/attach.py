@@ -15,6 +15,7 @@ from trainprobe.cli.options import (
     NoColor,
     OutputFile,
     Quiet,
+    Verbose,
     flag,
     format_option,
     option,
@@ -57,8 +58,13 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     deep: Annotated[
         bool,
-        flag("Have each rank write its flight recorder: this runs code inside the job.", "--deep"),
+        flag(
+            "Have each rank write its flight recorder: this runs code inside the job; --deep=auto"
+            " does so only where the plain look leaves the calls open.",
+            "--deep",
+        ),
     ] = False,
+    deep_auto: Annotated[bool, typer.Option("--deep-auto", hidden=True)] = False,
     trigger_dump: Annotated[
         bool, flag("Ask for a flight-recorder dump through the job's own pipe.", "--trigger-dump")
     ] = False,
@@ -78,6 +84,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     output_file: OutputFile = None,
     json_to: JsonFile = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> int:
     """Look at a training job that hangs or crawls, and say which rank holds up the rest, what it
@@ -91,6 +98,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     Examples:
       trainprobe attach
       trainprobe attach 48213
+      trainprobe attach 48213 --deep=auto
       trainprobe attach 48213 --watch 10
       trainprobe attach --slurm 4711
       trainprobe attach --kubectl job-name=train
@@ -104,7 +112,13 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     from trainprobe.targets.host_names import host_names
 
     output = output_of(
-        "diagnosis", format_name, output_file, json_to, quiet=quiet, no_color=no_color
+        "diagnosis",
+        format_name,
+        output_file,
+        json_to,
+        quiet=quiet,
+        no_color=no_color,
+        verbose=verbose,
     )
     if times is not None and watch is None:
         raise UsageError(
@@ -128,7 +142,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         raise UsageError("--node-python runs the tool that is sent along.", "Give --bundle too.")
     if slurm is not None and not slurm.strip():
         raise UsageError("--slurm needs a job id, as 4711 or 4711.0.", "See yours: squeue --me.")
-    if elsewhere and (deep or trigger_dump or watch or quick):
+    if elsewhere and (deep or deep_auto or trigger_dump or watch or quick):
         raise UsageError(
             "--deep, --trigger-dump, --watch and --quick look on this host only.",
             "Run them on the node: ssh NODE trainprobe attach --deep.",
@@ -136,6 +150,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     request = AttachRequest(
         pid=whole_number("PID", pid, 2**31 - 1),
         deep=deep,
+        deep_if_open=deep_auto and not deep,
         trigger_dump=trigger_dump,
         watch_s=seconds("--watch", watch),
         times=whole_number("--times", times),

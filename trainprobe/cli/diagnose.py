@@ -12,6 +12,7 @@ from trainprobe.cli.options import (
     NoColor,
     OutputFile,
     Quiet,
+    Verbose,
     flag,
     format_option,
     option,
@@ -110,6 +111,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     output_file: OutputFile = None,
     json_to: JsonFile = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     no_color: NoColor = False,
     config: Annotated[
         str | None, option("FILE", "Settings; ./trainprobe.yaml by default, where there is one.")
@@ -159,7 +161,13 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     if gpus is not None and nproc is not None:
         raise UsageError("--gpus and --nproc both set the number of ranks.", "Give one of them.")
     output = output_of(
-        "diagnosis", format_name, output_file, json_to, quiet=quiet, no_color=no_color
+        "diagnosis",
+        format_name,
+        output_file,
+        json_to,
+        quiet=quiet,
+        no_color=no_color,
+        verbose=verbose,
     )
     settings = read_settings(config)
     asked_nproc, asked_gpus = whole_number("--nproc", nproc), whole_number("--gpus", gpus)

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from trainprobe.cli.options import JsonFile, NoColor, OutputFile, Quiet, format_option, option
+from trainprobe.cli.options import (
+    JsonFile,
+    NoColor,
+    OutputFile,
+    Quiet,
+    Verbose,
+    format_option,
+    option,
+)
 
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
@@ -48,6 +56,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     output_file: OutputFile = None,
     json_to: JsonFile = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> int:
     """Say from what is left of a job who failed first, of what, and what to do; or judge a saved
@@ -71,7 +80,13 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     from trainprobe.model.request import ExplainRequest
 
     output = output_of(
-        "diagnosis", format_name, output_file, json_to, quiet=quiet, no_color=no_color
+        "diagnosis",
+        format_name,
+        output_file,
+        json_to,
+        quiet=quiet,
+        no_color=no_color,
+        verbose=verbose,
     )
     request = ExplainRequest(
         paths=tuple(paths),

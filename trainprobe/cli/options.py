@@ -30,6 +30,10 @@ Quiet = Annotated[
         "--quiet", "-q", help="No progress; only the headline and the head of the first cause."
     ),
 ]
+Verbose = Annotated[
+    bool,
+    typer.Option("--verbose", "-v", help="Add the ids of the evidence behind each reason."),
+]
 NoColor = Annotated[bool, typer.Option("--no-color", help="No colour; the words are the same.")]
 
 

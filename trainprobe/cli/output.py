@@ -30,6 +30,7 @@ class Output:
     files: tuple[tuple[Format, str], ...] = ()
     quiet: bool = False
     no_color: bool = False
+    verbose: bool = False
 
     def text_stream(self) -> IO[str] | None:
         """Return where the text goes, or None."""
@@ -52,6 +53,7 @@ def output_of(
     *,
     quiet: bool = False,
     no_color: bool = False,
+    verbose: bool = False,
 ) -> Output:
     """Return where the results on `subject` go.
 
@@ -76,7 +78,7 @@ def output_of(
     for option, _, path in wanted:
         check_file(path, option.removesuffix(" -") if option.endswith(" -") else "--output")
     stdout = on_stdout[0][1] if on_stdout else choose(subject, "text")
-    return Output(subject, stdout, files, quiet, no_color)
+    return Output(subject, stdout, files, quiet, no_color, verbose)
 
 
 def check_file(path: str | None, option: str = "--json") -> None:
@@ -127,7 +129,7 @@ def _write_text(output: Output, result: Any, stream: IO[str]) -> None:
     from trainprobe.report.terminal import wants_colour
 
     colour = wants_colour(stream, os.environ, asked_not=output.no_color)
-    layout = Layout(width_of(stream), colour, output.quiet)
+    layout = Layout(width_of(stream), colour, output.quiet, output.verbose)
     with to_a_reader(stream):
         stream.write(choose(output.subject, "text").renders[output.subject](result, layout))
         stream.flush()

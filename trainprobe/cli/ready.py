@@ -15,6 +15,7 @@ from trainprobe.cli.options import (
     NoColor,
     OutputFile,
     Quiet,
+    Verbose,
     flag,
     format_option,
     option,
@@ -86,6 +87,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     case: Case = None,
     json_to: JsonFile = None,
     quiet: Quiet = False,
+    verbose: Verbose = False,
     no_color: NoColor = False,
 ) -> int:
     """Check the nodes of a job before it starts: limits, memory, storage, network, devices,
@@ -118,6 +120,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
         output_file,
         json_to,
         quiet=quiet,
+        verbose=verbose,
         no_color=no_color,
     )
     if inconclusive not in (None, "pass", "fail"):

@@ -91,9 +91,25 @@ class Suspect:
 
 
 @dataclass(frozen=True)
+class CauseClass:
+    """What is sure before the cause is: where the trouble sits and what kind it is, such as
+    `rank-held-up`. `confidence` is the probability that this is right, whatever the cause.
+    """
+
+    id: str
+    title: str
+    confidence: float
+    says: str = ""
+
+
+@dataclass(frozen=True)
 class PlacedCause:
-    """A cause with its place in the ranking. `id` is `unknown` where nothing in the catalogue
-    fits.
+    """A cause with its place in the ranking. `id` is `unknown` where no cause is named.
+
+    `classes` hold it, from general to special; only the first cause of each group has them. Of an
+    `unknown` that has some, `title`, `summary` and `confidence` are those of the last, and the
+    shares of the candidates behind it are within that class. One without any is not located: its
+    `confidence` is the probability that nothing in the catalogue fits.
     """
 
     id: str
@@ -111,13 +127,15 @@ class PlacedCause:
     fixes: Tuple[Fix, ...] = ()
     docs: str = ""
     group: int = 0
+    classes: Tuple[CauseClass, ...] = ()
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class RankRow:
     """One rank as it was last seen; `rank` is None for a process of the job whose number nobody
-    knows. `since_s` is how long it has been in that state, None when unknown.
+    knows. `since_s` is how long it has been in that state, None when unknown. `source` is the line
+    of the program at `where`, empty where it was not read.
     """
 
     rank: Optional[int]
@@ -127,6 +145,7 @@ class RankRow:
     where: str = ""
     waits_for: str = ""
     since_s: Optional[float] = None
+    source: str = ""
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,9 @@ class AttachRequest:
     """A request to look at a live job.
 
     `pid` is any process of it, None for the one job that there is. `deep` lets code run inside the
-    job, `trigger_dump` asks its flight recorder for a dump. `watch_s` repeats the look every so
-    many seconds, `times` times or until Ctrl-C. `timeout_s` bounds the whole look.
+    job, `deep_if_open` only where the plain look leaves open what that would tell; `trigger_dump`
+    asks its flight recorder for a dump. `watch_s` repeats the look every so many seconds, `times`
+    times or until Ctrl-C. `timeout_s` bounds the whole look.
     `case` is the folder to write to, None for a fresh one in the current folder; `argv` is kept in
     it.
     `slurm` is a job of SLURM (4711, 4711.0), `hosts` are names for ssh: the look is made on each of
@@ -85,6 +86,7 @@ class AttachRequest:
 
     pid: Optional[int] = None
     deep: bool = False
+    deep_if_open: bool = False
     trigger_dump: bool = False
     watch_s: Optional[float] = None
     times: Optional[int] = None

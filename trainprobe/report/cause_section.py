@@ -12,6 +12,7 @@ from trainprobe.report.phrases import certainty, clean, columns, percent
 INDENT = "    "
 UNKNOWN = "unknown"
 IDS_CAP = 4
+MUCH_SURER = 0.1  # a class that is surer by that much is worth a line beside its cause
 _PLURALS = {
     "is": "are",
     "has": "have",
@@ -41,19 +42,21 @@ def cause_lines(
     *,
     others: Sequence[PlacedCause] = (),
     brief: bool = False,
+    verbose: bool = False,
 ) -> list[Line]:
     """Return a cause in full, with the `others` of its group in one sentence; `brief` keeps its
-    line, its summary and the first thing to do.
+    line, its summary and the first thing to do, `verbose` adds the ids of the evidence.
     """
     lines = [_title(cause, place, width)]
     lines += wrapped([span(cause.summary or cause.title)], width, first=INDENT)
+    lines += _surer(cause, width)
     if brief:
         return [*lines, *_fix(cause.fixes[0], 0, width)] if cause.fixes else lines
     if cause.chain:
         lines += wrapped(_chain(cause.chain), width, first=INDENT, rest=INDENT + "  ")
     label = "why  "
     for weighing in sorted(cause.because, key=lambda weighing: -weighing.points):
-        ids = _ids(weighing.evidence)
+        ids = _ids(weighing.evidence) if verbose else ""
         start = f"{INDENT}{label}{weighing.points:+3d} "
         lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
         label = "     "
@@ -63,8 +66,9 @@ def cause_lines(
     if others:
         behind = sorted(others, key=lambda other: (-other.confidence, other.id))
         says = ", ".join(f"{other.id} {percent(other.confidence)}" for other in behind)
-        lines += wrapped([span(says)], width, first=f"{INDENT}or   ")
-    if cause.docs:
+        label = "maybe " if _is_open(cause) else "or   "
+        lines += wrapped([span(says)], width, first=f"{INDENT}{label}")
+    if cause.docs and cause.id != UNKNOWN:
         page = span(f"trainprobe causes {cause.id}", "faint")
         lines += wrapped([page], width, first=f"{INDENT}page ")
     return lines
@@ -72,8 +76,32 @@ def cause_lines(
 
 def how_sure(cause: PlacedCause) -> str:
     """Return the certainty in words and percent, such as `almost certain, 97 %`."""
-    word = certainty(cause.confidence, named=cause.named)
-    return f"{'no cause fits' if cause.id == UNKNOWN else word}, {percent(cause.confidence)}"
+    if cause.id == UNKNOWN and not cause.classes:
+        return f"no cause fits, {percent(cause.confidence)}"
+    word = certainty(cause.confidence, named=cause.named or _is_open(cause))
+    open_ = "; its cause is open" if _is_open(cause) else ""
+    return f"{word}, {percent(cause.confidence)}{open_}"
+
+
+def heading(cause: PlacedCause) -> str:
+    """Return what stands over a cause: its id, or its class where no cause is named."""
+    return cause.title if _is_open(cause) else cause.id
+
+
+def _is_open(cause: PlacedCause) -> bool:
+    """Whether the trouble is located, and no cause of it is named."""
+    return cause.id == UNKNOWN and bool(cause.classes)
+
+
+def _surer(cause: PlacedCause, width: int) -> list[Line]:
+    """What is much surer of a named cause than the cause itself: its class."""
+    if not cause.named or not cause.classes:
+        return []
+    held = cause.classes[0]
+    if held.confidence - cause.confidence < MUCH_SURER:
+        return []
+    says = f"{held.title}: {certainty(held.confidence)}, {percent(held.confidence)}"
+    return wrapped([span(says, "faint")], width, first=f"{INDENT}sure ")
 
 
 def who_and_risk(fix: Fix) -> str:
@@ -83,9 +111,9 @@ def who_and_risk(fix: Fix) -> str:
 
 
 def _title(cause: PlacedCause, place: int, width: int) -> Line:
-    word = certainty(cause.confidence, named=cause.named)
+    word = certainty(cause.confidence, named=cause.named or _is_open(cause))
     sure = how_sure(cause)
-    name = clean(cause.id)[: width - len(sure) - len(INDENT) - 2]
+    name = clean(heading(cause))[: width - len(sure) - len(INDENT) - 2]
     gap = width - len(INDENT) - columns(name) - len(sure)
     head = (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap))
     return (*head, Span(sure, STYLE_OF[word]))

@@ -27,13 +27,15 @@ findings are what lint returns.
 class Layout:
     """How the text should look. Formats for machines ignore it, but for `ended_at`.
 
-    `width` is in columns; `quiet` leaves the headline and the first causes; `ended_at` is the Unix
-    time when the run ended, None where it is not known.
+    `width` is in columns; `quiet` leaves the headline and the first causes; `verbose` adds the ids
+    of the evidence behind each reason; `ended_at` is the Unix time when the run ended, None where
+    it is not known.
     """
 
     width: int = 100
     colour: bool = False
     quiet: bool = False
+    verbose: bool = False
     ended_at: float | None = None
 
 

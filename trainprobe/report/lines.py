@@ -103,6 +103,12 @@ def typed(step: str, width: int, *, indent: str) -> list[Line]:
     backslash, except the last, so that it can be copied.
     """
     text = clean(step)
+    command, _, remark = text.partition("   ")
+    if remark and columns(indent) + columns(text) > width and _COMMAND.match(text):
+        return [
+            *typed(command, width, indent=indent),
+            *wrapped([Span(remark)], width, first=f"{indent}  "),
+        ]
     if not _COMMAND.match(text):
         too_long = columns(indent) + columns(text) > width
         return (

@@ -14,6 +14,7 @@ from trainprobe.report.phrases import clean, duration
 
 ROWS_CAP = 24
 BRANCHES_CAP = 40
+_LONGEST_LINE = 70
 
 
 def has_ranks(report: Report) -> bool:
@@ -43,11 +44,18 @@ def rank_lines(report: Report, width: int) -> list[Line]:
             parts.append(span(f"for {duration(since)}"))
         if where:
             parts.append(span(f"at {where}"))
+        if rows[0].source:
+            parts.append(span(f"`{shortened(rows[0].source)}`", "strong"))
         if waits_for:
             parts.append(span(f"-> {waits_for}", "faint"))
         block.add(*parts)
     block.add_rest(len(alike) - ROWS_CAP, "more places; all ranks are in the JSON")
     return block.lines
+
+
+def shortened(line: str) -> str:
+    """A line of the program, short enough for a table."""
+    return line if len(line) <= _LONGEST_LINE else f"{line[: _LONGEST_LINE - 1].rstrip()}…"
 
 
 def tree_lines(report: Report, width: int) -> list[Line]:

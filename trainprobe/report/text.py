@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report
 from trainprobe.model.ranks import fold_ranks, name_ranks
-from trainprobe.report.cause_section import cause_lines
+from trainprobe.report.cause_section import UNKNOWN, cause_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Block, Line, Span, Style, plain, span, wrapped
 from trainprobe.report.live_section import (
@@ -53,8 +53,8 @@ def quiet_text_of(report: Report, width: int = WIDTH) -> str:
     return "".join(f"{plain(line)}\n" for line in quiet_lines(report, width))
 
 
-def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
-    """Return the whole report as styled lines."""
+def report_lines(report: Report, width: int = WIDTH, *, verbose: bool = False) -> list[Line]:
+    """Return the whole report as styled lines, with the ids of the evidence where `verbose`."""
     width = max(NARROWEST, min(width, WIDTH))
     ladder = _unchanged_rows(report)
     blocks = [
@@ -64,7 +64,7 @@ def report_lines(report: Report, width: int = WIDTH) -> list[Line]:
         ladder_lines(ladder, width, brief=report.verdict != "healthy"),
         suite_lines(ladder, width),
         *(
-            cause_lines(first, place, width, others=others)
+            cause_lines(first, place, width, others=others, verbose=verbose)
             for place, first, others in _places(report.causes)
         ),
         sbatch_lines(report, width) or readiness_lines(report, width),
@@ -177,12 +177,16 @@ def _open_ends(report: Report, width: int) -> list[Line]:
     ruled_out, not_seen = Block("ruled out  ", width), Block("could not look  ", width)
     undecided, unexplained = Block("undecided  ", width), Block("unexplained  ", width)
     warnings = Block("warning  ", width)
+    first = [cause for cause in first_causes(report) if cause.id == UNKNOWN]
+    steps = [step for cause in first for fix in cause.fixes for step in fix.steps]
     if report.ruled_out:
         entries = (
             f"{entry.id} ({entry.why})" if entry.why else entry.id for entry in report.ruled_out
         )
         ruled_out.add(span("; ".join(entries)))
     for open_end in report.undecided:
+        if any(open_end.would_settle.startswith(step) for step in steps):
+            continue  # it is the first thing to do
         if open_end.id != "cannot-look":
             undecided.add(span(f"{open_end.id}:", "strong"), span(open_end.would_settle))
         elif not is_in_checks(report, open_end.would_settle):

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 from trainprobe.stacks.frames import Frame
 
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/")
+# What inductor and triton write and run (torch 2.13: TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR) is
+# nobody's own code.
+_LIBRARY = re.compile(
+    r"/(?:site|dist)-packages/|/torchinductor_[^/]+/|/\.triton/cache/"
+    r"|/\w\w/c\w\w[a-z2-7]{40,}\.py$"
+)
 _STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/")
 _TORCH = re.compile(r"(?:^|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/")
 _NATIVE = re.compile(

@@ -61,7 +61,7 @@ _LEAVING = (
 # More specific ones first: of several that fit one frame the heaviest counts, then the first.
 RULES: tuple[Rule, ...] = (
     # Collectives, the store and the end (torch 2.13: torch/distributed/distributed_c10d.py).
-    _rule("store-wait", _C10D, _JOINING, "init_process_group"),
+    _rule("store-wait", _C10D, _JOINING),
     _rule("teardown", _C10D, _LEAVING, "destroy_process_group"),
     _rule("native-run", _C10D, "_object_to_tensor _tensor_to_object", "pickle"),
     _rule("comm-wait", _C10D),

@@ -185,7 +185,7 @@ def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
     ranks: tuple[int, ...] = ()
     if spoke and 0 < len(silent) < len(world) and len(silent) <= len(spoke):
         ranks = silent
-        says += f"; of {ranks_say(silent)} the log tells nothing"
+        says += f"; how {ranks_say(silent)} ended the log does not say"
     return SuspectGroup(
         cell=job.cell,
         probe=PROBE,

@@ -8,9 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from trainprobe.model.diagnosis import RankRow, Verdict, World
-from trainprobe.waits.standings import Standing
+from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
+# Leaf classes of a thread that waits for other ranks, or for a process of its own.
+_WAITS = frozenset({*IN_COLLECTIVE, AT_THE_STORE, "dataloader", "child-wait"})
 _VERDICT_OF: Mapping[str, Verdict] = {"crash": "crashed", "slow": "slow", "check": "at-risk"}
 
 
@@ -58,7 +60,8 @@ class Situation:
                 one.rank,
                 one.host,
                 one.pid,
-                one.state,
+                # it may go on, and yet just now it waits for somebody
+                "waiting" if one.state == "computing" and one.leaf in _WAITS else one.state,
                 one.where,
                 self.waits_for.get(one.rank, ""),
                 one.since_s,

@@ -58,6 +58,17 @@ FAMILIES: Mapping[str, tuple[str, ...]] = {
     "compiling": ("rank-compiling", "extension-build-failure"),
     "general": ("rank-stuck", "rank0-long-task"),
 }
+# What the classes of a report (`classes` of its first cause) say, in the words of CLASSES.
+CLAIMS: Mapping[str, str] = {
+    "rank-held-up": "one rank does not get on",
+    "calls-part": "the ranks' calls part",
+    "collective-stalls": "network",
+    "rank-gone": "a rank is gone",
+    "rank-unseen": "a rank is gone",
+    "meeting-incomplete": "a rank is gone",
+    "slow-rank": "slow",
+    "slow-job": "slow",
+}
 # What a general answer may say: a family's causes belong to one of these classes, and an answer of
 # the class is no wrong one.
 CLASSES: Mapping[str, tuple[str, ...]] = {
@@ -87,20 +98,24 @@ def classes_of(cause: str) -> set[str]:
 def row_of(result: Mapping[str, Any]) -> dict[str, Any]:
     """One run: is the verdict right, are the first cause's ranks, its class, its confidence?
 
-    `unknown` and `none` claim no class and are as right as the ranks beside them.
+    An answer is judged as what it claims to be: by the widest class that the report puts it in, and
+    with the confidence that it states for that. `none` and an `unknown` without a class claim
+    nothing and are as right as the ranks beside them.
     """
     first: Mapping[str, Any] = (
         result["causes"][0] if result["causes"] else {"id": "none", "ranks": [], "confidence": 0.0}
     )
     true = {name for ids, _ in result["truths"] for id_ in ids for name in classes_of(id_)}
-    answer = first["id"]
+    answer, held = first["id"], next(iter(first.get("classes") or ()), None)
+    own = answer in ("unknown", "none") or bool(classes_of(answer) & true)
     return {
         "key": result["key"],
         "verdict": result["verdict"] in result["verdicts"],
         "ranks": fit(first, result)[1],
         "answer": answer,
-        "class": answer in ("unknown", "none") or bool(classes_of(answer) & true),
-        "confidence": first["confidence"],
+        "claims": held["id"] if held is not None else "",
+        "class": own and (held is None or CLAIMS[held["id"]] in true),
+        "confidence": held["confidence"] if held is not None else first["confidence"],
         "named": bool(first.get("named")),
     }
 
@@ -129,18 +144,24 @@ def without(family: str, processes: int = 2) -> list[dict[str, Any]]:
 
 
 def summary(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Shares of the runs, each from 0 to 1, and the calibration error of what was named."""
+    """Shares of the runs, each from 0 to 1, and the calibration error of what was claimed: a cause
+    or a class.
+    """
     listed = list(rows)
     share = {
         name: sum(bool(row[name]) for row in listed) / len(listed)
         for name in ("verdict", "ranks", "class")
     }
-    named = [(row["confidence"], row["class"] and row["ranks"]) for row in listed if row["named"]]
+    claimed = [
+        (row["confidence"], row["class"] and row["ranks"])
+        for row in listed
+        if row["named"] or row.get("claims")
+    ]
     return {
         "runs": len(listed),
         **share,
         "wrong and named": sum(row["named"] and not row["class"] for row in listed) / len(listed),
-        "calibration error": calibration_error(named) if named else 0.0,
+        "calibration error": calibration_error(claimed) if claimed else 0.0,
     }
 
 

@@ -25,7 +25,7 @@ from trainprobe.model.evidence import Evidence
 
 HERE = Path(__file__).resolve().parent
 RECORDED, RESULTS = HERE / "recorded", HERE / "results.json"
-KEPT = ("id", "confidence", "points", "named", "ranks", "group")
+KEPT = ("id", "confidence", "points", "named", "ranks", "group", "classes")
 # Early recordings have the culprit's rank and the form of the run among the words of the job's
 # command, and other people's folders among the locks.
 LABELS = re.compile(r"(?: --(?:pick|form|seed|when|most) \w+)+")

@@ -18,7 +18,7 @@ from trainprobe.cli import run
 from trainprobe.errors import UsageError
 from trainprobe.lint.model import Finding, NotRead
 from trainprobe.lint.output import LintResult, ReadStats
-from trainprobe.report.cause_section import how_sure
+from trainprobe.report.cause_section import heading, how_sure
 from trainprobe.report.format import COMMANDS, Layout, Subject
 from trainprobe.report.formats import choose, every_format, failure_of, formats_of
 from trainprobe.report.text import first_causes, text_of
@@ -73,8 +73,8 @@ def test_markdown_says_what_the_text_says(name: str) -> None:
     report = REPORTS[name]
     text = rendered("markdown", report)
     assert text.startswith(f"**{report.verdict.upper()}")
-    headings = re.findall(r"^### \d+\. (\S+) \((.*)\)$", text, re.MULTILINE)
-    causes = [(cause.id, how_sure(cause)) for cause in first_causes(report)]
+    headings = re.findall(r"^### \d+\. (.+?) \((.*)\)$", text, re.MULTILINE)
+    causes = [(heading(cause), how_sure(cause)) for cause in first_causes(report)]
     assert [(found.replace("\\", ""), sure) for found, sure in headings] == causes
     assert text_of(report).rstrip("\n") in text
 

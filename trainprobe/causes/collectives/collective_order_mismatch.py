@@ -32,6 +32,7 @@ from trainprobe.causes.diverging_calls import (
     camps,
     disagreement,
     exchange,
+    of_stopped,
     places,
     rank_block,
 )
@@ -46,6 +47,7 @@ def _weigh(scene: Scene) -> Weighings:
     timeouts = Timeouts(scene)
     parted = scene.group.divergence
     yield from of_order(scene, timeouts)
+    yield from of_stopped(scene)
     if parted is not None and parted.kind == "order":
         calls = camps_say(parted)
         text = (
@@ -169,9 +171,12 @@ def _summary(scene: Scene) -> str:
             " another's other half"
         )
     if parted is not None and parted.kind == "order" and len(parted.calls) > 1:
+        others = (
+            "the others" if len(parted.camps) > 2 else ranks_say(parted.camps[1], capital=False)
+        )
         return (
-            f"{who} called {parted.calls[0]} where the others called {parted.calls[1]}, and the"
-            " other way round next"
+            f"{subject(scene, parted.camps[0])} called {parted.calls[0]} where {others} called"
+            f" {parted.calls[1]}, and the other way round next"
         )
     if parted is not None:
         return (
@@ -200,7 +205,8 @@ def _summary(scene: Scene) -> str:
     if len(sides) == 2 and len(sides[0]) == len(sides[1]):
         one, other = (f"{ranks_say(side, capital=False)} in {found[side[0]]}" for side in sides)
         return f"The ranks make their collective calls in another order: {one}, {other}"
-    return f"The collective calls of {who} come in another order than those of the others"
+    here = f": {found[sides[0][0]]}, the others {found[sides[-1][0]]}" if len(sides) > 1 else ""
+    return f"{who} made collective calls in another order than the others{here}"
 
 
 FIXES = """
@@ -232,11 +238,8 @@ Or make the calls one after the other
 
 def _fixes(scene: Scene) -> Fixes:
     parted = scene.group.divergence
-    sites = [
-        place
-        for site in (parted.sites if parted is not None else ())
-        if (place := file_line(*site))
-    ]
+    called = parted.sites if parted is not None else ()
+    sites = dict.fromkeys(place for site in called if (place := file_line(*site)))
     where = f" ({' and '.join(sites)})" if sites else ""
     if parted is None and exchange(scene):
         return fixes("""

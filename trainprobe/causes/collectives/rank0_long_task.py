@@ -103,6 +103,9 @@ def _weigh(scene: Scene) -> Weighings:
     if not scene.others or len(scene.ranks) > len(scene.others):
         return
     for thread, doing in at_work[:1]:
+        task = tuple(_task(scene, thread))
+        if scene.group.mode == "slow" and not task:
+            return  # a rank that is slow in every step looks the same
         where = f" at {thread.where}" if thread.where else ""
         says = f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks"
         yield weighing(13, "suspects-stack", says, thread, scene.process_of(thread.pid))
@@ -114,26 +117,29 @@ def _weigh(scene: Scene) -> Weighings:
                 " give up"
             )
             yield weighing(6, "scheduler", says, *limits)
-        sites = scene.sites(thread.frames)
-        blocks = [
-            block
-            for site in sites
-            for block in site.blocks
-            if block.kind == "if" and ASKS_FOR_RANK.search(block.text)
-        ]
-        if blocks:
-            says = f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})"
-            yield weighing(6, "source", says, *sites)
-        elif any(NAMES_A_TASK.search(frame.name) for frame in thread.frames[-8:]):
-            yield weighing(
-                3,
-                "source",
-                "Its stack is inside"
-                f" {next(f.name for f in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(f.name))}",  # noqa: E501
-                thread,
-            )
+        yield from task
     if not at_work and states(scene) and any(thread.moved is False for thread in ends(scene)):
         yield weighing(-13, "suspects-stack", "It does nothing between the looks", *ends(scene))
+
+
+def _task(scene: Scene, thread: MainThread) -> Weighings:
+    """What shows that the work is one task of one rank: a condition around it, or its name."""
+    sites = scene.sites(thread.frames)
+    blocks = [
+        block
+        for site in sites
+        for block in site.blocks
+        if block.kind == "if" and ASKS_FOR_RANK.search(block.text)
+    ]
+    name = next(
+        (frame.name for frame in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(frame.name)),
+        "",
+    )
+    if blocks:
+        says = f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})"
+        yield weighing(6, "source", says, *sites)
+    elif name:
+        yield weighing(3, "source", f"Its stack is inside {name}", thread)
 
 
 def _summary(scene: Scene) -> str:

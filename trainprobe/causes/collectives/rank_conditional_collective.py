@@ -28,6 +28,7 @@ from trainprobe.causes.diverging_calls import (
     camps,
     disagreement,
     exchange,
+    of_stopped,
     own_blocks,
     places,
     rank_block,
@@ -72,6 +73,7 @@ def _weigh(scene: Scene) -> Weighings:
             " dimension of the mesh have made it"
         )
         yield weighing(26, "flight-recorder", says, ids=parted.evidence)
+    yield from of_stopped(scene)
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
     if (
@@ -220,11 +222,15 @@ def _fixes(scene: Scene) -> Fixes:
         return fixes(FIXES, place=place, under=under, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    blocks = own_blocks(scene, found, who) if who and len(who) < len(scene.world) else ()
+    branch = "the branch that only some ranks take"
+    if blocks:
+        branch = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line}), or make it hold on all"
     rest = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"
     )
-    return fixes(FIXES, place=place, under="the branch that only some ranks take", rest=rest)
+    return fixes(FIXES, place=place, under=branch, rest=rest)
 
 
 CAUSE = Cause(

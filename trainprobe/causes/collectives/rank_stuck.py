@@ -15,6 +15,7 @@ from __future__ import annotations
 from trainprobe.causes.awaited import Awaited, at_exit, awaited, endless, last_in_own_code
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_round
+from trainprobe.causes.classes import passed_the_rendezvous
 from trainprobe.causes.collective_calls import away, of_stuck
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.concurrent_calls import second_calls
@@ -96,6 +97,12 @@ def _weigh(scene: Scene) -> Weighings:
     }:
         says = "They go round in a loop without an end of its own, and may wait for each other"
         yield weighing(-13, "suspects-stack", says, *circling)
+    if passed_the_rendezvous(scene):
+        says = (
+            f"{ranks_say(scene.others)} still {verb(scene.others, 'waits', 'wait')} at the"
+            " rendezvous that it has passed, so they may belong to another world"
+        )
+        yield weighing(-10, "other-stacks", says, *scene.threads(scene.others))
     mine = _at_a_key(scene) or scene.ranks
     others = tuple(rank for rank in scene.world if rank not in mine)
     waiting = [thread for thread in scene.threads(others) if _in_collective(scene, thread)]
@@ -156,9 +163,11 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         # programs that nobody had planned for did. A thread of its own that keeps it from ending is
         # seen, and needs no other cause.
         points = 13 if at_exit(thread) else 10
-        says = (
-            f"Rank {rank} stands at {thread.where or 'the same place'} in all {thread.looks} looks"
-        )
+        place = thread.where or "the same place"
+        if at_exit(thread):
+            last = last_in_own_code(scene, thread)
+            place = f"its end, behind a thread at {last}," if last else "its end"
+        says = f"Rank {rank} stands at {place} in all {thread.looks} looks"
         yield weighing(points, "suspects-stack", says, thread)
     elif thread.moved and (loop := goes_round(scene, rank)):
         says = f"Rank {rank} goes round in {loop} in all {thread.looks} looks"
@@ -275,7 +284,7 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="rank-stuck",
     title="A rank stands still in its own code",
-    modes=("hang", "slow", "check"),
+    modes=("hang", "check"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

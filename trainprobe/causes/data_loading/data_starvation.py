@@ -132,7 +132,8 @@ def _fixes(scene: Scene) -> Fixes:
     workers = len(scene.workers(scene.world)) // max(len(scene.world), 1)
     profile = "profile __getitem__"
     for line in _slowest(scene)[:1]:
-        profile = f"py-spy top --pid <PID>   (a worker's; most are at {line})"
+        pid = next((worker.pid for worker in scene.workers(scene.world)), "<PID>")
+        profile = f"py-spy top --pid {pid}   (a worker's; most are at {line})"
     return fixes(FIXES, workers=max(2 * workers, 4), profile=profile)
 
 

@@ -25,7 +25,22 @@ from trainprobe.causes.rendezvous_failures import (
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import CollectiveCall, MainThread
 
-JOINING = frozenset({"init_process_group", "rendezvous", "native", "store"})
+# Where ranks meet: at the start, and for each further group.
+JOINING = frozenset(
+    {
+        "init_process_group",
+        "rendezvous",
+        "native",
+        "store",
+        "new_group",
+        "new_group_with_tag",
+        "split_group",
+        "new_subgroups",
+        "new_subgroups_by_enumeration",
+        "new_process_group_helper",
+        "store_based_barrier",
+    }
+)
 
 
 def at_the_store(scene: Scene) -> tuple[MainThread, ...]:

@@ -17,6 +17,7 @@ from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import ProcessState
 
 STOPPED = ("T", "t")
+_PARTS = {"loader-worker": " (a loader worker)", "child": " (a child process)"}
 
 
 def _stopped(scene: Scene) -> tuple[ProcessState, ...]:
@@ -28,9 +29,10 @@ def _stopped(scene: Scene) -> tuple[ProcessState, ...]:
 def _weigh(scene: Scene) -> Weighings:
     stopped = _stopped(scene)
     for process in stopped:
-        what = f"Pid {process.pid} of rank {process.rank} is in state {process.state}"
+        whom = f"pid {process.pid}{_PARTS.get(process.role, '')} of rank {process.rank}"
+        what = f"P{whom[1:]} is in state {process.state}"
         if process.frozen:
-            says = f"The cgroup of pid {process.pid} of rank {process.rank} is frozen"
+            says = f"The cgroup of {whom} is frozen"
             yield weighing(26, "process-state-and-locks", says, process)
         elif process.stopped_looks >= 2:
             yield weighing(
@@ -75,6 +77,10 @@ def _summary(scene: Scene) -> str:
         else f"stopped by a signal (state {stopped[0].state if stopped else 'T'})"
     )
     by = "frozen with its cgroup" if any(process.frozen for process in stopped) else by
+    if stopped and all(process.role != "rank" for process in stopped):
+        part = _PARTS.get(stopped[0].role, _PARTS["child"]).strip(" ()")
+        whose = ranks_say(scene.ranks, capital=False)
+        return f"{part[:1].upper()}{part[1:]} of {whose} (pid {pids}) is {by}, and the rank waits"
     return f"{subject(scene)} (pid {pids}) {verb(scene.ranks, 'is', 'are')} {by}"
 
 

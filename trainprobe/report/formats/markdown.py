@@ -28,10 +28,10 @@ def _report(report: Report, _: Layout) -> str:
 
 
 def _cause(cause: PlacedCause, place: int) -> list[str]:
-    from trainprobe.report.cause_section import how_sure
+    from trainprobe.report.cause_section import heading, how_sure
 
     parts = [
-        f"### {place}. {_text(cause.id)} ({how_sure(cause)})",
+        f"### {place}. {_text(heading(cause))} ({how_sure(cause)})",
         _text(cause.summary or cause.title),
     ]
     because = sorted(cause.because, key=lambda weighing: -weighing.points)

@@ -15,7 +15,10 @@ def _report(report: Report, layout: Layout) -> str:
     from trainprobe.report.terminal import rendered
     from trainprobe.report.text import quiet_lines, report_lines
 
-    lines = (quiet_lines if layout.quiet else report_lines)(report, layout.width)
+    if layout.quiet:
+        lines = quiet_lines(report, layout.width)
+    else:
+        lines = report_lines(report, layout.width, verbose=layout.verbose)
     return rendered(lines, colour=layout.colour)
 
 
