@@ -12,7 +12,16 @@ from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import Facts, FatalSignal, Job, LogEvent, Output, RankEnding, RankException
+from trainprobe.facts import (
+    Facts,
+    FatalSignal,
+    Job,
+    LogEvent,
+    LogJob,
+    Output,
+    RankEnding,
+    RankException,
+)
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.waits import SuspectGroup
@@ -31,8 +40,8 @@ class Hearsay:
         self._gone: frozenset[int | None] = frozenset()
         job = facts.one(Job, cell=group.cell)
         outputs = facts.of(Output, cell=group.cell)
-        if job is None or not outputs:
-            return
+        if job is None or not outputs or facts.of(LogJob, cell=group.cell):
+            return  # of logs that were read beside saved dumps nobody lives on
         self._outputs = frozenset(id_ for fact in outputs for id_ in fact.evidence)
         ended = frozenset(fact.rank for fact in facts.of(RankEnding, cell=group.cell))
         self._gone = ended.union(() if job.elsewhere else job.absent) - {None}

@@ -26,7 +26,9 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
     }
 
     def told(fact: Fact) -> Fact:
-        if not isinstance(fact, RankException) or fact.source != "output" or fact.cell not in gone:
+        if not isinstance(fact, RankException) or fact.cell not in gone:
+            return fact
+        if fact.source != "output" or fact.place is not None:  # that of a log has a place
             return fact
         away = gone[fact.cell]
         silent = [rank for rank in away if (fact.cell, rank) not in spoken]
