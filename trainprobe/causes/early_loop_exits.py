@@ -55,6 +55,25 @@ def steps_ahead(scene: Scene) -> tuple[tuple[int, ...], Skip | None]:
     return (out, skip) if skip is not None else ((), None)
 
 
+def returned_before(scene: Scene, out: Sequence[int]) -> tuple[Frame, Skip] | None:
+    """The `if …: return` above the others' collective, in a function that these ranks are not in,
+    by which one call of it may leave the collective out; None where there is none.
+    """
+    found = places(scene)
+    mine = {
+        (frame.file, frame.name) for rank in out if rank in found for frame in found[rank].frames
+    }
+    for place in places_of_rest(scene, out)[:1]:
+        for frame in reversed(place.frames):
+            if (frame.file, frame.name) in mine:
+                return None
+            for site in scene.sites([frame]):
+                for skip in reversed(site.skips):
+                    if skip.how == "return" and not COUNTS.search(skip.text):
+                        return frame, skip
+    return None
+
+
 def out_of_loop(scene: Scene) -> tuple[int, ...]:
     """The ranks that have left a loop over data in which all the rest still are: the suspects,
     or another camp, where only the suspects or both stand out.

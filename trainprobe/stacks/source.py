@@ -47,12 +47,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Skip:
-    """A branch above a line, in a loop around it, that skips the rest of the iteration: `if
-    bad(batch): continue`.
+    """A branch above a line that skips it: in a loop around the line `if bad(batch): continue`, in
+    its function `if not rows: return x`.
 
     `line` and `text` are those of the branch's header (of its `if` also for an else, `branch` is
-    then orelse); `how` is continue, break or return; `loop` is the line of the loop's header. Other
-    loops inside that loop are not searched.
+    then orelse); `how` is continue, break or return; `loop` is the line of the loop's header, of
+    the function's for a return outside of loops. Other loops inside are not searched.
     """
 
     line: int = 0
@@ -67,8 +67,8 @@ class Place:
     """A line with its statement's text, the innermost function (`<module>` outside of all) and its
     blocks, innermost last.
 
-    `skips` are the branches of the function's loops through which an iteration may miss the line:
-    at most the SKIPS_CAP nearest above it. `made` is how the function made what the line waits for:
+    `skips` are the branches by which an iteration, or a call of the function, may miss the line: at
+    most the SKIPS_CAP nearest above it. `made` is how the function made what the line waits for:
     `dist.irecv(x, src=0)` of `work.wait()`.
     """
 
@@ -151,8 +151,8 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
         found, statements = inside
         blocks.extend(found)
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            function, scope = node.name, statements
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            function, scope, loops = node.name, statements, [node]
+        elif isinstance(node, ast.ClassDef):
             loops = []
         elif isinstance(node, _LOOPS) and found[-1].branch == "body":
             loops.append(node)
@@ -202,12 +202,13 @@ def _bound(node: Any, name: str) -> Any:
 
 
 def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, ...]:
-    """The branches above the line that leave an iteration of one of these loops. Not recursive: a
-    chain of elif may be long.
+    """The branches above the line that leave an iteration of one of these loops, or return from
+    this function. Not recursive: a chain of elif may be long.
     """
     found = []
     for loop in loops:
         ahead = list(loop.body)
+        leaving = _LEAVING if isinstance(loop, _LOOPS) else (ast.Return,)
         while ahead:
             node = ahead.pop()
             if node.lineno >= line or isinstance(node, _NOT_SEARCHED):
@@ -215,7 +216,7 @@ def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, 
             for head, branch, statements in _branches(node):
                 ahead.extend(statements)
                 end = statements[-1]
-                if head is not None and isinstance(end, _LEAVING) and _last_line(end) < line:
+                if head is not None and isinstance(end, leaving) and _last_line(end) < line:
                     text, how = _header(head, rows), type(end).__name__.lower()
                     found.append(Skip(head.lineno, text, how, loop.lineno, branch))
     return tuple(sorted(found, key=lambda skip: skip.line)[-SKIPS_CAP:])

@@ -289,11 +289,29 @@ def test_a_skip_belongs_to_its_own_loop_and_function() -> None:
             {}
             continue
     """
-    assert skips_of(text.format("pass")) == []  # the line is the closure's
+    # the line is the closure's, and so is the return before it
+    assert skips_of(text.format("pass")) == [("if batch:", "return", 6, "body")]
     assert (
         skips_of(text.replace("HERE", "pass").format("HERE")) == []
     )  # the branch that holds the line leaves the pass behind it
     assert skips_of("while wanted:\n    pass\nelse:\n    if a:\n        continue\n    HERE\n") == []
+
+
+def test_a_return_before_a_line_of_the_function_skips_it() -> None:
+    text = """
+    def exchange(rows):
+        for row in rows:
+            if row is None:
+                return None
+        if rows.numel() == 0:
+            return rows
+        if debug:
+            print(rows)
+        out = gather(rows)  # HERE
+        if late:
+            return out
+    """
+    assert skips_of(text) == [("if rows.numel() == 0:", "return", 2, "body")]
 
 
 def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:

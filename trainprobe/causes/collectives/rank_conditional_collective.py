@@ -34,10 +34,12 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     singled_out,
 )
-from trainprobe.causes.early_loop_exits import places_of_rest, steps_ahead
+from trainprobe.causes.early_loop_exits import places_of_rest, returned_before, steps_ahead
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
+from trainprobe.facts import Skip
+from trainprobe.stacks.frames import Frame
 from trainprobe.waits.divergence import camps_say
 
 OTHER_KINDS = {
@@ -119,6 +121,13 @@ def _source(scene: Scene) -> Weighings:
         frames = [frame for place in places_of_rest(scene, out) for frame in place.frames]
         yield weighing(10, "source", says, *scene.sites(frames))
         return
+    if (early := _early_return(scene)) is not None:
+        frame, skip = early
+        says = (
+            f"A call may leave it out: `{short(skip.text, 80)}` returns before it, at"
+            f" {file_line(frame.file, skip.line)}"
+        )
+        yield weighing(3, "source", says, *scene.sites([frame]))
     if (own := along_a_mesh(scene, found)) is not None:
         says = (
             f"The call is on `{own[0]}`, along one dimension of a mesh: which of its ranks left it"
@@ -192,6 +201,19 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene, who)} called {mine}{under}{rest}"
 
 
+def _early_return(scene: Scene) -> tuple[Frame, Skip] | None:
+    """The branch by which the rank that is further on may have left out the others' call."""
+    found = places(scene)
+    out = singled_out(scene, found) if len(camps(found)) == 2 else ()
+    return returned_before(scene, out) if out and len(out) < len(found) else None
+
+
+RETURNED = """
+Come to the call on all ranks or on none
+    {place}: `{skip}` returns before the collective at {where}
+    make the call there too, with an empty tensor; or let the ranks decide together whether to
+        return (all_reduce of a flag)
+"""
 SKIPPED = """
 Skip a step on all ranks or on none
     `{skip}` (line {line}) leaves out the collectives below it
@@ -222,6 +244,14 @@ def _fixes(scene: Scene) -> Fixes:
         return fixes(FIXES, place=place, under=under, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    if (early := _early_return(scene)) is not None:
+        frame, skip = early
+        return fixes(
+            RETURNED,
+            place=file_line(frame.file, skip.line),
+            skip=short(skip.text, 80),
+            where=file_line(frame.file, frame.line),
+        )
     blocks = own_blocks(scene, found, who) if who and len(who) < len(scene.world) else ()
     branch = "the branch that only some ranks take"
     if blocks:
