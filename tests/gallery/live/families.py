@@ -117,6 +117,7 @@ def row_of(result: Mapping[str, Any]) -> dict[str, Any]:
         "class": own and (held is None or CLAIMS[held["id"]] in true),
         "confidence": held["confidence"] if held is not None else first["confidence"],
         "named": bool(first.get("named")),
+        "by name": [first["confidence"], own],
     }
 
 
@@ -144,8 +145,9 @@ def without(family: str, processes: int = 2) -> list[dict[str, Any]]:
 
 
 def summary(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Shares of the runs, each from 0 to 1, and the calibration error of what was claimed: a cause
-    or a class.
+    """Shares of the runs, each from 0 to 1; the calibration error of the widest class that was
+    claimed, and that of the causes that were named, which are right where the true one is of their
+    class.
     """
     listed = list(rows)
     share = {
@@ -157,11 +159,15 @@ def summary(rows: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         for row in listed
         if row["named"] or row.get("claims")
     ]
+    by_name = [
+        (row["by name"][0], row["by name"][1] and row["ranks"]) for row in listed if row["named"]
+    ]
     return {
         "runs": len(listed),
         **share,
         "wrong and named": sum(row["named"] and not row["class"] for row in listed) / len(listed),
         "calibration error": calibration_error(claimed) if claimed else 0.0,
+        "of named causes": calibration_error(by_name) if by_name else 0.0,
     }
 
 
