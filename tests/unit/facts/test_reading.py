@@ -602,3 +602,16 @@ def test_no_evidence_breaks_the_reading(evidence: list[Evidence]) -> None:
 def test_reading_twice_gives_the_same() -> None:
     records = Records().printed(traceback_of("KeyError", "x"), rank=0).ended(0, 1.0, code=1)
     assert read(records.evidence).all == read(records.evidence).all
+
+
+def test_a_waited_for_path_beside_the_output_of_a_file_is_no_place_of_output() -> None:
+    records = Records()
+    for tail in ("first", "again"):
+        data = {"stream": "both", "head": tail, "path": "/job/rank0.log"}
+        records.add("output", data, rank=0)
+    path = {"path": "/job/ckpt.pt", "exists": False}
+    records.add("awaited", {"pid": 7, "file": "/job/a.py", "line": 3, "path": path}, rank=1)
+
+    facts = records.facts()
+
+    assert (only(facts, Output).evidence, facts.unreadable) == (("E2",), ())
