@@ -203,7 +203,10 @@ def read(evidence: Iterable[Evidence]) -> Facts:
             except Exception:  # noqa: BLE001 - a plug-in's join must not end the judgement
                 unreadable.append(f"all of kind {collector.kind}")
     for join in JOINS:
-        facts = join(facts)
+        try:
+            facts = join(facts)
+        except Exception:  # noqa: BLE001 - what one join cannot tell must not end the judgement
+            unreadable.append(f"all that {join.__name__} adds")
     return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
 
 

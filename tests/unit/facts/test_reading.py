@@ -35,11 +35,13 @@ from trainprobe.facts import (
     Thread,
     Xid,
     read,
+    reading,
 )
 from trainprobe.facts.reading import PARSERS
 from trainprobe.facts.rows import fact_types, facts_from_rows
 from trainprobe.facts.steps import steps_printed
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
 from trainprobe.model.fields import UnreadableError
 from trainprobe.model.subjects import Subject
 
@@ -615,3 +617,13 @@ def test_a_waited_for_path_beside_the_output_of_a_file_is_no_place_of_output() -
     facts = records.facts()
 
     assert (only(facts, Output).evidence, facts.unreadable) == (("E2",), ())
+
+
+def test_a_join_that_fails_costs_only_what_it_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def join_nothing(facts: list[Fact]) -> list[Fact]:
+        raise KeyError(len(facts))
+
+    monkeypatch.setattr(reading, "JOINS", (join_nothing, *reading.JOINS))
+    facts = Records().add("output", {"stream": "both", "head": "x"}, rank=0).facts()
+
+    assert (len(facts.of(Output)), facts.unreadable) == (1, ("all that join_nothing adds",))
