@@ -52,3 +52,14 @@ def test_a_rendezvous_at_which_all_stand_names_no_scheduler_that_is_not_there() 
     assert "All 2 ranks wait" in text
     assert "squeue" not in text
     assert "squeue" not in said("rendezvous-incomplete", "live_rank_never_came")
+
+
+def test_agents_that_were_told_apart_are_told_in_what() -> None:
+    text = said("rendezvous-incomplete", "live_agents_of_two_rendezvous")
+
+    assert (
+        "2 agents of torchrun wait here and were not told the same: --rdzv-id 311 and 928" in text
+    )
+    assert "other nodes" not in text
+    assert "--rdzv-endpoint a:1" not in text
+    assert "Tell all agents of the job the same" in text

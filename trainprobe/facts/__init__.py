@@ -4,6 +4,7 @@ machine.
 
 from __future__ import annotations
 
+from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
 from trainprobe.collect.collectors.cgroup import MemoryLimit
 from trainprobe.collect.collectors.deadlines import Checkpoint, Deadline
 from trainprobe.collect.collectors.files import OpenFile, PipeEnd
@@ -60,6 +61,8 @@ from trainprobe.stacks.source import Block, Skip
 
 __all__ = [
     "ANY",
+    "AwaitedPath",
+    "AwaitedValue",
     "BadLink",
     "BadNode",
     "Block",

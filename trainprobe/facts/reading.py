@@ -203,7 +203,10 @@ def read(evidence: Iterable[Evidence]) -> Facts:
             except Exception:  # noqa: BLE001 - a plug-in's join must not end the judgement
                 unreadable.append(f"all of kind {collector.kind}")
     for join in JOINS:
-        facts = join(facts)
+        try:
+            facts = join(facts)
+        except Exception:  # noqa: BLE001 - what one join cannot tell must not end the judgement
+            unreadable.append(f"all that {join.__name__} adds")
     return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
 
 
@@ -234,10 +237,7 @@ def _standing(evidence: Iterable[Evidence]) -> list[Evidence]:
 
 def _newest_output(records: list[Evidence]) -> list[Evidence]:
     """Of a file that was read again while a live job was looked at, only the last reading."""
-    newest: dict[tuple[object, ...], str] = {}
-    for record in records:
-        if record.kind == "output" and record.data.get("path"):
-            newest[_place_of_output(record)] = record.id
+    newest = {place: record.id for record in records if (place := _place_of_output(record))}
     if not newest:
         return records
     return [
@@ -246,15 +246,11 @@ def _newest_output(records: list[Evidence]) -> list[Evidence]:
 
 
 def _place_of_output(record: Evidence) -> tuple[object, ...]:
-    subject = record.subject
-    return (
-        record.kind,
-        record.cell,
-        subject.host,
-        subject.rank,
-        fields.text(record.data, "path"),
-        record.outcome,
-    )
+    """Empty for a record that is no output of a file; in other kinds `path` need not be a text."""
+    path, subject = record.data.get("path"), record.subject
+    if record.kind != "output" or not path or not isinstance(path, str):
+        return ()
+    return record.cell, subject.host, subject.rank, path, record.outcome
 
 
 def _parsed(record: Evidence, parsers: tuple[Parser, ...]) -> tuple[list[Fact], bool]:

@@ -35,7 +35,8 @@ def companions(
     table: Table, team: Team, ranks: Mapping[int, int | None], skip: Sequence[int] = ()
 ) -> tuple[Companion, ...]:
     """Return all other processes of the job; a worker has the rank above it."""
-    roots = ([team.root] if team.root is not None and team.kind != "ray" else []) + list(team.ranks)
+    tops = [team.root] if team.root is not None and team.kind != "ray" else []
+    roots = [*tops, *team.agents, *team.ranks]
     below: dict[int, list[int | None]] = {}
     for mine in (rank for rank in team.ranks if rank.pid in ranks):
         for above in table.ancestors(mine):
@@ -46,7 +47,7 @@ def companions(
             continue
         served = next((above for above in table.ancestors(process) if above.pid in ranks), None)
         served_by = below.get(process.pid, []) if served is None else []
-        is_top = process is team.root
+        is_top = process is team.root or process in team.agents
         if served is not None:
             role, rank = role_of(table, process), ranks[served.pid]
         else:

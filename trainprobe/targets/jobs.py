@@ -36,6 +36,7 @@ from trainprobe.targets.rank_search import (
     team_of,
     walk,
 )
+from trainprobe.targets.waiting_agents import fellow_agents
 
 NODE = "SLURMD_NODENAME"  # SLURM tells each task on which of its nodes it is
 MOST_LISTED = 20
@@ -292,9 +293,11 @@ def _process_of_thread(tid: int, proc: str) -> int:
 
 def _job(table: Table, team: Team) -> LiveJob:
     team, current = _latest_attempt(team)
+    shape = launched_shape(team)
+    if (shape.nnodes or 1) > 1:
+        team = replace(team, agents=fellow_agents(table, team))
     by_pid = {rank.pid: rank for rank in team.ranks}
     environs = {rank.pid: rank_environment(table, rank, by_pid) for rank in team.ranks}
-    shape = launched_shape(team)
     numbers, world, source = numbered(team, [environs[rank.pid] for rank in team.ranks], shape)
     known = [not rank.ended or number.rank is not None for rank, number in zip(team.ranks, numbers)]
     if any(known) and not all(known):  # a zombie that nobody can number hides which rank is absent

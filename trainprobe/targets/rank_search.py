@@ -28,11 +28,14 @@ LOOPBACK = ("", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared, never b
 
 @dataclass(frozen=True)
 class Team:
-    """The processes of one job: `ranks` by start, unnumbered; `root` is what started them."""
+    """The processes of one job: `ranks` by start, unnumbered; `root` is what started them. `agents`
+    are its further launchers here, where no rank has been started yet.
+    """
 
     kind: str
     root: ProcessRow | None
     ranks: tuple[ProcessRow, ...]
+    agents: tuple[ProcessRow, ...] = ()
 
 
 def multiprocessed(process: ProcessRow, parent: ProcessRow | None) -> bool:

@@ -4,6 +4,8 @@ never came.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.facts import Facts, Job, MainThread
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.standings import AT_THE_STORE
@@ -15,22 +17,26 @@ no sleep: for it, its own age must tell.
 """
 
 
-def waiting_launcher(facts: Facts, job: Job) -> MainThread | None:
-    """The launcher's main thread where it stands at the rendezvous and has not gone on between
+def waiting_launchers(facts: Facts, job: Job) -> tuple[MainThread, ...]:
+    """The main threads of the launchers that stand at the rendezvous and have not gone on between
     looks.
     """
-    found = [
+    return tuple(
         fact
         for fact in facts.of(MainThread, cell=job.cell)
-        if fact.role == "launcher" and fact.leaf == AT_THE_STORE
-    ]
-    return next((fact for fact in found if fact.looks > 1), None)
+        if fact.role == "launcher" and fact.leaf == AT_THE_STORE and fact.looks > 1
+    )
 
 
-def waits_s(watch: Watch, launcher: MainThread) -> float | None:
-    """For how long it has waited at least, in seconds; None where neither its sleep nor its age
-    is known.
+def waits_s(watch: Watch, launchers: Sequence[MainThread]) -> float | None:
+    """For how long all of them have waited at least, in seconds: since the last one came. None
+    where neither sleep nor age is known of any.
     """
+    waited = (_waits_s(watch, launcher) for launcher in launchers)
+    return min((each for each in waited if each is not None), default=None)
+
+
+def _waits_s(watch: Watch, launcher: MainThread) -> float | None:
     process = watch.processes.get(launcher.pid)
     if process is None:
         return None
@@ -38,11 +44,16 @@ def waits_s(watch: Watch, launcher: MainThread) -> float | None:
     return max(process.asleep_s or 0.0, process.looked_s or 0.0, by_age)
 
 
-def launcher_group(job: Job, launcher: MainThread, probe: str) -> SuspectGroup:
+def launcher_group(job: Job, launchers: Sequence[MainThread], probe: str) -> SuspectGroup:
     """Nobody of this host is to blame: the ranks that are missing are not even started."""
+    pids = sorted({launcher.pid for launcher in launchers})
+    seen = (each for launcher in launchers for each in launcher.evidence)
     says = (
-        f"{job.launcher} (pid {launcher.pid}) waits at the rendezvous for the agents of other"
+        f"{job.launcher} (pid {pids[0]}) waits at the rendezvous for the agents of other"
         " nodes, and has started no rank yet"
+        if len(pids) == 1
+        else f"{len(pids)} agents of {job.launcher} (pids {', '.join(map(str, pids))}) wait at the"
+        " rendezvous, and have started no rank yet"
     )
     return SuspectGroup(
         cell=job.cell,
@@ -51,7 +62,7 @@ def launcher_group(job: Job, launcher: MainThread, probe: str) -> SuspectGroup:
         how="not-visible",
         says=says,
         mode="hang",
-        evidence=tuple(dict.fromkeys((*launcher.evidence, *job.evidence))),
+        evidence=tuple(dict.fromkeys((*seen, *job.evidence))),
         world_size=job.world_size or 1,
         hosts=(job.host,) if job.host else (),
     )

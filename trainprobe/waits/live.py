@@ -22,7 +22,7 @@ from trainprobe.waits.ended_jobs import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merged, parting
 from trainprobe.waits.headlines import go_on, headline, nowhere
-from trainprobe.waits.launching import launcher_group, waiting_launcher, waits_s
+from trainprobe.waits.launching import launcher_group, waiting_launchers, waits_s
 from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.servers import is_server, serves
 from trainprobe.waits.situation import Situation
@@ -48,9 +48,9 @@ def live_view(facts: Facts, job: Job) -> Situation:
         return replace(_saved_view(facts, job), world_size=job.world_size or 0)
     watch = Watch(facts, job.cell)
     ranks = live_standings(facts, job, watch)
-    launcher = waiting_launcher(facts, job) if not ranks and (job.nnodes or 1) > 1 else None
-    if launcher is not None:
-        view = _launching(job, launcher, waits_s(watch, launcher))
+    launchers = waiting_launchers(facts, job) if not ranks and (job.nnodes or 1) > 1 else ()
+    if launchers:
+        view = _launching(job, launchers, waits_s(watch, launchers))
         return replace(view, world_size=job.world_size or 0, running=True)
     if not ranks:
         return Situation(
@@ -127,8 +127,8 @@ def _processes(unknown: Sequence[int]) -> str:
     )
 
 
-def _launching(job: Job, launcher: MainThread, waits: float | None) -> Situation:
-    group = launcher_group(job, launcher, PROBE)
+def _launching(job: Job, launchers: Sequence[MainThread], waits: float | None) -> Situation:
+    group = launcher_group(job, launchers, PROBE)
     if waits is not None and waits < HUNG_S:
         return Situation(
             job.cell,

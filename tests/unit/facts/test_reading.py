@@ -35,11 +35,13 @@ from trainprobe.facts import (
     Thread,
     Xid,
     read,
+    reading,
 )
 from trainprobe.facts.reading import PARSERS
 from trainprobe.facts.rows import fact_types, facts_from_rows
 from trainprobe.facts.steps import steps_printed
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
 from trainprobe.model.fields import UnreadableError
 from trainprobe.model.subjects import Subject
 
@@ -602,3 +604,26 @@ def test_no_evidence_breaks_the_reading(evidence: list[Evidence]) -> None:
 def test_reading_twice_gives_the_same() -> None:
     records = Records().printed(traceback_of("KeyError", "x"), rank=0).ended(0, 1.0, code=1)
     assert read(records.evidence).all == read(records.evidence).all
+
+
+def test_a_waited_for_path_beside_the_output_of_a_file_is_no_place_of_output() -> None:
+    records = Records()
+    for tail in ("first", "again"):
+        data = {"stream": "both", "head": tail, "path": "/job/rank0.log"}
+        records.add("output", data, rank=0)
+    path = {"path": "/job/ckpt.pt", "exists": False}
+    records.add("awaited", {"pid": 7, "file": "/job/a.py", "line": 3, "path": path}, rank=1)
+
+    facts = records.facts()
+
+    assert (only(facts, Output).evidence, facts.unreadable) == (("E2",), ())
+
+
+def test_a_join_that_fails_costs_only_what_it_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    def join_nothing(facts: list[Fact]) -> list[Fact]:
+        raise KeyError(len(facts))
+
+    monkeypatch.setattr(reading, "JOINS", (join_nothing, *reading.JOINS))
+    facts = Records().add("output", {"stream": "both", "head": "x"}, rank=0).facts()
+
+    assert (len(facts.of(Output)), facts.unreadable) == (1, ("all that join_nothing adds",))

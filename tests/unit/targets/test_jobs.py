@@ -593,6 +593,43 @@ def test_two_launchers_of_one_job_on_one_host(tree: ProcTree) -> None:
     assert (ranks(job), job.absent) == ({110: (0, "environment"), 111: (1, "environment")}, ())
 
 
+def agents(tree: ProcTree, *told: str, session: int = 50) -> None:
+    """Agents without a rank, each below a shell of its own."""
+    for place, options in enumerate(told):
+        tree.add(90 + place, 50, "bash node.sh", {}, session=session + place)
+        command = f"{PY} /env/bin/torchrun --nnodes 2 --nproc-per-node 2 {options} train.py --lr 1"
+        tree.add(100 + place, 90 + place, command, {}, session=session + place)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "session"),
+    [
+        ("--rdzv-id 7 --rdzv-endpoint a:1", "--rdzv-id 8 --rdzv-endpoint a:1", 50),
+        ("--node_rank=0 --master-addr a", "--node_rank=0 --master-addr a", 60),
+    ],
+)
+def test_agents_of_one_job_that_have_no_rank_yet_are_one_job(
+    tree: ProcTree, first: str, second: str, session: int
+) -> None:
+    agents(tree, first, second, session=session)
+
+    job = job_of(50, tree.path)
+
+    assert others(job) == {100: ("launcher", None), 101: ("launcher", None)}
+    assert (job.below, job.nnodes, len(find_jobs(tree.path, uid=1000))) == ("-bash 50", 2, 1)
+    assert others(job_of(101, tree.path)) == others(job)
+
+
+@pytest.mark.parametrize(
+    "second", ["--rdzv-endpoint b:1", "--max-restarts 3 --rdzv-endpoint a:1", "--nnodes 4"]
+)
+def test_agents_of_another_command_or_place_are_another_job(tree: ProcTree, second: str) -> None:
+    agents(tree, "--rdzv-endpoint a:1", second, session=60)
+
+    with pytest.raises(UsageError, match="below it run 2:"):
+        job_of(50, tree.path)
+
+
 def test_ray_workers_have_no_number_until_their_frames_tell(tree: ProcTree) -> None:
     tree.add(90, 1, "/env/ray/raylet --port 1", {})
     for place in (0, 1):

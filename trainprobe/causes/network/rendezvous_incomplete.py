@@ -24,6 +24,7 @@ from trainprobe.causes.rendezvous_failures import (
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import CollectiveCall, MainThread
+from trainprobe.waits.meeting import told_apart
 
 # Where ranks meet: at the start, and for each further group.
 JOINING = frozenset(
@@ -168,6 +169,11 @@ Let the launcher say who meets where
 See whether anybody serves the store
     ss -ltnp | grep -w {port}; timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
 """
+APART = """
+Tell all agents of the job the same; only the number of the node differs
+    torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint <HOST>:<PORT> --rdzv-id <JOB> ...
+    draw a random id or port once, before the agents are started, not in each of them
+"""
 FIXES = """
 Start the ranks that are missing, or see why they died
     {look}
@@ -187,6 +193,8 @@ def _fixes(scene: Scene) -> Fixes:
     host, number = end_point(scene) if job is None else ("", "")
     address = host or environment.get("MASTER_ADDR", "$MASTER_ADDR")
     port = number or environment.get("MASTER_PORT", "$MASTER_PORT")
+    if _told_apart(scene):
+        return fixes(APART)
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):
         return fixes(TOGETHER, world=len(scene.world), address=address, port=port)
     look, slurm = "on the other nodes: trainprobe attach", ""
@@ -224,13 +232,33 @@ def of_agents(scene: Scene) -> Weighings:
                 f"The job is to have {job.nnodes} nodes, and no rank has been started on this one"
             )
             yield weighing(13, "process-state-and-locks", says, job)
+    if differing := _told_apart(scene):
+        says = f"The agents here were not told the same: {differing}"
+        yield weighing(10, "environment-and-limits", says, job)
+
+
+def _told_apart(scene: Scene) -> str:
+    """In what the agents that wait here differ; empty where they were told the same."""
+    if scene.live is None:
+        return ""
+    found = told_apart(scene.live, [agent.pid for agent in waiting_agents(scene)])
+    return ", ".join(f"--{name} {' and '.join(values)}" for name, values in found.items())
 
 
 def agents_summary(scene: Scene) -> str:
     """The sentence of the cause, empty where no agent waits."""
     job = scene.live
-    if job is None or not waiting_agents(scene):
+    agents = waiting_agents(scene)
+    if job is None or not agents:
         return ""
+    if len({agent.pid for agent in agents}) > 1:
+        differing = _told_apart(scene)
+        where = f"and were not told the same: {differing}" if differing else "for each other"
+        return (
+            f"{len({agent.pid for agent in agents})} agents of {job.launcher} wait here"
+            f" {where}; the job is to have {job.nnodes or 'several'} nodes, and no rank has been"
+            " started"
+        )
     return (
         f"{job.launcher} waits for the agents of the other nodes, of {job.nnodes or 'several'} in"
         " all, and has started no rank"
