@@ -97,6 +97,19 @@ class Rounds:
             each in busy or each.waits_for_peers for each in self.ranks if each.stacks
         )
 
+    def worker_alone(self) -> bool:
+        """Say whether a loader worker computes while all ranks wait, one of them for it."""
+        loading = {each.member.rank for each in self.ranks if each.leaf == "dataloader"}
+        return any(
+            each.member.role == "loader-worker"
+            and each.member.rank in loading
+            and each.leaf != "worker-idle"
+            and each.moving() in MOVING
+            for each in self.watched.values()
+        ) and all(
+            each.leaf == "dataloader" or each.waits_for_peers for each in self.ranks if each.stacks
+        )
+
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others."""
         ranks = [each for each in self.ranks if each.stacks]

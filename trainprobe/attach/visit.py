@@ -235,6 +235,8 @@ class Visit:
             left_s = began + after_s - time.monotonic()
             if left_s > 0 and self.rounds.busy_alone():
                 self._again(left_s, "A rank computes in one place, and others wait")
+            elif left_s > 0 and not sampled and self.rounds.worker_alone():
+                self._again(left_s, "A loader worker computes, and all ranks wait")
         age_s = self.rounds.age_s()
         if age_s is not None:
             waited_s = age_s + time.monotonic() - began

@@ -56,6 +56,17 @@ def ends(scene: Scene) -> tuple[MainThread, ...]:
     return tuple(found)
 
 
+def circling_worker(scene: Scene) -> MainThread | None:
+    """The loader worker of a hung live job that computes in one loop and brings nothing."""
+    if scene.live is None or scene.group.mode != "hang":
+        return None
+    for parent in scene.threads(scene.suspects):
+        found = scene.watch.toiling_worker(parent.pid)
+        if found is not None and found[1]:
+            return next((one for one in busy_children(scene) if one.pid == found[0].pid), None)
+    return None
+
+
 def started_afresh(scene: Scene, child: MainThread) -> bool:
     """Was this child started anew (spawn, forkserver, exec of a program)? One that is forked keeps
     its parent's command line, which may say spawn of the parent itself, and goes on in the stack of

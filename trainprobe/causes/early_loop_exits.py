@@ -9,6 +9,7 @@ from trainprobe.causes.diverging_calls import Place, camps, places, rank_block
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 
 # Loops that have the same length on all ranks: counting, and walking over the model. Loops over
 # data need not.
@@ -64,7 +65,7 @@ def returned_before(scene: Scene, out: Sequence[int]) -> tuple[Frame, Skip] | No
         (frame.file, frame.name) for rank in out if rank in found for frame in found[rank].frames
     }
     for place in places_of_rest(scene, out)[:1]:
-        for frame in reversed(place.frames):
+        for frame in filter(is_user, reversed(place.frames)):  # any call goes through torch's own
             if (frame.file, frame.name) in mine:
                 return None
             for site in scene.sites([frame]):

@@ -18,6 +18,7 @@ from trainprobe.facts import (
     Job,
     LogEvent,
     LogJob,
+    MainThread,
     Output,
     RankEnding,
     RankException,
@@ -44,8 +45,10 @@ class Hearsay:
             return  # of logs that were read beside saved dumps nobody lives on
         self._outputs = frozenset(id_ for fact in outputs for id_ in fact.evidence)
         ended = frozenset(fact.rank for fact in facts.of(RankEnding, cell=group.cell))
-        self._gone = ended.union(() if job.elsewhere else job.absent) - {None}
         last = [fact for fact in facts.of(RankException, cell=group.cell) if not fact.handled]
+        leaving = {fact.rank for fact in facts.of(MainThread, cell=group.cell) if fact.in_atexit}
+        raised = leaving & {fact.rank for fact in last}
+        self._gone = ended.union(() if job.elsewhere else job.absent, raised) - {None}
         told = {
             id_ for fact in (*outputs, *last) if fact.rank in self._gone for id_ in fact.evidence
         }

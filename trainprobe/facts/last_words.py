@@ -1,4 +1,4 @@
-"""Which printed exceptions of a live job ended somebody: none of a rank that lives on."""
+"""Which printed exceptions of a live job ended somebody: none of a rank that trains on."""
 
 from __future__ import annotations
 
@@ -7,16 +7,22 @@ from dataclasses import replace
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.jobs import Job
+from trainprobe.facts.main_threads import MainThread
 from trainprobe.model.facts import Fact
 
 
 def join_last_words(facts: list[Fact]) -> list[Fact]:
     """Mark as `handled` what a live job's ranks printed and survived.
 
-    Of a rank without a process the last words stand. A traceback that names no rank is that of the
-    only rank that is gone, where that one printed no other.
+    Of a rank without a process the last words stand, and of one whose interpreter shuts down and
+    only waits for its other threads. A traceback that names no rank is that of the only rank that
+    is gone, where that one printed no other.
     """
-    gone = {job.cell: gone_ranks(facts, job) for job in facts if isinstance(job, Job)}
+    gone = {
+        job.cell: gone_ranks(facts, job) | _leaving(facts, job)
+        for job in facts
+        if isinstance(job, Job)
+    }
     if not gone:
         return facts
     spoken = {
@@ -37,6 +43,19 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
         return replace(fact, handled=fact.handled or fact.rank not in away or not fact.last_words)
 
     return [told(fact) for fact in facts]
+
+
+def _leaving(facts: list[Fact], job: Job) -> set[int]:
+    """Ranks whose interpreter shuts down."""
+    return {
+        fact.rank
+        for fact in facts
+        if isinstance(fact, MainThread)
+        and fact.cell == job.cell
+        and fact.role == "rank"
+        and fact.in_atexit
+        and fact.rank is not None
+    }
 
 
 def gone_ranks(facts: list[Fact], job: Job) -> set[int]:

@@ -24,6 +24,7 @@ from trainprobe.stacks.stillness import FRESH_S, SWITCHES_PER_LOOK, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.loops import (
     Sites,
+    around,
     bounded_work,
     counts_up,
     in_for_loop,
@@ -181,6 +182,34 @@ class Watch:
         texts = [loop.text for loop in loops_of(looks, self.sites)[:1]] if looks else []
         return any(_ASKS_FOR_A_CHILD.search(text) for text in texts)
 
+    def toiling_worker(self, pid: int) -> tuple[ProcessState, bool] | None:
+        """A loader worker for which this process waits, that computes inside one function of the
+        user's in all looks and hands nothing on, with whether that is a `while` loop of plain
+        Python. None where one of them brings data, or gets on as far as /proc shows.
+        """
+        main, process = self.mains.get(pid), self.processes.get(pid)
+        if main is None or main.leaf != "dataloader" or main.moved is not False:
+            return None
+        if process is None or process.wrote_bytes:  # it asks for the next batch when one has come
+            return None
+        found: tuple[ProcessState, bool] | None = None
+        for worker in self.awaited_children(pid):
+            if not self.activity(worker.pid).goes_on or self.leaf(worker.pid) == "worker-idle":
+                continue
+            looks = [look.frames for look in self.looks(worker.pid)]
+            if (
+                len(looks) < 2
+                or not around(looks)
+                or not _busy(worker)
+                or worker.wrote_bytes
+                or _gets_on(worker)
+            ):
+                return None
+            loops = loops_of(looks, self.sites)
+            plain = not any(in_library(frames) for frames in looks)
+            found = found or (worker, plain and bool(loops) and loops[0].kind == "while")
+        return found
+
     def looks(self, pid: int) -> list[Thread]:
         return [thread for thread in self.threads.get(pid, ()) if thread.main and thread.frames]
 
@@ -328,9 +357,7 @@ class Watch:
         )
         if any(in_library(frames) for frames in stacks):
             return "works", f"computes{where}", False
-        gets_on = (process.grew_bytes or 0) >= GREW_BYTES or (
-            process.read_bytes or 0
-        ) >= WROTE_BYTES
+        gets_on = _gets_on(process)
         # Python that goes round keeps the interpreter lock; a thread that runs without it is in an
         # operation of C, inside a loop or not.
         runs_c = (_uses_its_share(process) or _never_sleeps(process)) and not any(
@@ -584,6 +611,11 @@ def _busy(process: ProcessState) -> bool:
             process.state == "R" and process.cpu_s > 0
         )
     return process.state == "R" and process.cpu_moved is not False
+
+
+def _gets_on(process: ProcessState) -> bool:
+    """Does what it holds grow, or does it read on?"""
+    return (process.grew_bytes or 0) >= GREW_BYTES or (process.read_bytes or 0) >= WROTE_BYTES
 
 
 def _uses_its_share(process: ProcessState) -> bool:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from trainprobe.facts import Facts, Job, MainThread, Rung, Samples
+from trainprobe.facts import Facts, Job, MainThread, ProcessState, Rung, Samples
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
-from trainprobe.waits.activity import Activity, Watch
+from trainprobe.waits.activity import LONG_WAIT_S, Activity, Watch
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.dump_hangs import dumped_world, only_dumps, saved_groups, saved_standings
@@ -172,12 +172,13 @@ def _saved_view(facts: Facts, job: Job) -> Situation:
 @dataclass
 class _Ends:
     """The ends of the graph by what they show; `open` are those of which nothing tells for how
-    long they have lasted.
+    long they have lasted, `toils` those where a worker computes and all have long waited for it.
     """
 
     hung: list[tuple[Node, ...]] = field(default_factory=list)
     young: list[tuple[Node, ...]] = field(default_factory=list)
     open: list[tuple[Node, ...]] = field(default_factory=list)
+    toils: list[tuple[Node, ...]] = field(default_factory=list)
     works: list[tuple[Node, ...]] = field(default_factory=list)
 
 
@@ -255,6 +256,14 @@ class _View:
                 or f"the stacks of {ranks_say([one.rank for one in unseen])} could not be read",
                 conclusive=False,
             )
+        toiling = self._toiling(ends.toils[0]) if ends.toils else None
+        if toiling is not None:
+            says = (
+                f"worker {toiling[0].pid} {self.watch.activity(toiling[0].pid).says} and all ranks"
+                " wait for it: a long batch, or a loop without an end"
+            )
+            view = self._view("undetermined", says, conclusive=False)
+            return replace(view, next_look=self._watch())
         slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(ends.works))
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
@@ -326,7 +335,7 @@ class _View:
         for end in self.graph.ends():
             victims = [node for node in self.graph.reaches(end) if node in self.by_node]
             if any(self._activity(node).goes_on for node in end):
-                found.works.append(end)
+                self._at_work(end, victims, found)
             elif (
                 victims
                 or len(end) > 1
@@ -335,6 +344,29 @@ class _View:
                 self._place(end, found)
         found.hung += self._beside(found.hung) if found.hung else []
         return found
+
+    def _at_work(self, end: tuple[Node, ...], victims: Sequence[Node], found: _Ends) -> None:
+        """Sort an end that somebody works at. One loader worker that computes while all ranks
+        wait for it has a long batch, or a loop without an end.
+        """
+        toiling = self._toiling(end)
+        waits_s = [self.by_node[node].since_s or 0.0 for node in victims]
+        if toiling is None or not waits_s or min(waits_s) < HUNG_S:
+            found.works.append(end)
+        elif toiling[1] and min(waits_s) >= LONG_WAIT_S:
+            found.hung.append(end)
+        else:
+            found.toils.append(end)
+
+    def _toiling(self, end: Sequence[Node]) -> tuple[ProcessState, bool] | None:
+        """The worker that one rank of this end waits for, if all other ranks wait for that rank."""
+        ranks = [node for node in end if node in self.by_node]
+        others = [node for node in self.graph.reaches(end) if node in self.by_node]
+        if len(ranks) + len(others) < len(self.ranks):
+            return None
+        pids = [self.by_node[node].pid for node in (ranks or others)]
+        found = [self.watch.toiling_worker(pid) for pid in pids if pid is not None]
+        return next((one for one in found if one is not None), None)
 
     def _place(self, end: tuple[Node, ...], found: _Ends) -> None:
         """Sort an end that nobody was seen to work at, by how long it has lasted."""

@@ -193,3 +193,14 @@ def test_a_rank_that_computes_in_one_place_while_all_others_wait(rounds: Rounds)
     assert rounds.busy_alone()
     put(rounds, Member(2, 102), [at(7), at(9)])
     assert not rounds.busy_alone(), "its lines change: that is progress"
+
+
+def test_a_worker_that_computes_while_all_ranks_wait_is_looked_at_for_longer(
+    rounds: Rounds,
+) -> None:
+    put(rounds, Member(0, 100), [WAITING, WAITING])
+    put(rounds, Member(1, 101), [FOR_DATA, FOR_DATA])
+    put(rounds, Member(1, 701, "loader-worker"), [at(7), at(9)], ticks=(10, 60), state="R")
+    assert rounds.worker_alone()
+    put(rounds, Member(0, 100), [at(3), at(4)], ticks=(10, 60), state="R")
+    assert not rounds.worker_alone(), "a rank has work of its own"

@@ -317,7 +317,7 @@ def test_a_slow_loader_whose_worker_works_is_no_hang() -> None:
         state="R",
     )
 
-    assert view(job(2), rank(0), rank(1, get, get), works).verdict == "healthy"
+    assert view(job(2), rank(0, age_s=4.0), rank(1, get, get), works).verdict == "healthy"
 
 
 def test_a_socket_leads_to_the_process_at_its_other_end() -> None:

@@ -193,4 +193,39 @@ def test_first_batches_of_workers_take_their_time() -> None:
         **BUSY,
     )
 
-    assert view(job(2), rank(0), rank(1, get, get), worker).verdict == "healthy"
+    assert view(job(2), rank(0, age_s=4.0), rank(1, get, get), worker).verdict == "healthy"
+
+
+def test_a_worker_that_goes_round_while_all_wait_for_a_minute_hangs() -> None:
+    get = below(Frame("__next__", LOADER, 725), Frame("_get_data", LOADER, 1464))
+    loop = ("while", "while produced < size:")
+    sites = [site(line, "k = rng.choices(parts)[0]", loop) for line in (60, 61)]
+
+    def found(age_s: float, **more: object) -> str:
+        worker = process(
+            700,
+            own("__iter__", 60),
+            own("__iter__", 61),
+            rank=1,
+            role="loader-worker",
+            ppid=101,
+            **{**BUSY, **more},
+        )
+        waits = rank(0, age_s=age_s)
+        return view(job(2), waits, rank(1, get, get, age_s=1.0), worker, *sites).verdict
+
+    assert found(4.0) == "healthy"
+    assert found(30.0) == "undetermined"
+    assert found(90.0) == "hung"
+    assert found(90.0, wrote_bytes=200) == "healthy"
+    assert found(90.0, grew_bytes=8 << 20) == "healthy"
+
+
+def test_a_long_call_of_a_worker_for_which_all_wait_is_undetermined() -> None:
+    get = below(Frame("__next__", LOADER, 725), Frame("_get_data", LOADER, 1464))
+    item = own("__getitem__", 60)
+    worker = process(700, item, item, rank=1, role="loader-worker", ppid=101, **BUSY)
+    found = view(job(2), rank(0, age_s=90.0), rank(1, get, get, age_s=1.0), worker)
+
+    assert (found.verdict, found.conclusive) == ("undetermined", False)
+    assert "--watch 60" in found.next_look

@@ -19,7 +19,14 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.child_processes import ends, goes_on, goes_round, others_wait, states
+from trainprobe.causes.child_processes import (
+    circling_worker,
+    ends,
+    goes_on,
+    goes_round,
+    others_wait,
+    states,
+)
 from trainprobe.causes.collective_calls import away
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import live_pid
@@ -61,6 +68,8 @@ def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
     """The suspects' threads outside collectives that make progress, each with what shows it. CPU
     time alone shows none: a loop that polls has it too.
     """
+    if circling_worker(scene) is not None:
+        return ()
     found = []
     for thread in ends(scene):
         if (

@@ -6,8 +6,8 @@ one more, and its next gather meets another layer's on the other ranks.
 
 It is recognised by ranks that stand below FSDP or ZeRO at different operations, layers or lines in
 one step, and by a recorder in which the sizes of one collective differ. The same operation below
-the same lines on all ranks rules it out. Calls that differ outside sharded layers are another
-cause's.
+the same lines on all ranks rules it out. A camp in a call outside of the model (saving, evaluating,
+metrics) that the others may have left out is another cause's.
 
 Of a log it is recognised by gathers and reductions of layers (_ALLGATHER_BASE,
 _REDUCE_SCATTER_BASE) that differ at one sequence number, and by ZeRO's
@@ -29,8 +29,8 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.early_loop_exits import COUNTS
-from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
+from trainprobe.causes.early_loop_exits import COUNTS, returned_before
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread
 from trainprobe.model.ranks import and_list
@@ -49,6 +49,14 @@ def _sharded(scene: Scene) -> tuple[MainThread, ...]:
         t
         for t in scene.threads(scene.world)
         if t.leaf == "comm-wait" and any(SHARDED.search(frame.file) for frame in t.frames)
+    )
+
+
+def _inside_the_model(thread: MainThread) -> bool:
+    """Does it wait below a module, a sharded layer or `backward()`?"""
+    return thread.in_backward or any(
+        SHARDED.search(frame.file) or frame.file.endswith("torch/nn/modules/module.py")
+        for frame in thread.frames
     )
 
 
@@ -97,6 +105,7 @@ def _weigh(scene: Scene) -> Weighings:
         text = f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO"
         yield weighing(10 if both else 3, "suspects-stack", text, *sharded)
         yield from all_asleep(scene, places(scene))
+        yield from _outside(scene, sides, by_rank)
         yield from _branch(scene, sides)
     elif len(sharded) == len(scene.world):
         text = f"All ranks wait in the same call of the same layer ({_word(sharded[0])})"
@@ -105,6 +114,26 @@ def _weigh(scene: Scene) -> Weighings:
     if traced:
         text = f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}"
         yield weighing(10, "suspects-log", text, traced[-1])
+
+
+def _outside(
+    scene: Scene, sides: tuple[tuple[int, ...], ...], by_rank: dict[int | None, MainThread]
+) -> Weighings:
+    """A camp in a call outside of the model that the other may have left out, such as a save. A
+    call that nobody can leave out is where the ranks meet again that ran fewer layers.
+    """
+    if len(sides) != 2:
+        return
+    for side, rest in (sides, sides[::-1]):
+        thread = by_rank[side[0]]
+        if _inside_the_model(thread) or not _inside_the_model(by_rank[rest[0]]):
+            continue
+        if returned_before(scene, rest) or own_blocks(scene, places(scene), side):
+            says = (
+                f"{ranks_say(side)} {verb(side, 'is', 'are')} outside of the model, in a call that"
+                f" {ranks_say(rest, capital=False)} may have left out: {_word(thread)}"
+            )
+            yield weighing(-13, "suspects-stack", says, thread)
 
 
 def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:

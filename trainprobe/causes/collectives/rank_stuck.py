@@ -155,7 +155,11 @@ def _alone_at_a_key(scene: Scene, thread: MainThread) -> bool:
 
 
 def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
-    if thread.leaf in WAITS_FOR_RANKS and not _alone_at_a_key(scene, thread):
+    raised = first_found(scene.exceptions([rank])) if at_exit(thread) else None
+    if raised is not None:
+        says = f"Rank {rank} has left its program by an exception, {raised.type}"
+        yield weighing(-26, "suspects-log", says, raised)
+    elif thread.leaf in WAITS_FOR_RANKS and not _alone_at_a_key(scene, thread):
         says = f"Rank {rank} is inside {thread.op or 'a collective'} itself"
         yield weighing(-26, "suspects-stack", says, thread)
     elif thread.moved is False:

@@ -5,13 +5,15 @@ that does not return, in a lock, in a download, in code of the dataset. Idle wor
 training process and carry no blame.
 
 It is recognised by the rank's main thread in the data loader and by a worker's main thread that
-stands at one place in all looks. A worker that moves on is slow, not stuck; where all workers are
+stands at one place in all looks, or goes round in one `while` loop of plain Python while all ranks
+have waited for a minute. Any other worker that moves on is slow, not stuck; where all workers are
 idle the fault is elsewhere.
 """
 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.child_processes import circling_worker
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
@@ -58,6 +60,14 @@ def _weigh(scene: Scene) -> Weighings:
             points = 6 if process.state != "T" else 3
             says = f"It is in state {process.state} and uses no CPU"
             yield weighing(points, "process-state-and-locks", says, process)
+    elif (circling := circling_worker(scene)) is not None:
+        says = (
+            f"Worker {circling.pid} goes round at {circling.where} in all {circling.looks} looks,"
+            " and hands nothing on"
+        )
+        yield weighing(13, "suspects-stack", says, circling)
+        says = "All other ranks have waited for it for a minute or longer"
+        yield weighing(6, "process-state-and-locks", says, *scene.threads(scene.others))
     elif any(thread.moved for thread in busy):
         yield weighing(
             -10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy
@@ -68,6 +78,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
+    if (circling := circling_worker(scene)) is not None:
+        return (circling.pid,)
     return tuple(thread.pid for thread in _busy(scene) if thread.moved is False)
 
 
@@ -80,7 +92,9 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} had no batch from its loader workers in time: {found.match.group(0)}"
         )
     worker = " a worker that does not answer"
-    if busy:
+    if (circling := circling_worker(scene)) is not None:
+        worker = f" worker {circling.pid}, which goes round at {circling.where}"
+    elif busy:
         worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
     return f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for{worker}"
 
