@@ -193,3 +193,16 @@ def test_a_rank_that_computes_in_one_place_while_all_others_wait(rounds: Rounds)
     assert rounds.busy_alone()
     put(rounds, Member(2, 102), [at(7), at(9)])
     assert not rounds.busy_alone(), "its lines change: that is progress"
+
+
+@pytest.mark.parametrize(("slept_s", "steps"), [(1.6, True), (3.9, False)])
+def test_who_wakes_in_a_collective_and_sleeps_in_one_again_steps_however_slowly(
+    rounds: Rounds, slept_s: float, steps: bool
+) -> None:
+    put(rounds, Member(0, 100), [at(7), at(7)])
+    put(rounds, Member(1, 101), [WAITING, WAITING])
+    waiting = rounds.watched[101, None]
+    waiting.asleep_s = 2.1
+    waiting.naps, waiting.looked_until = [(50.0, 2.1), (51.9, slept_s)], [50.1, 52.0]
+
+    assert rounds.steps() is steps
