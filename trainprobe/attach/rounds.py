@@ -111,8 +111,14 @@ class Rounds:
         )
 
     def steps(self) -> bool:
-        """Say whether ranks go through their collectives, so that one can be later than others."""
+        """Say whether ranks go through their collectives, so that one can be later than others.
+
+        Who woke in a collective and sleeps in one again has gone through it, however long it takes.
+        """
         ranks = [each for each in self.ranks if each.stacks]
+        stepping = [each for each in ranks if each.leaf in STEPPING]
+        if len(ranks) > 1 and stepping and all(each.sleeps_again for each in stepping):
+            return True
         long_asleep = any((each.asleep_s or 0.0) >= self.pace.third_look_s for each in ranks)
         return len(ranks) > 1 and not long_asleep and self.age_s() is None
 

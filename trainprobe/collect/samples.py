@@ -13,7 +13,7 @@ from functools import partial
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 from trainprobe.case import Case
-from trainprobe.collect import pyspy
+from trainprobe.collect import procfs, pyspy
 from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
@@ -61,13 +61,16 @@ def _sample(
     file = os.path.join(folder, f"{member.pid}.json")
     options = ("--nonblocking", "--idle", "--threads", "--full-filenames", "-f", "chrometrace")
     argv = [path, "record", *options, "-r", str(RATE), "-d", str(max(1, round(span_s)))]
+    before = _sleeps(member.pid)
     ran = run(
         [*argv, "-o", file, "--pid", str(member.pid)],
         timeout_s=deadline_s,
         output_cap_bytes=65536,
         given_up=given_up,
     )
-    ends = time.time()
+    ends, after = time.time(), _sleeps(member.pid)
+    if before is not None and after is not None:
+        base["woke"] = after - before
     if ran.ended.how == "timed_out":
         why = f"py-spy did not finish on process {member.pid} within {deadline_s:.1f} s"
         return refused("timed_out", why, **base)
@@ -99,6 +102,13 @@ def _sample(
     # Its times count from its own beginning; the last one lies right before its end.
     began = ends - spells[-1][1]
     return LookResult({**base, "clock": round(began, 3), "stacks": rows, "spells": spells})
+
+
+def _sleeps(pid: int) -> Optional[int]:
+    """How often the main thread went to sleep of its own accord; None where that is hidden."""
+    fields = procfs.status_fields(procfs.read_page(f"/proc/{pid}/task/{pid}/status") or "")
+    count = fields.get("voluntary_ctxt_switches", "")
+    return int(count) if count.isdigit() else None
 
 
 def parse(content: bytes, pid: int) -> Optional[Tuple[List[Stack], List[Tuple[float, float, int]]]]:

@@ -28,11 +28,15 @@ WAITS = frozenset(
 FOR_PEERS = frozenset({"comm-wait", "store-wait", "gpu-wait"})
 # of 10 ms, between two looks half a second apart: a tenth of one CPU, which several ranks may share
 BUSY_TICKS = 5
+NAP_S = 0.1  # a nap that began so long after a look is another one: /proc rounds to 10 ms
 
 
 @dataclass
 class ThreadHistory:
-    """The looks at a process's main thread: a stack and a count of CPU ticks each."""
+    """The looks at a process's main thread: a stack and a count of CPU ticks each. `naps`: when
+    the look began (Unix time), and for how many seconds it had slept then. `looked_until`: when
+    the look at its stack, which may wake it, was over.
+    """
 
     member: Member
     stacks: List[Sequence[Frame]] = field(default_factory=list)
@@ -42,6 +46,8 @@ class ThreadHistory:
     syscall: str = ""
     voluntary: List[int] = field(default_factory=list)
     asleep_s: Optional[float] = None  # at the first look, before a look at its stack woke it
+    naps: List[Tuple[float, float]] = field(default_factory=list)
+    looked_until: List[float] = field(default_factory=list)
 
     @property
     def leaf(self) -> str:
@@ -69,6 +75,15 @@ class ThreadHistory:
     def places(self) -> List[Tuple[object, ...]]:
         """Where it stood in each look, as something that can be compared over series of looks."""
         return [own_place(frames) for frames in self.stacks if frames]
+
+    @property
+    def sleeps_again(self) -> bool:
+        """Did it wake by itself between two looks, and sleep in the last one?"""
+        if not self.naps:
+            return False
+        at, slept_s = self.naps[-1]
+        before = [moment for moment in self.looked_until if moment <= at]
+        return bool(before) and at - slept_s > before[-1] + NAP_S
 
     def moving(self) -> Moving:
         """`frozen`: same place, no CPU time or a known wait. `busy`: same place, but it
@@ -147,12 +162,15 @@ def note_process(each: ThreadHistory, process: Evidence) -> None:
             each.voluntary.append(main["voluntary"])
         if each.asleep_s is None and isinstance(main.get("asleep_s"), (int, float)):
             each.asleep_s = float(main["asleep_s"])
+        if isinstance(main.get("asleep_s"), (int, float)) and process.began:
+            each.naps.append((process.began, float(main["asleep_s"])))
         if isinstance(main.get("cpu_ticks"), int):
             each.ticks.append(main["cpu_ticks"])
 
 
 def note_stack(each: ThreadHistory, stack: Evidence) -> None:
     """Add the main thread's stack, outermost frame first."""
+    each.looked_until.append(stack.began + stack.took_s)
     threads = [thread for thread in stack.data.get("threads") or () if isinstance(thread, dict)]
     main = next(
         (thread for thread in threads if thread.get("os_thread_id") == each.member.pid), None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from trainprobe.model import fields
@@ -33,6 +34,7 @@ class ProcessState(Fact):
     `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its
     main thread has got no further (stacks.stillness), None where nobody judged it. `forked` says
     that it runs on in the memory that its parent had, False that it was started as a program.
+    `slept_through` counts the looks that found it in the very sleep of the look before.
     """
 
     pid: int = 0
@@ -72,6 +74,7 @@ class ProcessState(Fact):
     forked: bool | None = None
     call: BlockedCall | None = None
     thread_calls: tuple[tuple[int, str, str], ...] = ()
+    slept_through: int = 0
 
     @property
     def blocked(self) -> BlockedCall:
@@ -192,6 +195,10 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         # A look that stops a thread (py-spy) makes it run: only what was read before tells how long
         # it has slept.
         asleep_s=max((look.asleep_s for look in looks if look.asleep_s is not None), default=None),
+        slept_through=sum(
+            look.asleep_s is not None and look.asleep_s >= look.at - before.at > 0
+            for before, look in pairwise(looks)
+        ),
         looks=len(looks),
         stopped_looks=sum(look.state in ("T", "t") for look in looks),
         rank=next((look.rank for look in looks if look.rank is not None), None),

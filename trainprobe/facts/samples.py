@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
@@ -53,12 +54,15 @@ class Spell:
 
 @dataclass(frozen=True)
 class Samples(Fact):
-    """The spells of one process's main thread over one span of sampling, in order."""
+    """The spells of one process's main thread over one span of sampling, in order. `woke` is how
+    often it went to sleep of its own accord meanwhile, None where the kernel did not tell.
+    """
 
     pid: int = 0
     role: str = "rank"
     host: str = ""
     spells: tuple[Spell, ...] = ()
+    woke: int | None = None
 
     @property
     def spans(self) -> Spans:
@@ -66,7 +70,7 @@ class Samples(Fact):
 
 
 def parse_samples(record: Evidence) -> list[Fact]:
-    """Data: {pid, role, clock, stacks: [frames leaf first], spells: [[from, to, stack]]}."""
+    """Data: {pid, role, woke, clock, stacks: [frames leaf first], spells: [[from, to, stack]]}."""
     data = record.data
     if record.outcome not in ("ok", "partial"):
         return []
@@ -103,6 +107,7 @@ def parse_samples(record: Evidence) -> list[Fact]:
             role=fields.text(data, "role") or record.subject.role or "rank",
             host=record.subject.host or "",
             spells=tuple(spells),
+            woke=fields.whole(data, "woke"),
         )
     ]
 
@@ -145,6 +150,24 @@ def latest_in(samples: Iterable[Samples]) -> Arrivals | None:
     seen = [arrivals_in(here) for here in by_host(samples)]
     late = [one for one in seen if steadily_last(one)]
     return max(late, key=lambda one: one.share, default=None)
+
+
+def longest_wait(samples: Iterable[Samples], rank: int) -> float:
+    """The longest stretch, as a share of the sampled time, in which nothing shows that the others
+    got on: this rank was never seen inside a collective, and no other one outside.
+    """
+    spells = [(one.rank, spell) for one in samples for spell in one.spells]
+    if not spells:
+        return 0.0
+    begin, end = min(spell.start for _, spell in spells), max(spell.end for _, spell in spells)
+    breaks = [
+        moment
+        for of, spell in spells
+        if (of == rank) == spell.inside
+        for moment in (spell.start, spell.end)
+    ]
+    moments = sorted([begin, *breaks, end])
+    return max(after - before for before, after in pairwise(moments)) / (end - begin or 1)
 
 
 def loading_share(samples: Iterable[Samples]) -> dict[int, float]:

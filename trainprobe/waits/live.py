@@ -268,10 +268,12 @@ class _View:
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
         view = self._healthy(ends.works)
-        rarely = rarely_seen(self.facts.of(Samples, cell=self.job.cell))
+        rarely, open_ = rarely_seen(self.facts.of(Samples, cell=self.job.cell))
         if view.verdict != "healthy" or not (rarely or self._waiters(ends.works)):
             return view
         says = f"{view.says}; {rarely}" if rarely else view.says
+        if open_:
+            view = self._view("undetermined", says, conclusive=False)
         return replace(view, says=says, next_look=self._watch_steps())
 
     def _over(self) -> Situation:

@@ -13,9 +13,10 @@ from trainprobe.facts.samples import (
     by_host,
     latest_in,
     loading_share,
+    longest_wait,
     most_at,
 )
-from trainprobe.stacks.arrivals import too_long
+from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, too_long
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.divergence import ranks_say
@@ -29,6 +30,11 @@ SHOWN = 0.6
 MANY = 7
 TIMES, USED_S = 3.0, 0.2
 CROWDED = 2.0
+ALONE = 0.9  # of the time: the others' own work then falls between samples
+MOSTLY_ALONE = 0.7
+ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
+WOKEN_SPANS, ROUND_S = 2, 2.5
+LONG_ROUND_S = 1.0  # samples show enough of shorter ones
 Waiters = Mapping[int, tuple[tuple[int, ...], float]]
 
 
@@ -42,7 +48,11 @@ def slow_groups(
     if compiling is not None:
         return (compiling,)
     samples = facts.of(Samples, cell=rung.cell)
-    sampled = _starved(rung, ranks, samples) or _last(rung, ranks, samples)
+    sampled = (
+        _starved(rung, ranks, samples)
+        or _last(rung, ranks, samples)
+        or _waited_for(rung, ranks, samples)
+    )
     if sampled is not None:
         return (sampled,)
     looks = _looks(facts, rung.cell)
@@ -132,19 +142,84 @@ def _last(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> 
     return _group(rung, ranks, (rank,), says, others, samples)
 
 
-def rarely_seen(samples: Sequence[Samples]) -> str:
-    """What to say where one rank may be late but the rounds are too long to be sure; "" where none
-    is.
+def _waited_for(
+    rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
+) -> SuspectGroup | None:
+    """The others wait for one rank nearly all the time, in rounds of seconds: what they do
+    themselves is too short for samples, but each of them wakes once or more for a round.
+
+    A single pause shows none of it: in one the others sleep on, and samples see no break.
+    """
+    for here in by_host(samples):
+        seen = arrivals_in(here)
+        rank = seen.latest
+        if rank is None or seen.share < ALONE or not _several_waits(seen, here):
+            continue
+        others = tuple(one for one in seen.ranks if one != rank)
+        rounds = _rounds_slept([one for one in ranks if one.rank in others])
+        if not rounds or len(seen.ranks) ** (1 - rounds) > MUCH_CHANCE:
+            continue
+        where, _ = most_at(here, rank)
+        says = (
+            f"the others wait for {ranks_say([rank])} {seen.share:.0%} of the time, in some"
+            f" {rounds} rounds of collectives"
+            f"{f'; it is mostly at {where} meanwhile' if where else ''}"
+        )
+        return _group(rung, ranks, (rank,), says, others, here)
+    return None
+
+
+def _several_waits(seen: Arrivals, samples: Sequence[Samples]) -> bool:
+    """Did no other rank come last, and no single wait make up most of the time? Either samples show
+    breaks, or all others woke in each of two spans or more.
+    """
+    rank = seen.latest
+    if rank is None or seen.last.get(rank, 0) != seen.rounds:
+        return False
+    woke = [one for one in samples if one.rank != rank and one.spells and _longer(one)]
+    spans = len(woke) / max(1, len(seen.ranks) - 1)
+    return longest_wait(samples, rank) <= ONE_WAIT or (
+        spans >= WOKEN_SPANS and all((one.woke or 0) > 0 for one in woke)
+    )
+
+
+def _longer(one: Samples) -> bool:
+    """Is the span long enough for a round of some seconds to end in it?"""
+    return one.spells[-1].end - one.spells[0].start >= ROUND_S
+
+
+def _rounds_slept(waiting: Sequence[Standing]) -> int:
+    """How many rounds the ranks that wait can have gone through between the looks: they woke as
+    often at least, and there is room for no more sleeps as long as the longest. 0 where wakes are
+    no measure of rounds, since some poll, or one sleep was far longer than the others.
+    """
+    found = []
+    for one in waiting:
+        process = one.process
+        if process is None or not process.switches or process.looked_s is None:
+            return 0
+        each_s = process.looked_s / process.switches
+        longest_s = process.asleep_s or 0.0
+        if each_s < LONG_ROUND_S / 2 or longest_s < LONG_ROUND_S / 2 or longest_s > 4 * each_s:
+            return 0
+        found.append(min(process.switches, int(process.looked_s / longest_s)))
+    return min(found, default=0)
+
+
+def rarely_seen(samples: Sequence[Samples]) -> tuple[str, bool]:
+    """What to say where one rank may be late but the rounds are too long to be sure, and whether
+    that leaves it open if the job is slow; "" where none is.
     """
     for here in by_host(samples):
         seen = arrivals_in(here)
         if too_long(seen) and seen.latest is not None:
-            return (
+            says = (
                 f"the others waited for {ranks_say([seen.latest])} alone for"
                 f" {seen.share:.0%} of {seen.span_s:.0f} s, in too few rounds to say whether it is"
                 " always the last"
             )
-    return ""
+            return says, seen.share >= MOSTLY_ALONE and _several_waits(seen, here)
+    return "", False
 
 
 def _throttled(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> SuspectGroup | None:
@@ -223,10 +298,12 @@ def _straggler(
     if not works and len(looks) < MANY:
         return None
     early = tuple(rank for rank, share in inside.items() if share >= (SHOWN if works else MOST))
-    # Who has slept through all looks waits for one long piece of work, such as an evaluation: that
-    # is no lag.
+    # Who sleeps through looks waits for one long piece of work, such as an evaluation or a garbage
+    # collection: that is no lag, and such looks show one round together.
     passing = all(
-        (standing.since_s or 0.0) < SPAN_S for standing in ranks if standing.rank in early
+        (standing.since_s or 0.0) < SPAN_S and _rounds_looked_at(standing, len(looks)) >= LOOKS
+        for standing in ranks
+        if standing.rank in early
     )
     if passing and len(late) == 1 and len(early) == len(ranks) - 1 > 0:
         where = next((standing.where for standing in ranks if standing.rank == late[0]), "")
@@ -239,6 +316,10 @@ def _straggler(
             early,
         )
     return None
+
+
+def _rounds_looked_at(standing: Standing, looks: int) -> int:
+    return looks - (standing.process.slept_through if standing.process is not None else 0)
 
 
 def _works_more(ranks: Sequence[Standing], rank: int) -> bool:

@@ -204,3 +204,16 @@ def test_a_worker_that_computes_while_all_ranks_wait_is_looked_at_for_longer(
     assert rounds.worker_alone()
     put(rounds, Member(0, 100), [at(3), at(4)], ticks=(10, 60), state="R")
     assert not rounds.worker_alone(), "a rank has work of its own"
+
+
+@pytest.mark.parametrize(("slept_s", "steps"), [(1.6, True), (3.9, False)])
+def test_who_wakes_in_a_collective_and_sleeps_in_one_again_steps_however_slowly(
+    rounds: Rounds, slept_s: float, steps: bool
+) -> None:
+    put(rounds, Member(0, 100), [at(7), at(7)])
+    put(rounds, Member(1, 101), [WAITING, WAITING])
+    waiting = rounds.watched[101, None]
+    waiting.asleep_s = 2.1
+    waiting.naps, waiting.looked_until = [(50.0, 2.1), (51.9, slept_s)], [50.1, 52.0]
+
+    assert rounds.steps() is steps

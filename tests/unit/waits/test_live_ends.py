@@ -244,6 +244,19 @@ def test_few_looks_show_a_straggler_only_with_the_processor_time_to_match(
     assert found.verdict == verdict
 
 
+def test_looks_that_fall_into_one_pause_show_one_round() -> None:
+    late, wait = own("collect", 73), calls("all_reduce", 9)
+
+    def job_with(slept_through: int) -> str:
+        return view(
+            job(2),
+            rank(0, late, late, late, age_s=0.01, cpu_s=2.0, looked_s=6.0),
+            rank(1, wait, wait, late, age_s=0.1, cpu_s=0.1, slept_through=slept_through),
+        ).verdict
+
+    assert (job_with(0), job_with(1)) == ("slow", "healthy")
+
+
 def test_all_that_go_round_in_one_loop_are_suspects_whichever_of_them_was_met_asleep() -> None:
     here = own("claim", 18)
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from itertools import pairwise
+
 from tests.unit.waits.live_rows import ALL_REDUCE, LOADER, MAIN, job, own, rank, view
 from trainprobe.facts import Samples, Spell
 from trainprobe.model.facts import Fact
@@ -51,7 +54,7 @@ def test_too_few_rounds_leave_it_open_and_say_what_to_type() -> None:
 
     found = view(job(2), moving(2), *late)
 
-    assert found.verdict == "healthy"
+    assert found.verdict == "undetermined"
     assert "in too few rounds" in found.says
     assert "--watch" in found.next_look
 
@@ -63,3 +66,66 @@ def test_ranks_that_are_in_their_loaders_most_of_the_time_starve() -> None:
 
     assert (found.verdict, found.groups[0].ranks) == ("slow", ())
     assert "data loaders" in found.says
+
+
+def waited_for(number: int, *, rounds: int, breaks: bool = True) -> Samples:
+    """Rank 0 of a job with rounds of 2.4 s, in which the others work for less than a sample; with
+    `breaks`, samples met them twice all the same.
+    """
+    if number == 0:
+        spells = [Spell(0.0, 2.4 * rounds, own("log_metric", 15), "net-io")]
+    else:
+        waits = (0.0, 4.8, 7.2, 2.4 * rounds) if breaks else (0.0, 2.4 * rounds)
+        spells = []
+        for began, ends in pairwise(waits):
+            spells.append(Spell(began, ends - 0.02, ALL_REDUCE, "comm-wait"))
+            spells.append(Spell(ends - 0.02, ends, own("forward", 8), "python-run"))
+        if not breaks:
+            spells.pop()
+    return Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=tuple(spells))
+
+
+def asking(world: int, **waiting: object) -> list[Fact]:
+    return [
+        *rank(0, own("log_metric", 15), own("log_metrics", 20), age_s=0.2),
+        *(
+            fact
+            for number in range(1, world)
+            for fact in rank(number, age_s=2.1, looked_s=13.2, switches=6, **waiting)
+        ),
+    ]
+
+
+def test_rounds_too_short_for_samples_show_by_how_often_the_others_woke() -> None:
+    rows = [waited_for(number, rounds=4) for number in range(3)]
+
+    found = view(job(3), asking(3), *rows)
+
+    assert (found.verdict, found.groups[0].ranks, found.groups[0].victims) == ("slow", (0,), (1, 2))
+    assert "in some 6 rounds" in found.says
+
+
+def test_one_long_pause_is_no_lag_however_often_the_others_woke_before_it() -> None:
+    rows = [waited_for(number, rounds=4, breaks=False) for number in range(3)]
+
+    assert view(job(3), asking(3), *rows).verdict == "healthy"
+
+
+def test_others_that_woke_in_each_span_waited_several_times_though_no_sample_met_them() -> None:
+    spans = [
+        replace(
+            one,
+            woke=woke,
+            spells=tuple(
+                replace(spell, start=spell.start + later, end=spell.end + later)
+                for spell in one.spells
+            ),
+        )
+        for later, woke in ((0.0, 2), (10.0, 2))
+        for number in range(3)
+        for one in (waited_for(number, rounds=4, breaks=False),)
+    ]
+    asleep = [replace(one, woke=0) if one.spells[0].start else one for one in spans]
+
+    assert view(job(3), asking(3), *spans).verdict == "slow"
+    assert view(job(3), asking(3), *asleep).verdict == "healthy"

@@ -69,7 +69,9 @@ def _weigh(scene: Scene) -> Weighings:
         for thread in threads
         if thread.moved is False and not goes_on(scene.process_of(thread.pid))
     ]
-    if going and not (going[0].rank is not None and goes_round(scene, going[0].rank)):
+    # who is met in network calls alone waits for a service: that it goes on is the service's work
+    asks = all(look.leaf == "net-io" for rank in late for look in scene.looks(rank))
+    if going and not asks and not (going[0].rank is not None and goes_round(scene, going[0].rank)):
         says = f"It goes on: {goes_on(scene.process_of(going[0].pid)) or 'its place changes'}"
         yield weighing(6, "process-state-and-locks", says, *going)
     elif stuck and scene.group.mode == "hang":
