@@ -34,6 +34,35 @@ def last_work(rank: int, number: int) -> str:
 
 FIRST = "torch_distributed_zero_first"
 EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
+    "the watchdog's own way to end a rank is no native crash": (
+        "rank0-long-task",
+        "hung",
+        [
+            "train: Scanning 'a/labels'... 900 found:  61%|██████    | 900/1480 [10:03<05:11, 1.9it/s]",
+            watchdog(1, 3, "ALLREDUCE", (1, 1)),
+            "terminate called after throwing an instance of 'std::runtime_error'",
+        ],
+    ),
+    "the store that gave up beside a bar of the limit": (
+        "rank0-long-task",
+        "hung",
+        [
+            "Packing rows:  92%|█████████▏| 328986/359152 [29:58<12:05, 41.59 examples/s]",
+            (
+                "[rank1]:[W516 14:34:56.854 socket.cpp:489] [c10d] waitForInput: socket"
+                " SocketImpl(fd=79, addr=[localhost]:41170, remote=[localhost]:29500) timed out"
+                " after 1800000ms"
+            ),
+        ],
+    ),
+    "a save that was announced and did not end": (
+        "rank0-long-task",
+        "hung",
+        [
+            "INFO:lib.log:Saving checkpoint. This may take some time.",
+            watchdog(3, 9387, "ALLREDUCE", (1, 1)),
+        ],
+    ),
     "gathers that were coalesced into one call, and one line that names no group": (
         "collective-shape-mismatch",
         "hung",

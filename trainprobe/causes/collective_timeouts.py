@@ -74,8 +74,10 @@ class Timeouts:
 
     @cached_property
     def timeout_s(self) -> float | None:
-        """The shortest limit that ran out, seconds."""
-        return min((call.timeout_s for call in self.calls if call.timeout_s), default=None)
+        """The shortest limit that ran out, seconds; of the store where no call is known."""
+        of_calls = [call.timeout_s for call in self.calls if call.timeout_s]
+        of_store = [ms / 1000 for one in self.events("store-timeout") if (ms := one.number("ms"))]
+        return min(of_calls or of_store, default=None)
 
     @cached_property
     def world(self) -> int:

@@ -42,6 +42,7 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     """One rank works alone for longer than the others wait."""
     if not timeouts.calls:
         yield from _met_in_vain(scene, timeouts)
+        yield from _bar_of_the_limit(scene, timeouts)
         return
     if timeouts.together:
         says = f"All {timeouts.world} ranks gave up in one and the same call: nobody was away"
@@ -140,7 +141,9 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     limit = timeouts.timeout_s
     if not limit:
         return
-    begins = min((call.place or 0 for call in timeouts.calls), default=0)
+    gave_up = [call.place or 0 for call in timeouts.calls]
+    gave_up += [event.place or 0 for event in timeouts.events("store-timeout")]
+    begins = min(gave_up, default=0)
     for progress in scene.of(LogProgress):
         bar = _BAR_CLOCK.search(progress.line)
         if bar is None or not BEGUN <= int(bar[1]) < 100 or progress.rank in timeouts.first:

@@ -79,8 +79,8 @@ def weigh_world(scene: Scene) -> Weighings:
     numbers = counted.captured if counted is not None else {}
     expected = numbers.get("world_size") or numbers.get("expected") or ""
     if counted is not None and expected and numbers.get("joined"):
-        joined, barrier = int(numbers["joined"]), "world_size" in numbers
-        points = 26 if joined > int(expected) or (barrier and joined < int(expected)) else 6
+        joined, _barrier = int(numbers["joined"]), "world_size" in numbers
+        points = 26 if joined > int(expected) else 6
         if failed_of_something_else(scene):
             points = 6  # who died first did not come to the barrier
         says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainprobe.facts.endings import RankEnding
 from trainprobe.facts.exceptions import RankException
-from trainprobe.facts.log_events import whole_text
+from trainprobe.facts.log_events import LogEvent, whole_text
 from trainprobe.facts.main_threads import MainThread
 from trainprobe.logtext.streams import split_ranks
 from trainprobe.model.evidence import Evidence
@@ -17,6 +17,11 @@ from trainprobe.stacks.classify import classify
 from trainprobe.stacks.echoes import echo_of
 from trainprobe.stacks.faulthandler_text import Dump, parse_deaths
 from trainprobe.stacks.frames import Frame
+
+# c10/util/Exception.h, thrown by the process groups and their stores
+_DISTRIBUTED = frozenset(
+    {"c10::DistBackendError", "c10::DistNetworkError", "c10::DistStoreError", "c10::DistError"}
+)
 
 
 @dataclass(frozen=True)
@@ -98,10 +103,14 @@ def join_fatal_signals(facts: list[Fact]) -> list[Fact]:
         if isinstance(fact, RankException) and not fact.handled and fact.role == "rank"
     ]
     endings = [fact for fact in facts if isinstance(fact, RankEnding) and fact.role == "rank"]
+    gave_up = [
+        fact for fact in facts if isinstance(fact, LogEvent) and fact.event == "collective-timeout"
+    ]
     deaths: list[FatalSignal] = []
     for fact in facts:
         if isinstance(fact, FatalSignal):
-            deaths.append(_after(_attributed(fact, deaths, raised, endings), raised))
+            death = _after(_attributed(fact, deaths, raised, endings), raised)
+            deaths.append(_of_the_watchdog(death, gave_up))
     kept = [fact for fact in facts if not isinstance(fact, FatalSignal)]
     threads: list[Fact] = [
         _main_thread(death) for death in deaths if death.main_frames and death.rank is not None
@@ -144,6 +153,21 @@ def _after(death: FatalSignal, raised: list[RankException]) -> FatalSignal:
         return replace(death, after_exception=True, echo=before.echo, echo_of=before.echo_of)
     echo = echo_of("RuntimeError", death.message)
     return replace(death, echo=bool(echo), echo_of=echo)
+
+
+def _of_the_watchdog(death: FatalSignal, gave_up: list[LogEvent]) -> FatalSignal:
+    """Such a death without a word of its own is the watchdog's way to end a rank whose collective
+    timed out: ProcessGroupNCCL throws in a thread that nobody catches for.
+    """
+    if death.echo or death.after_exception or death.message or not death.exception:
+        return death
+    told = any(
+        one.cell == death.cell and (None in (one.rank, death.rank) or one.rank == death.rank)
+        for one in gave_up
+    )
+    if death.exception in _DISTRIBUTED or (told and death.exception == "std::runtime_error"):
+        return replace(death, echo=True, echo_of="collective-timeout")
+    return death
 
 
 def _main_thread(death: FatalSignal) -> MainThread:
