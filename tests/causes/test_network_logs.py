@@ -95,8 +95,10 @@ def test_a_missing_node_is_no_wrong_world_size(tmp_path: Path) -> None:
         encoding="utf-8",
     )
 
-    wrong = explain(str(path))
+    unknown = explain(str(path))
+    wrong = explain(ExplainRequest(paths=(str(path),), nodes=3, gpus=8, argv=()))
     missing = explain(ExplainRequest(paths=(str(path),), nodes=4, gpus=8, argv=()))
 
+    assert unknown.causes[0].id == "rendezvous-incomplete"
     assert wrong.causes[0].id == "world-size-mismatch"
     assert missing.causes[0].id == "rendezvous-incomplete"

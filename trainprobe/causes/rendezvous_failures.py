@@ -79,7 +79,8 @@ def weigh_world(scene: Scene) -> Weighings:
     numbers = counted.captured if counted is not None else {}
     expected = numbers.get("world_size") or numbers.get("expected") or ""
     if counted is not None and expected and numbers.get("joined"):
-        joined, _barrier = int(numbers["joined"]), "world_size" in numbers
+        joined = int(numbers["joined"])
+        # fewer are most often ranks that are late or gone
         points = 26 if joined > int(expected) else 6
         if failed_of_something_else(scene):
             points = 6  # who died first did not come to the barrier
@@ -96,8 +97,6 @@ def weigh_world(scene: Scene) -> Weighings:
                 else None
             )
         )
-        if started == int(expected) and joined < started:
-            points = 6  # the number is right, and somebody is missing
         yield weighing(
             points if points == 6 or counted.decides or joined > int(expected) else 13,
             "suspects-log",
