@@ -9,6 +9,7 @@ INTRO = """## Jobs that nobody here knew, judged once
 Somebody who knew neither the rules nor the gallery wrote training jobs out of public threads, most of them broken, some healthy with nasty
 pauses, and noted the truth first. `trainprobe attach` looked at each once, with the rules of that day. These are the numbers to expect of
 a job that nobody here has seen; those of our own gallery are further down. The ranks must be exactly those of the label.
+Each round was judged after the misses of the round before had been mended, and before its own were.
 
 | round | cause and ranks first | cause | ranks | verdict | broken, called healthy | healthy, blamed | calibration error |
 |---|---|---|---|---|---|---|---|
@@ -23,19 +24,28 @@ What was not right:
 
 def section() -> str:
     """Return the section, "" before a round was judged."""
-    lines, misses = [], []
+    lines, misses, gone = [], [], 0
     for name in blind.rounds():
         truths = {row["job"]: row for row in blind.answers_of(name)}
         rows = [blind.judged(truths[row["job"]], row) for row in blind.results_of(name)]
         if not rows:
             continue
+        gone += len(blind.ended_before(rows))
         lines.append(f"| {name} | " + " | ".join(map(str, blind.summary(rows).values())) + " |")
         for row in rows:
             truth = truths[row["job"]]
+            if row in blind.ended_before(rows):
+                continue
             if row["kind"] == "broken" and not (row["cause"] and row["ranks"]):
                 ranks = next(iter(row["causes"]), blind.NOTHING)["ranks"]
                 misses.append(
                     f"| {truth['class']} | `{row['truth']}` {truth['ranks']} | `{row['answer']}`"
                     f" {ranks} {row['confidence']:.2f} | {row['verdict']} |"
                 )
-    return INTRO + "\n".join(lines) + "\n" + MISSES + "\n".join(misses) + "\n" if lines else ""
+    ended = (
+        f"\nJobs that had ended by themselves before the look do not count: {gone}.\n"
+        if gone
+        else ""
+    )
+    table = "\n".join(lines) + "\n" + ended
+    return INTRO + table + MISSES + "\n".join(misses) + "\n" if lines else ""

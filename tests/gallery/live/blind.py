@@ -136,8 +136,15 @@ def judged(truth: Row, result: Row) -> Row:
     }
 
 
+def ended_before(rows: Sequence[Row]) -> list[Row]:
+    """Jobs that had ended by themselves before the look, so that there was nothing to look at."""
+    return [row for row in rows if not row["lives"] and not row["verdict"]]
+
+
 def summary(rows: Sequence[Row]) -> dict[str, Any]:
-    """Counts over the jobs that were in their fault when they were looked at."""
+    """Counts over the jobs that were still there when they were looked at."""
+    gone = ended_before(rows)
+    rows = [row for row in rows if row not in gone]
     broken = [row for row in rows if row["kind"] == "broken"]
     healthy = [row for row in rows if row["kind"] == "healthy"]
     sure = [(row["confidence"], row["cause"]) for row in broken if row["answer"] != "unknown"]
