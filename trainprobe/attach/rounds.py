@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 STACKS_CAP = 400
 VALUES_CAP = 2
 # Classes of places in which a rank of its own accord waits for something that its line may name.
-OWN_WAITS = frozenset({"sleep", "python-run", "lock", "file-io", "net-io", "store-wait", ""})
+LINE_NAMES_IT = frozenset({"sleep", "python-run", "lock", "file-io", "net-io", "store-wait", ""})
 WAITS_FOR_A_NAME = re.compile(r"\.(?:get|wait|join|acquire|result|recv|read\w*)\(|\bopen\(")
 NATIVE_CAP = 2
 UNDECIDED = frozenset({"python-run", "native-run", ""})
@@ -187,7 +187,7 @@ class Rounds:
                 frame is None
                 or place is None
                 or each.member.role not in ("rank", "loader-worker")
-                or each.sleeps_in not in OWN_WAITS
+                or each.sleeps_in not in LINE_NAMES_IT
             ):
                 continue
             texts = waiting_texts(place)

@@ -235,8 +235,8 @@ class _View:
             )
             if wait is not None and wait < SHORT_S:
                 return self._view("healthy", says)
-            look = f"trainprobe attach {self.job.launcher_pid or self.ranks[0].pid or 'PID'}"
-            return replace(self._view("undetermined", says, conclusive=False), next_look=look)
+            view = self._view("undetermined", says, conclusive=False)
+            return replace(view, next_look=self._attach())
         if ends.open:
             return self._of_unknown_age(ends.open[0])
         unseen = [
@@ -437,19 +437,16 @@ class _View:
         )
         return replace(self._view("undetermined", says, conclusive=False), next_look=self._watch())
 
+    def _attach(self) -> str:
+        return f"trainprobe attach {self.job.launcher_pid or self.ranks[0].pid or 'PID'}"
+
     def _watch(self) -> str:
-        pid = self.job.launcher_pid or self.ranks[0].pid
-        return (
-            f"trainprobe attach {pid or 'PID'} --watch 60 --times 2: who still stands there a"
-            " minute later hangs"
-        )
+        look = f"{self._attach()} --watch 60 --times 2"
+        return f"{look}: who still stands there a minute later hangs"
 
     def _watch_steps(self) -> str:
-        pid = self.job.launcher_pid or self.ranks[0].pid
-        return (
-            f"trainprobe attach {pid or 'PID'} --watch 30 --times 4: whether the others wait for"
-            " the same rank each time"
-        )
+        look = f"{self._attach()} --watch 30 --times 4"
+        return f"{look}: whether the others wait for the same rank each time"
 
     def _looked_s(self, end: Sequence[Node]) -> float:
         standing = self.by_node.get(end[0])
