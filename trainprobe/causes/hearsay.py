@@ -18,11 +18,10 @@ from trainprobe.facts import (
     Job,
     LogEvent,
     LogJob,
-    MainThread,
     Output,
-    RankEnding,
     RankException,
 )
+from trainprobe.facts.last_words import gone_ranks, leaving_ranks
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.waits import SuspectGroup
@@ -44,11 +43,9 @@ class Hearsay:
         if job is None or not outputs or facts.of(LogJob, cell=group.cell):
             return  # of logs that were read beside saved dumps nobody lives on
         self._outputs = frozenset(id_ for fact in outputs for id_ in fact.evidence)
-        ended = frozenset(fact.rank for fact in facts.of(RankEnding, cell=group.cell))
         last = [fact for fact in facts.of(RankException, cell=group.cell) if not fact.handled]
-        leaving = {fact.rank for fact in facts.of(MainThread, cell=group.cell) if fact.in_atexit}
-        raised = leaving & {fact.rank for fact in last}
-        self._gone = ended.union(() if job.elsewhere else job.absent, raised) - {None}
+        raised = leaving_ranks(facts.all, job) & {fact.rank for fact in last}
+        self._gone = frozenset(gone_ranks(facts.all, job) | raised)
         told = {
             id_ for fact in (*outputs, *last) if fact.rank in self._gone for id_ in fact.evidence
         }

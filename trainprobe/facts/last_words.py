@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 
 from trainprobe.facts.endings import RankEnding
@@ -19,7 +20,7 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
     is gone, where that one printed no other.
     """
     gone = {
-        job.cell: gone_ranks(facts, job) | _leaving(facts, job)
+        job.cell: gone_ranks(facts, job) | leaving_ranks(facts, job)
         for job in facts
         if isinstance(job, Job)
     }
@@ -45,7 +46,7 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
     return [told(fact) for fact in facts]
 
 
-def _leaving(facts: list[Fact], job: Job) -> set[int]:
+def leaving_ranks(facts: Iterable[Fact], job: Job) -> set[int]:
     """Ranks whose interpreter shuts down."""
     return {
         fact.rank
@@ -58,7 +59,7 @@ def _leaving(facts: list[Fact], job: Job) -> set[int]:
     }
 
 
-def gone_ranks(facts: list[Fact], job: Job) -> set[int]:
+def gone_ranks(facts: Iterable[Fact], job: Job) -> set[int]:
     """Ranks of a live job that have ended, or have no process where they should have one."""
     ended = {
         fact.rank
