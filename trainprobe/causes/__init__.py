@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from typing import TYPE_CHECKING
 
+from trainprobe.shipped import shipped
+
 if TYPE_CHECKING:
     from trainprobe.causes.cause import Cause
 
@@ -49,12 +51,9 @@ def built() -> tuple[Cause, ...]:
 @functools.cache
 def planned() -> tuple[Planned, ...]:
     """Return the causes of `catalogue.yaml`, in its order."""
-    import yaml  # only who prints the catalogue pays for it
-
-    text = resources.files(__package__).joinpath("catalogue.yaml").read_text(encoding="utf-8")
     return tuple(
         Planned(cause_id, family, entry["means"], entry["telling"], entry["usual_fix"])
-        for family, entries in yaml.safe_load(text).items()
+        for family, entries in shipped(__name__, "catalogue.yaml").items()
         for cause_id, entry in entries.items()
     )
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from importlib import resources
 from typing import Any
 
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.facts import Facts, KnobTried, Plan, Rung
 from trainprobe.model.diagnosis import Weighing
+from trainprobe.shipped import shipped
 from trainprobe.waits.grid import (
     COMMAND,
     failing_cells,
@@ -43,11 +43,7 @@ class Meaning:
 @functools.cache
 def meanings() -> Mapping[str, Meaning]:
     """Return `healing.yaml`, by knob. Raises ValueError for wrong points or a missing reason."""
-    import yaml  # the start-up of commands that do not judge stays free of it
-
-    data = yaml.safe_load(
-        resources.files(__package__).joinpath("healing.yaml").read_text(encoding="utf-8")
-    )
+    data = shipped("trainprobe.causes", "healing.yaml")
     return {
         knob: Meaning(
             entry.get("says", ""),

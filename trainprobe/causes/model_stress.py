@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from importlib import resources
 from typing import Any
 
 from trainprobe.causes.phrases import Fixes, fix, sentence, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.model.ranks import and_list
+from trainprobe.shipped import shipped
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.suspects import Finding
 
@@ -104,11 +104,7 @@ def _fixes(prefix: str, finding: Finding) -> Fixes:
 @functools.cache
 def advice() -> Mapping[str, tuple[Mapping[str, Any], ...]]:
     """Return `stressed.yaml`: fixes by property, by name, and by name and what it is about."""
-    import yaml  # the start-up of commands that do not judge stays free of it
-
-    data = yaml.safe_load(
-        resources.files(__package__).joinpath("stressed.yaml").read_text(encoding="utf-8")
-    )
+    data = shipped("trainprobe.causes", "stressed.yaml")
     return {name: tuple(entries) for name, entries in data.items()}
 
 

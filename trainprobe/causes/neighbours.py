@@ -13,13 +13,13 @@ import functools
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import resources
 
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.startup_failures import made_steps
 from trainprobe.causes.statements import late, text_of
 from trainprobe.facts import LogEvent, LogFailure, LogJob
 from trainprobe.model.diagnosis import Weighing
+from trainprobe.shipped import shipped
 
 POINTS = 3
 LISTED = 4  # causes that a reader is told of at least, where so many are possible
@@ -40,11 +40,7 @@ class Symptom:
 @functools.cache
 def symptoms() -> tuple[Symptom, ...]:
     """Return the symptoms of `neighbours.yaml`, the specific ones first."""
-    import yaml  # the start-up of commands that do not judge stays free of it
-
-    data = yaml.safe_load(
-        resources.files(__package__).joinpath("neighbours.yaml").read_text(encoding="utf-8")
-    )
+    data = shipped("trainprobe.causes", "neighbours.yaml")
     return tuple(
         Symptom(
             name,

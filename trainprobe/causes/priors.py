@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from importlib import resources
 from typing import Any
 
+from trainprobe.shipped import read_yaml
+
 SPREAD = 10.0  # points: priors may not lie further apart than this, so that evidence always can win
 
 
@@ -41,9 +43,7 @@ def load_priors() -> Priors:
 
 def parse(text: str) -> Priors:
     """Read `priors.yaml`. Raises ValueError for a missing source or a spread that is too wide."""
-    import yaml  # the start-up of commands that do not judge stays free of it
-
-    data = yaml.safe_load(text)
+    data = read_yaml(text)
     if (
         not isinstance(data, Mapping)
         or not isinstance(data.get("levels"), Mapping)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
+
+from trainprobe.shipped import shipped
 
 State = Literal["ok", "warn", "fail", "skip", "unknown"]
 Severity = Literal["blocker", "degraded", "warning", "info"]
@@ -55,11 +56,7 @@ def catalogue() -> Mapping[str, CheckSpec]:
     """Return every check by id. A prefix such as `fs.space` stands for all checks that one
     program makes of several places.
     """
-    import yaml
-
-    rows: Any = yaml.safe_load(
-        Path(__file__).with_name("catalogue.yaml").read_text(encoding="utf-8")
-    )
+    rows: Any = shipped(__package__, "catalogue.yaml")
     return MappingProxyType({row["id"]: _spec(row) for row in rows})
 
 

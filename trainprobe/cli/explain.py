@@ -5,7 +5,6 @@ the machine.
 from __future__ import annotations
 
 import contextlib
-import gc
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -102,9 +101,6 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     )
     from trainprobe.pipelines import explain as judge
 
-    # Facts about thousands of ranks live to the end and make no cycles: looking for some among them
-    # again and again took a quarter of the time of judging.
-    gc.set_threshold(100_000, 50, 100)
     with reading(quiet=quiet) as progress:
         report = judge(request, None, progress)
     _warn_of_inputs(report)

@@ -98,7 +98,7 @@ def _write(write: str, data: dict[str, object]) -> None:
     """Write the corrected script, made from the text itself and not from the case, in which
     secrets are hidden.
     """
-    from trainprobe.facts.sbatch_plan import mended
+    from trainprobe.facts.sbatch_rules import mended
 
     text = mended(data)
     try:

@@ -6,13 +6,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainprobe import isolation
-from trainprobe.isolation.trials import ARMS, HOWS, OUTCOMES
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+
+if TYPE_CHECKING:  # only who reads tries of nodes pays for the search
+    from trainprobe import isolation
 
 MOST_MEMBERS, MOST_LINKS = 65_536, 64
 
@@ -133,6 +134,9 @@ def parse_pair(record: Evidence) -> list[Fact]:
 
 
 def _try(record: Evidence) -> isolation.Try:
+    from trainprobe import isolation
+    from trainprobe.isolation.trials import ARMS, HOWS, OUTCOMES
+
     data = record.data
     members = tuple(
         dict.fromkeys(name for name in fields.texts(data, "members")[:MOST_MEMBERS] if name)
@@ -163,6 +167,9 @@ def _try(record: Evidence) -> isolation.Try:
 
 
 def _link(data: Mapping[str, Any]) -> isolation.Link:
+    from trainprobe import isolation
+    from trainprobe.isolation.trials import HOWS
+
     how = fields.text(data, "how")
     return isolation.Link(
         fields.text(data, "a"),
@@ -190,6 +197,8 @@ def join_pairs(facts: list[Fact]) -> list[Fact]:
 
 
 def _shown(tries: Sequence[PairTry], nodes: Sequence[str], cell: str) -> list[Fact]:
+    from trainprobe import isolation
+
     verdict = isolation.conclude([one.whole for one in tries if one.whole is not None], nodes)
 
     def told(ids: tuple[str, ...]) -> tuple[tuple[str, ...], str, None]:

@@ -56,7 +56,6 @@ from trainprobe.facts.progress import join_progress, parse_printed_progress, par
 from trainprobe.facts.removed_columns import parse_removed_columns
 from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.samples import parse_samples
-from trainprobe.facts.sbatch_plan import parse_sbatch
 from trainprobe.facts.several_hosts import (
     facts_at,
     join_hosts,
@@ -77,6 +76,12 @@ Parser = Callable[[Evidence], "list[Fact]"]
 
 def _parse_collectives(record: Evidence) -> list[Fact]:
     return list(collectives.parse(record))
+
+
+def _sbatch(record: Evidence) -> list[Fact]:
+    from trainprobe.facts.sbatch_rules import parse_sbatch  # the rules over scripts are many
+
+    return parse_sbatch(record)
 
 
 # Of kinds that several sources bring. A collector declares the parser of its own kind.
@@ -122,7 +127,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "log.file": (parse_log_file,),
     "log.request": (parse_log_request,),
     "given": (parse_given,),
-    "sbatch": (parse_sbatch,),
+    "sbatch": (_sbatch,),
     "pair": (parse_pair,),
     "ready": (parse_ready,),
     "checks": (parse_checks,),

@@ -22,7 +22,7 @@ from trainprobe.model.subjects import Subject
 from trainprobe.stacks.stack_text import parse_stack_text
 
 HEAD = 65536
-SAMPLE_LINES = 200
+SAMPLE_LINES = 100
 JSON_CAP_BYTES = 2 * 2**20
 KERNEL_LINES_CAP = 5_000_000
 _KERNEL = re.compile(

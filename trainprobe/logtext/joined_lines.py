@@ -15,10 +15,11 @@ _BAR_END = re.compile(
     r"\d{1,3}%[^\d%]{0,3}\|[^|]{0,400}\|[^\[\]"
     r"|]{0,40}\[[\d:?]{1,12}<[\d:?]{1,14},[^\[\]]{0,400}\](?=\s{0,3}[^\s\r\n\]])"
 )
-# torch begins its lines like this; in the middle of a line it is another process's line.
+# torch begins its lines like this; in the middle of a line it is another process's line. The
+# bracket comes before the looks behind it: a search for one character skips the rest of the line.
 _RANK = re.compile(
-    r"(?<=[^\s\]:>|(\"'\[,=])\[rank\d{1,7}\]:|(?<=\S)\[[EFW]\d{3,4} \d\d:\d\d:\d\d\.\d{3,9}"
-    r" |(?<=[^\s:>|])\[[EFW] [A-Z]\w{2,40}\.cpp:\d{1,5}\] "
+    r"\[(?:(?<=[^\s\]:>|(\"'\[,=]\[)rank\d{1,7}\]:|(?<=\S\[)[EFW]\d{3,4} \d\d:\d\d:\d\d\.\d{3,9}"
+    r" |(?<=[^\s:>|]\[)[EFW] [A-Z]\w{2,40}\.cpp:\d{1,5}\] )"
 )
 _SLURM = re.compile(
     r"(?<=[^\s:>|\]\"'(])(?=slurmstepd: error: |srun: error: |srun: Job step aborted|Traceback"

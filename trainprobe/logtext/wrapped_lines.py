@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import islice
 
 LEAST_WIDTH = 70
 MOST_WIDTH = 400
 LEAST_LINES = 3
 ALIKE = 6
-_RULE = re.compile(
-    r"^\s{0,8}(\S)\1{20,}\s{0,400}$|^\s{0,8}[|+\u2502\u256d\u2570\u251c]|["
-    r"|+\u2502\u256e\u256f\u2524]\s{0,8}$"
-)
+LEAST_RULE = 21
+_LEFT_EDGES = frozenset("|+\u2502\u256d\u2570\u251c")
+_RIGHT_EDGES = frozenset("|+\u2502\u256e\u256f\u2524")
 # The beginnings of new lines.
 _BEGINS = re.compile(
     r"\s{2,}|\[rank\d|\[[A-Za-z]{1,12}\d{1,6}\]:|\[(?:default|trainer)|Traceback \(|During"
@@ -34,10 +34,7 @@ def wrap_width(lines: Sequence[str]) -> int:
         by_width.setdefault(len(line), []).append(line)
     texts: dict[int, int] = {}  # lines of text, by width, down to the widest such line
     for width in sorted(by_width, reverse=True):
-        texts[width] = sum(
-            bool(line.strip()) and not _RULE.search(line[: MOST_WIDTH + 1])
-            for line in by_width[width]
-        )
+        texts[width] = sum(map(_is_text, by_width[width]))
         if texts[width]:
             break
     widest = min(texts, default=0)
@@ -47,22 +44,29 @@ def wrap_width(lines: Sequence[str]) -> int:
         or texts[widest] < LEAST_LINES
     ):
         return 0
-    counts = {widest: texts[widest]}
-    for width in range(widest - 3, widest):
-        counts[width] = sum(
-            bool(line.strip()) and not _RULE.search(line) for line in by_width.get(width, ())
-        )
-    full = [
-        place for place, line in enumerate(lines) if len(line) == widest and not _RULE.search(line)
-    ]
+    too_many = (texts[widest] + 1) // 2  # lines that are nearly as wide: that is no margin
+    if any(
+        sum(1 for _ in islice(filter(_is_text, by_width.get(width, ())), too_many)) == too_many
+        for width in range(widest - 3, widest)
+    ):
+        return 0
     going_on = sum(
-        place + 1 < len(lines) and continues(lines[place], lines[place + 1], widest)
-        for place in full
+        continues(line, following, widest)
+        for line, following in zip(lines, lines[1:])
+        if len(line) == widest
     )
-    alone = counts[widest] >= LEAST_LINES and counts[widest] > 2 * max(
-        counts[width] for width in range(widest - 3, widest)
+    return widest if going_on >= max(LEAST_LINES - 1, texts[widest] // 3) else 0
+
+
+def _is_text(line: str) -> bool:
+    """Whether this is neither blank nor a rule or a row of a table."""
+    text = line.strip()
+    return (
+        bool(text)
+        and text[0] not in _LEFT_EDGES
+        and text[-1] not in _RIGHT_EDGES
+        and not (len(text) >= LEAST_RULE and text == text[0] * len(text))
     )
-    return widest if alone and going_on >= max(LEAST_LINES - 1, len(full) // 3) else 0
 
 
 def continues(line: str, following: str, width: int) -> bool:
@@ -71,11 +75,7 @@ def continues(line: str, following: str, width: int) -> bool:
         return False
     if line[:ALIKE] == following[:ALIKE]:  # two rows of a table of progress
         return False
-    return (
-        _BEGINS.match(following) is None
-        and _RULE.search(line) is None
-        and _RULE.search(following[: MOST_WIDTH + 1]) is None
-    )
+    return _BEGINS.match(following) is None and _is_text(line) and _is_text(following)
 
 
 def rejoined(lines: Sequence[str]) -> list[tuple[int, str]]:

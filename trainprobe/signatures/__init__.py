@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, Literal
 
+from trainprobe.shipped import read_yaml
 from trainprobe.signatures.required_literals import required_literals
 
 LINE_CAP = 2000  # characters of a line that a pattern gets to see, around its literal text
@@ -33,8 +34,8 @@ Meaning = Literal["fatal", "echo", "sign"]
 
 @dataclass(frozen=True)
 class Signature:
-    """`has` are literal texts of which a line must contain one, `regex` is what it must then match.
-    `stream` is stdout, stderr or any.
+    """`has` are literal texts of which a line must contain one, `pattern` is what it must then
+    match. `stream` is stdout, stderr or any.
 
     `shows` is the name of what the line tells of, shared by several wordings. `means`: whoever
     printed a `fatal` line has failed, an
@@ -46,7 +47,7 @@ class Signature:
 
     id: str
     has: tuple[str, ...]
-    regex: re.Pattern[str]
+    pattern: str
     shows: str
     stream: str = "any"
     means: Meaning = "sign"
@@ -54,6 +55,11 @@ class Signature:
     source: str = ""
     example: str = ""
     unlike: tuple[str, ...] = ()
+
+    @functools.cached_property
+    def regex(self) -> re.Pattern[str]:
+        """`pattern`, compiled when a line holds a literal text: few are needed at a time."""
+        return re.compile(self.pattern)
 
     @property
     def echo(self) -> bool:
@@ -75,16 +81,10 @@ class Hit:
 @functools.lru_cache(maxsize=1)
 def all_signatures() -> tuple[Signature, ...]:
     """Read every YAML file of this folder, in the order of their names."""
-    import yaml
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: list[Signature] = []
     for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".yaml"):
-            found += [
-                _signature(row)
-                for row in yaml.load(file.read_text(encoding="utf-8"), Loader=loader)  # noqa: S506 - a safe loader either way
-            ]
+            found += map(_signature, read_yaml(file.read_text(encoding="utf-8")))
     return tuple(found)
 
 
@@ -101,7 +101,7 @@ def _signature(row: Mapping[str, Any]) -> Signature:
     rest = {name: value for name, value in row.items() if name not in ("has", "regex", "not")}
     return Signature(
         has=(has,) if isinstance(has, str) else tuple(has),
-        regex=re.compile(row["regex"]),
+        pattern=row["regex"],
         unlike=tuple(row.get("not", ())),
         **rest,
     )

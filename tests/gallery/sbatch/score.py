@@ -13,7 +13,7 @@ from typing import Any
 
 import yaml
 
-from trainprobe.facts.sbatch_plan import site_of
+from trainprobe.facts.sbatch_rules import site_of
 from trainprobe.sbatch.engine import checked, login_node_of, plan_of
 from trainprobe.sbatch.findings import Finding, corrected
 from trainprobe.sbatch.plan import Plan

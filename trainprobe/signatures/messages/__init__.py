@@ -16,7 +16,8 @@ import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
-from typing import Any
+
+from trainprobe.shipped import read_yaml
 
 
 @dataclass(frozen=True)
@@ -31,14 +32,10 @@ class Message:
 @functools.cache
 def messages() -> Mapping[str, Message]:
     """Return every message of this folder, by id. Raises ValueError for an id that stands twice."""
-    import yaml
-
-    loader: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     found: dict[str, Message] = {}
     for file in sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name):
         if file.name.endswith(".yaml"):
-            text = file.read_text(encoding="utf-8")
-            for row in yaml.load(text, Loader=loader):  # noqa: S506 - a safe loader either way
+            for row in read_yaml(file.read_text(encoding="utf-8")):
                 if row["id"] in found:
                     raise ValueError(f"The message {row['id']} stands twice.")
                 pattern = "|".join(row["any"])
