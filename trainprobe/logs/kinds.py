@@ -13,6 +13,7 @@ from trainprobe.case import Case
 from trainprobe.collect.collectors.kernel_log import LINES_CAP, TEXT_CAP, is_relevant
 from trainprobe.collect.look_results import LookResult, record, refused
 from trainprobe.logs.environment_reports import record_environment_report
+from trainprobe.logs.notebooks import is_notebook
 from trainprobe.logs.opening import DUMP_WORDS
 from trainprobe.logtext.paths import host_of_path, rank_of_path
 from trainprobe.logtext.plain import plain
@@ -86,7 +87,7 @@ def kind_of(head: bytes, path: str = "") -> str:
     """Return the kind of a file from its first 64 KB, decompressed.
 
     One of: empty, binary, flight-recorder, stacks, error-file, sacct, kernel-log, given (an
-    environment dump, limits, versions, interfaces …), log.
+    environment dump, limits, versions, interfaces …), notebook, log.
     `path` only breaks a tie. Never raises.
     """
     head = head[:HEAD]
@@ -142,6 +143,8 @@ def _zero_separated(head: bytes) -> bool:
 def _kind_of_json(text: str) -> str:
     if text.startswith('{"log":"'):
         return "log"
+    if is_notebook(text):
+        return "notebook"
     if (
         re.match(r'\{\s*"schema":\s*"trainprobe\.environment/', text)
         or '"schema": "trainprobe.environment/' in text[:400]

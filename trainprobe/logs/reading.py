@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from trainprobe.case import Case
+from trainprobe.logs import notebooks
 from trainprobe.logs.environment_reports import read_environment_report, record_environment_report
 from trainprobe.logs.kinds import (
     JSON_CAP_BYTES,
@@ -102,6 +103,7 @@ def read_file(  # noqa: PLR0917 - one reading needs all of it
         rest: Iterator[bytes] = iter(()) if ended else stream
         found.newest = feed.opened.newest if feed.opened is not None else None
         found.what = kind_of(head, path)
+        head, rest, ended = _unwrapped(found, head, rest, ended)
         packed = dumps is not None and (
             path == STDIN or (feed.opened is not None and feed.opened.compression != "")
         )
@@ -169,6 +171,20 @@ def _record_pasted_report(case: Case, path: str, content: bytes, cell: str) -> N
     text = decoded(content)
     if text.count("\n") <= WHOLE_LINES and read_environment_report(text):
         record_environment_report(case, path, text, "log", cell=cell)
+
+
+def _unwrapped(
+    found: ReadFile, head: bytes, rest: Iterator[bytes], ended: bool
+) -> tuple[bytes, Iterator[bytes], bool]:
+    """Of a notebook, what its cells printed: that is a log. Anything else stays as it is."""
+    if found.what != "notebook":
+        return head, rest, ended
+    try:
+        printed = notebooks.printed_output(_together(head, rest, notebooks.CAP_BYTES))
+    except ValueError:
+        raise NoLogError("is a notebook that is not whole") from None
+    found.what = "log"
+    return printed, iter(()), True
 
 
 def _tell(found: ReadFile, opened: Opened | None) -> None:
