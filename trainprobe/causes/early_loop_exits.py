@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trainprobe.causes.diverging_calls import Place, camps, places, rank_block
+from trainprobe.causes.diverging_calls import (
+    Place,
+    camps,
+    own_blocks,
+    places,
+    rank_block,
+    ways_out,
+)
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
@@ -25,6 +32,29 @@ COUNTS = re.compile(
     r"(?i)%|\b(\w*step\w*|\w*epoch\w*|\w*_?idx|i|n|it|iteration|resume\w*|start\w*)\b\s*(?:[<>]=?"
     r"|==|!=)\s*[\w.]+\s*:?$"
 )
+
+# Conditions that hold on all ranks or on none: settings, what exists, whether there are others.
+_ALIKE = re.compile(
+    r"(?i)\b(?:\w*args|\w*cfg|\w*config\w*|opts?|options|flags|hparams|hps|params)\b"
+    r"|\bis (?:not )?None\b|hasattr\(|isinstance\(|callable\(|is_initialized|is_available"
+    r"|world_size|num_processes|nprocs|__name__|(?-i:\b[A-Z][A-Z_]{2,}\b)"
+)
+
+
+def may_be_missed(scene: Scene, out: Sequence[int]) -> Block | None:
+    """The condition over the call of these ranks alone that need not hold on all ranks: then those
+    who are still in a loop above it may have passed it by.
+    """
+    found = places(scene)
+    conditions = (*own_blocks(scene, found, out), *ways_out(scene, found, out))
+    return next(
+        (
+            block
+            for block in reversed(conditions)
+            if not COUNTS.search(block.text) and not _ALIKE.search(block.text)
+        ),
+        None,
+    )
 
 
 def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:

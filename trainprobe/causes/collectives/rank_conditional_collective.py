@@ -23,8 +23,10 @@ from trainprobe.causes.collective_calls import away, of_conditional
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
 from trainprobe.causes.diverging_calls import (
+    BEHIND,
     DISAGREE,
     all_asleep,
+    called_alone,
     camps,
     disagreement,
     exchange,
@@ -33,6 +35,7 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
     singled_out,
+    under,
 )
 from trainprobe.causes.early_loop_exits import places_of_rest, returned_before, steps_ahead
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
@@ -106,11 +109,17 @@ def _source(scene: Scene) -> Weighings:
     for side in camps(found):
         block = rank_block(scene, found, side)
         if block is not None and len(side) < len(scene.world):
-            says = (
-                f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line"
-                f" {block.line})"
-            )
+            says = f"The call of {ranks_say(side, capital=False)} stands {under(block)}"
             yield weighing(10, "source", says, *scene.sites(found[side[0]].frames))
+            return
+    for side in camps(found):
+        if (alone := called_alone(scene, found, side)) is not None:
+            says = (
+                f"To the call in which {ranks_say(side, capital=False)}"
+                f" {verb(side, 'waits', 'wait')} leads another way, by {alone.where}, that only"
+                " some ranks take"
+            )
+            yield weighing(10, "source", says, alone)
             return
     out, skip = steps_ahead(scene)
     if skip is not None:
@@ -194,11 +203,11 @@ def _summary(scene: Scene) -> str:
     ahead = ""
     if skip is not None:
         ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
-    under = f" under `{block.text}`" if block is not None else ahead
+    condition = f" {under(block)}" if block is not None else ahead
     rest = ", which the others do not call"
     if others:
         rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
-    return f"{subject(scene, who)} called {mine}{under}{rest}"
+    return f"{subject(scene, who)} called {mine}{condition}{rest}"
 
 
 def _early_return(scene: Scene) -> tuple[Frame, Skip] | None:
@@ -224,7 +233,7 @@ Or take part with nothing to say
 """
 FIXES = """
 Let all ranks make the same calls
-    move the collective at {place} out of {under}
+    move the collective at {place} {condition}
     {rest}
 Or leave the others out on purpose
     make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
@@ -239,9 +248,10 @@ def _fixes(scene: Scene) -> Fixes:
         place = file_line(*parted.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
     if block is not None:
-        under = f"`{block.text}` (line {block.line})"
-        rest = "keep only the printing or saving under the rank's `if`"
-        return fixes(FIXES, place=place, under=under, rest=rest)
+        move = "above" if block.branch == BEHIND else "out of"
+        condition = f"{move} `{short(block.text, 80)}` (line {block.line})"
+        rest = "keep only the printing or saving under the rank's condition"
+        return fixes(FIXES, place=place, condition=condition, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
     if (early := _early_return(scene)) is not None:
@@ -253,14 +263,15 @@ def _fixes(scene: Scene) -> Fixes:
             where=file_line(frame.file, frame.line),
         )
     blocks = own_blocks(scene, found, who) if who and len(who) < len(scene.world) else ()
-    branch = "the branch that only some ranks take"
+    branch = "out of the branch that only some ranks take"
     if blocks:
-        branch = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line}), or make it hold on all"
+        where = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line})"
+        branch = f"out of {where}, or make it hold on all"
     rest = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"
     )
-    return fixes(FIXES, place=place, under=branch, rest=rest)
+    return fixes(FIXES, place=place, condition=branch, rest=rest)
 
 
 CAUSE = Cause(
