@@ -194,8 +194,8 @@ def under(block: Block) -> str:
 
 
 def called_alone(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> LintFinding | None:
-    """What lint says of another way to the call in which this camp alone waits: one that only some
-    ranks take. Who took it is one call ahead of the others from there on.
+    """What lint says of a way to the call in which this camp alone waits: one that only some ranks
+    take. Who took it is one call ahead of the others from there on, wherever it waits now.
     """
     theirs = {
         (frame.file, frame.line)
@@ -219,6 +219,13 @@ def called_alone(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> 
             frame.line == finding.reaches[1] and same_file(frame.file, finding.reaches[0])
             for frame in mine
         )
+    )
+
+
+def stands_at(place: Place, finding: LintFinding) -> bool:
+    """Did the rank come to its call by the line of the finding?"""
+    return any(
+        frame.line == finding.line and same_file(frame.file, finding.file) for frame in place.frames
     )
 
 

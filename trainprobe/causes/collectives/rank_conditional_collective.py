@@ -35,9 +35,15 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
     singled_out,
+    stands_at,
     under,
 )
-from trainprobe.causes.early_loop_exits import places_of_rest, returned_before, steps_ahead
+from trainprobe.causes.early_loop_exits import (
+    may_be_missed,
+    places_of_rest,
+    returned_before,
+    steps_ahead,
+)
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
@@ -114,11 +120,15 @@ def _source(scene: Scene) -> Weighings:
             return
     for side in camps(found):
         if (alone := called_alone(scene, found, side)) is not None:
+            who = ranks_say(side, capital=False)
             says = (
-                f"To the call in which {ranks_say(side, capital=False)}"
-                f" {verb(side, 'waits', 'wait')} leads another way, by {alone.where}, that only"
-                " some ranks take"
+                f"To the call in which {who} {verb(side, 'waits', 'wait')} leads another way, by"
+                f" {alone.where}, that only some ranks take"
             )
+            if stands_at(found[side[0]], alone):
+                says = (
+                    f"{ranks_say(side)} came to that call by {alone.where}, as only some ranks do"
+                )
             yield weighing(10, "source", says, alone)
             return
     out, skip = steps_ahead(scene)
@@ -147,6 +157,13 @@ def _source(scene: Scene) -> Weighings:
         says = f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}"
         yield weighing(-3, "source", says, *crossed[1])
     for side in camps(found)[:1] if crossed is None else ():
+        if (missed := may_be_missed(scene, side)) is not None and len(side) < len(scene.world):
+            says = (
+                f"The call of {ranks_say(side, capital=False)} stands {under(missed)}, the others'"
+                " does not, and that need not hold on all ranks"
+            )
+            yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
+            continue
         blocks = own_blocks(scene, found, side)
         # a condition that is not about the rank may still differ between ranks
         if blocks and len(side) < len(scene.world):
@@ -244,6 +261,8 @@ def _fixes(scene: Scene) -> Fixes:
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
     lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
     place = next(lines, "") or "the call above"
+    if who and (alone := called_alone(scene, found, who)) is not None:
+        place = alone.where
     if parted is not None and parted.kind == "left-out":
         place = file_line(*parted.sites[0]) or place
     block = rank_block(scene, found, who) if who else None

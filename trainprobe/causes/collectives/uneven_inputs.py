@@ -72,8 +72,8 @@ def _weigh(scene: Scene) -> Weighings:
         if behind and scene.group.mode == "hang" and not doubt:
             shown = [place.fact for place in places(scene).values()]
             text = (
-                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop,"
-                " in the same function; the others in one inside it"
+                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop;"
+                " the others in one inside it"
             )
             yield weighing(10, "other-stacks", text, *shown)
     uneven = counts is not None and counts.apart >= SURE
@@ -91,7 +91,9 @@ def _doubt(scene: Scene, out: Sequence[int]) -> str:
     if (missed := may_be_missed(scene, out)) is not None:
         return f"their call stands {under(missed)}, which need not hold on all ranks"
     if (alone := called_alone(scene, places(scene), out)) is not None:
-        return f"only some ranks come to that call by way of {alone.where} too, and are then ahead"
+        return (
+            f"only some ranks come to that call by {alone.where}, and are a call ahead from then on"
+        )
     return ""
 
 

@@ -113,7 +113,11 @@ def _slowest(scene: Scene) -> list[str]:
 
 def _summary(scene: Scene) -> str:
     ranks, share = _starved(scene)
-    at = f"; {verb(ranks, 'its', 'their')} workers are at {and_list(_slowest(scene)[:2])}" if _slowest(scene) else ""
+    at = (
+        f"; {verb(ranks, 'its', 'their')} workers are at {and_list(_slowest(scene)[:2])}"
+        if _slowest(scene)
+        else ""
+    )
     from_ = sorted({one.remote for one in connections(scene)})
     read = f", reading from {and_list(from_[:2])}" if at and from_ else ""
     return (
