@@ -44,10 +44,11 @@ from trainprobe.causes.early_loop_exits import (
     returned_before,
     steps_ahead,
 )
+from trainprobe.causes.linted import LIKELY
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
-from trainprobe.facts import Skip
+from trainprobe.facts import LintFinding, Skip
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.divergence import camps_say
 
@@ -101,13 +102,31 @@ def _weigh(scene: Scene) -> Weighings:
         yield from all_asleep(scene, found)
     elif len(found) == len(scene.world):
         text = f"All ranks are in the same call, {next(iter(found.values()))}"
-        yield weighing(-13, "other-stacks", text, *shown)
+        if _made_one_more(scene) is not None:
+            text += ", and none gets out, as when one of them has made a call more"
+            yield weighing(6, "other-stacks", text, *shown)
+        else:
+            yield weighing(-13, "other-stacks", text, *shown)
     disagree = statement(scene, DISAGREE, scene.world)
     # shared with the two mismatch causes, so it decides little between them
     if disagree is not None:
         text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
         yield weighing(6, "suspects-log", text, disagree.fact)
     yield from _source(scene)
+
+
+def _made_one_more(scene: Scene) -> LintFinding | None:
+    """All ranks are in one call, and lint is rather sure of a call that only some ranks make: who
+    made it stands in that one call a number further than the others.
+    """
+    found = places(scene)
+    if len(camps(found)) != 1 or len(found) < len(scene.world):
+        return None
+    return first_found(
+        one
+        for one in scene.of(LintFinding)
+        if one.rule == "rank-conditional-collective" and one.confidence >= LIKELY
+    )
 
 
 def _source(scene: Scene) -> Weighings:
@@ -208,6 +227,11 @@ def _summary(scene: Scene) -> str:
             for number, side in enumerate(sides[:4])
         )
         return f"{said_of}: not all ranks come to these calls"
+    if (more := _made_one_more(scene)) is not None:
+        return (
+            f"All ranks are in {next(iter(found.values()))} and none gets out: one of them may have"
+            f" made a call more, at {more.where}"
+        )
     if (parted := scene.parted) is not None and not found:
         return (
             f"At collective {parted.position} the ranks were in different calls:"
@@ -261,7 +285,8 @@ def _fixes(scene: Scene) -> Fixes:
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
     lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
     place = next(lines, "") or "the call above"
-    if who and (alone := called_alone(scene, found, who)) is not None:
+    alone = called_alone(scene, found, who) or _made_one_more(scene)
+    if alone is not None:
         place = alone.where
     if parted is not None and parted.kind == "left-out":
         place = file_line(*parted.sites[0]) or place
