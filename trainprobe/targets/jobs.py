@@ -274,6 +274,13 @@ def _is_training(team: Team) -> bool:
     return any(key_of(rank) is not None or rank.maps_torch for rank in team.ranks)
 
 
+def _has_all(numbers: Sequence[Number], world: int | None, shape: Shape) -> bool:
+    """Whether all ranks that there can be on this host have a number of their own environment."""
+    own = {number.rank for number in numbers if number.source == "environment"}
+    here = shape.nproc or (world if shape.nnodes in (1, None) else None)
+    return here is not None and len(own) >= here
+
+
 def _hidden(pid: int) -> bool:
     try:
         os.kill(pid, 0)  # asks only whether it is there
@@ -300,6 +307,8 @@ def _job(table: Table, team: Team) -> LiveJob:
     environs = {rank.pid: rank_environment(table, rank, by_pid) for rank in team.ranks}
     numbers, world, source = numbered(team, [environs[rank.pid] for rank in team.ranks], shape)
     known = [not rank.ended or number.rank is not None for rank, number in zip(team.ranks, numbers)]
+    if _has_all(numbers, world, shape):  # so what has no number is no rank: a server, a logger
+        known = [number.rank is not None for number in numbers]
     if any(known) and not all(known):  # a zombie that nobody can number hides which rank is absent
         team = replace(team, ranks=tuple(compress(team.ranks, known)))
         numbers = list(compress(numbers, known))

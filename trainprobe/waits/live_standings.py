@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thread
+from trainprobe.facts.last_words import gone_ranks
 from trainprobe.model.diagnosis import RankState
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.waits.activity import Activity, Watch
@@ -36,7 +37,7 @@ _STATES: dict[str, RankState] = {
 
 def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
     """The ranks to judge: those with a process here, and those of the world that are missing
-    unless they may live on another host.
+    unless they may live on another host and did not end here.
     """
     here = {
         fact.rank
@@ -44,11 +45,10 @@ def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
         for fact in facts.of(kind, cell=job.cell)
         if fact.rank is not None and _of_rank(fact)
     }
-    absent = (
-        set()
-        if job.elsewhere
-        else {rank for rank in job.absent if 0 <= rank < (job.world_size or 0)}
-    )
+    missing = set(job.absent)
+    if job.elsewhere:
+        missing &= gone_ranks(facts.all, job)
+    absent = {rank for rank in missing if 0 <= rank < (job.world_size or 0)}
     if not here and not absent and job.world_size == 1:
         here = {0}
     return tuple(sorted(here | absent))
