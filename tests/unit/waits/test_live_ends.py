@@ -23,6 +23,7 @@ from tests.unit.waits.live_rows import (
 )
 from trainprobe.facts import CollectiveCall, Connection, Deadline, LockWait
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.stillness import Stillness
 from trainprobe.waits.deadlines import expiries
 from trainprobe.waits.live import live_views
 
@@ -366,3 +367,18 @@ def test_ranks_met_at_two_lines_of_one_loop_are_one_group() -> None:
     )
 
     assert [group.ranks for group in found.groups] == [(1, 2)]
+
+
+def test_a_nap_in_a_loop_is_not_the_age_of_the_wait() -> None:
+    here = own("claim", 18)
+    naps = Stillness(1.8, wakes=True)
+
+    found = view(
+        job(2),
+        rank(0, here, here, age_s=1.8, stillness=naps),
+        rank(1, age_s=43.0),
+        site(18, "time.sleep(2)", ("while", "while not os.path.exists(path):")),
+    )
+
+    assert found.verdict == "hung"
+    assert [one.since_s for one in found.ranks] == [None, 43.0]
