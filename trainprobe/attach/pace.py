@@ -26,10 +26,11 @@ class Pace:
     it open whether somebody goes on. `busy_s`: where a rank still computes in one place and others
     wait for it, looks are taken so long after the first. `samples_s`: a job that moves is sampled
     for so long, and for the next of these as long as it is open whether one rank is steadily late.
-    `grace_s` is how long the visit waits for the looks in the background when all else is done.
-    `lint_s` ends the look with lint before the pause and the second look are over, on most
-    machines. `values_s` is for the locals of one suspect. `pipe_s` is for the dumps that --trigger-
-    dump asks for, `deep_s` for all ranks of --deep.
+    `loads_s` is for ranks that all stand in their loaders: some steps. `grace_s` is how long the
+    visit waits for the looks in the background when all else is done. `lint_s` ends the look with
+    lint before the pause and the second look are over, on most machines. `values_s` is for the
+    locals of one suspect. `pipe_s` is for the dumps that --trigger- dump asks for, `deep_s` for all
+    ranks of --deep.
     """
 
     whole_s: float = 13.5
@@ -40,6 +41,7 @@ class Pace:
     third_look_s: float = 2.0
     busy_s: tuple[float, ...] = (5.3, 10.3)
     samples_s: tuple[float, ...] = (2.0, 3.0, 5.0)
+    loads_s: float = 8.0
     stacks_s: float = 5.0
     processes_s: float = 2.0
     grace_s: float = 1.0
@@ -60,6 +62,10 @@ class Clock:
         self.whole_s, self.kept_s = whole_s, kept_s
         self.began = time.monotonic() if began is None else began
         self.ends = self.began + whole_s - kept_s
+
+    def keep(self, longer_s: float) -> None:
+        """End the looks earlier, by a quarter of the whole time at most."""
+        self.ends -= min(longer_s, self.whole_s / 4)
 
     @property
     def left_s(self) -> float:

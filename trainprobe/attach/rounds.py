@@ -114,14 +114,20 @@ class Rounds:
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others.
 
-        Who woke in a collective and sleeps in one again has gone through it, however long it takes.
+        Who woke in a collective and sleeps in one again has gone through it, however long it takes;
+        who did so in its data loader got a batch.
         """
         ranks = [each for each in self.ranks if each.stacks]
-        stepping = [each for each in ranks if each.leaf in STEPPING]
+        stepping = [each for each in ranks if each.leaf in (*STEPPING, "dataloader")]
         if len(ranks) > 1 and stepping and all(each.sleeps_again for each in stepping):
             return True
         long_asleep = any((each.asleep_s or 0.0) >= self.pace.third_look_s for each in ranks)
         return len(ranks) > 1 and not long_asleep and self.age_s() is None
+
+    def load(self) -> bool:
+        """Say whether all ranks stood in their data loaders at the last look."""
+        ranks = [each for each in self.ranks if each.stacks]
+        return bool(ranks) and all(each.leaf == "dataloader" for each in ranks)
 
     def age_s(self) -> float | None:
         """How long the longest waiting rank had waited at the first look; None where some rank goes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -176,7 +177,7 @@ class Visit:
         self.background.start_round("first", self.members)
         self._lint()
         self._earlier()
-        meanwhile()
+        self._meanwhile(meanwhile)
         self._pause(began + self.pace.between_looks_s - time.monotonic())
         if not self._hurry():
             self.background.start_round("second", self.members)
@@ -193,6 +194,12 @@ class Visit:
         self.cgroups.look(self.case, self.cell, "after")
         self._say_what_was_cut()
         self.background.finish(self.clock.at_last(self.pace.grace_s))
+
+    def _meanwhile(self, make_ready: Callable[[], object]) -> None:
+        """Do it, and keep as much time for the judgement as that takes on a crowded machine."""
+        began = time.monotonic()
+        make_ready()
+        self.clock.keep(time.monotonic() - began)
 
     def _learn_secrets(self) -> None:
         """Hide the secrets of the job's environment; they may not be in ours."""
@@ -300,8 +307,10 @@ class Visit:
         found: list[Arrivals] = []
         loads: dict[int, list[tuple[float, float, bool]]] = {}
         why = "who comes last to the collectives?"
-        for span_s in self.pace.samples_s:
-            if self._no_time("samples of the ranks", span_s):
+        for wanted_s in (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s:
+            span_s = min(wanted_s, math.floor(self.clock.left_s - START_S / 2))
+            least_s = min(self.pace.samples_s)
+            if self._no_time("samples of the ranks", least_s + START_S / 2):
                 return
             self.progress.note(f"The ranks go on, {why}: sampling them for {span_s:g} s.")
             found.append(self._arrivals(span_s, loads))

@@ -59,16 +59,17 @@ def slow_groups(
         or _last(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
     )
-    short = _short_of_cpu(facts, rung, ranks)
-    if sampled is not None and short <= _sampled_loss(samples):
-        return (sampled,)
     looks = _looks(facts, rung.cell)
     moments = [thread.at for threads in looks.values() for thread in threads if thread.at]
-    if len(looks) < LOOKS or not moments or max(moments) - min(moments) < SPAN_S:
-        return ()
+    often = len(looks) >= LOOKS and bool(moments) and max(moments) - min(moments) >= SPAN_S
+    short = _short_of_cpu(facts, rung, ranks, often=often)
+    if sampled is not None and short <= _sampled_loss(samples):
+        return (sampled,)
     if short:
         says = "the job goes on, but gets less processor time than it asks for"
         return (_group(rung, ranks, (), says),)
+    if not often:
+        return ()
     # where samples show no lack of input, looks show a pause at most
     found = None if samples else _loading(rung, ranks, looks, _workers(facts, rung.cell))
     found = found or _straggler(rung, ranks, looks)
@@ -244,12 +245,12 @@ def rarely_seen(samples: Sequence[Samples]) -> Rare | None:
     return None
 
 
-def _short_of_cpu(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> float:
+def _short_of_cpu(facts: Facts, rung: Rung, ranks: Sequence[Standing], *, often: bool) -> float:
     """The share of the time that the ranks lose because the job's cgroup stands still for its
     quota, or because far more of its threads want to run than may; 0 where neither is so.
 
     Loader workers that start take nothing from a rank that waits for them: what counts is what the
-    ranks' main threads lose.
+    ranks' main threads lose. `often`: they were looked at often enough to see a burst pass.
     """
     wanting = threads_that_want_to_run(facts.of(ProcessState, cell=rung.cell))
     queued = queued_share(one.process for one in ranks)
@@ -261,11 +262,12 @@ def _short_of_cpu(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> float:
             and fact.usable_cpus
             and runnable > CROWDED * max(fact.usable_cpus, len(ranks))
         )
-        if fact.throttled_share >= STOOD_STILL:
+        long = often or (fact.looked_s or 0.0) >= SPAN_S
+        if long and fact.throttled_share >= STOOD_STILL:
             losses.append(fact.throttled_share)
         if crowded and queued is not None and queued >= QUEUED:
             losses.append(queued)
-        elif crowded and queued is None and fact.pressed:
+        elif often and crowded and queued is None and fact.pressed:
             losses.append(QUEUED)
     return max(losses)
 

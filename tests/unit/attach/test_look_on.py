@@ -35,6 +35,7 @@ def test_samples_go_on_while_one_rank_seems_late(shows: list[Arrivals], spans: i
     one = SimpleNamespace(
         pace=Pace(),
         clock=SimpleNamespace(left_s=30.0),
+        rounds=SimpleNamespace(load=lambda: False),
         progress=SimpleNamespace(note=notes.append),
         _no_time=lambda *_: False,
         _arrivals=lambda *_: next(left),
