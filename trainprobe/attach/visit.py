@@ -289,16 +289,17 @@ class Visit:
         return True
 
     def _again(self, after_s: float, why: str) -> bool:
-        """Look once more, `after_s` seconds from now; say whether there was time for it."""
-        if self._no_time("one more look at the ranks"):
+        """Look once more, `after_s` seconds from now; say whether there is time for others."""
+        if self._no_time("one more look at the ranks", LAST_LOOK_S):
             return False
-        after_s = min(after_s, max(0.0, self.clock.left_s - LAST_LOOK_S))
+        last = after_s > self.clock.left_s - LAST_LOOK_S
+        after_s = min(after_s, self.clock.left_s - LAST_LOOK_S)
         self.progress.note(f"{why}: one more look in {after_s:.1f} s.")
         self._pause(after_s)
         if self._no_time("one more look at the ranks"):
             return False
         self._round(again=True)
-        return True
+        return not last
 
     def _sample(self) -> None:
         """Sample the ranks of a job that moves, for as long as it takes to see whether one of them

@@ -109,10 +109,13 @@ def _starved(
     rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
 ) -> SuspectGroup | None:
     """All ranks spend most of the sampled time in their loaders, step after step: the first batch
-    of all, or of an epoch, may take as long as it likes.
+    of all, or of an epoch, may take as long as it likes. Ranks go in step, and what they do between
+    two batches may fall between samples: so one that shows the steps is enough.
     """
     share, steps = loading_share(samples), step_shares(samples)
-    if set(share) != {one.rank for one in ranks} or min(steps.values()) < SHOWN:
+    if set(share) != {one.rank for one in ranks} or min(share.values()) < SHOWN:
+        return None
+    if max(steps.values()) < SHOWN:
         return None
     says = (
         f"all ranks spend at least {min(share.values()):.0%} of the time in their data loaders"
@@ -331,7 +334,8 @@ def _straggler(
     # one time in four: the processor's time must say the same, or the looks must be many. Where it
     # does say so, one look may meet a rank between two collectives.
     works = len(late) == 1 and _works_more(ranks, late[0])
-    if not works and len(looks) < MANY:
+    rounds = [_rounds_looked_at(one, len(looks)) for one in ranks if one.rank not in late]
+    if not works and min(rounds, default=0) < MANY:
         return None
     early = tuple(rank for rank, share in inside.items() if share >= (SHOWN if works else MOST))
     # Who sleeps through looks waits for one long piece of work, such as an evaluation or a garbage

@@ -258,6 +258,20 @@ def test_looks_that_fall_into_one_pause_show_one_round() -> None:
     assert (job_with(0), job_with(1)) == ("slow", "healthy")
 
 
+def test_many_looks_into_one_pause_are_not_many_rounds() -> None:
+    late, wait = own("run_tool", 16), calls("all_reduce", 9)
+    looks = 11
+
+    def verdict(slept_through: int) -> str:
+        return view(
+            job(2),
+            rank(0, late, own("step", 5), *[late] * (looks - 2), age_s=0.1),
+            rank(1, late, *[wait] * (looks - 1), age_s=0.1, slept_through=slept_through),
+        ).verdict
+
+    assert (verdict(0), verdict(8)) == ("slow", "healthy")
+
+
 def test_all_that_go_round_in_one_loop_are_suspects_whichever_of_them_was_met_asleep() -> None:
     here = own("claim", 18)
 

@@ -164,3 +164,11 @@ def test_samples_that_show_nothing_but_one_pause_leave_it_open() -> None:
 
     assert found.verdict == "undetermined"
     assert "one pause or every step" in found.says
+
+
+def test_one_rank_that_shows_the_steps_speaks_for_all() -> None:
+    starved = sampled(0, *[0.36] * 12, loads=True)
+    unbroken = replace(sampled(1, 0.1), spells=(Spell(0.0, 12 * STEP, LOADS, "dataloader"),))
+
+    assert view(job(2), moving(2), starved, unbroken).verdict == "slow"
+    assert view(job(2), moving(2), unbroken, replace(unbroken, rank=0)).verdict == "undetermined"
