@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from trainprobe.facts import Facts, Pressure, ProcessState, Rung, Samples, Thread
 from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
@@ -285,9 +286,10 @@ def _loading(
     rank may be met elsewhere once more.
 
     Some batch must have come between the looks: the first of all may take as long as it likes, and
-    is no measure of the others.
+    is no measure of the others; and looks into one wait show one.
     """
-    if not _batch_came(ranks):
+    rounds = [_rounds_looked_at(one, len(looks)) for one in ranks]
+    if not _batch_came(ranks) or median(rounds) < LOOKS:
         return None
     threads = [thread for row in looks.values() for thread in row]
     loading = [

@@ -330,6 +330,15 @@ def test_a_first_batch_that_takes_long_is_no_slow_loader(wrote_bytes: int, verdi
     assert found.verdict == verdict
 
 
+def test_looks_into_one_wait_for_a_batch_are_no_slow_loader() -> None:
+    def verdict(slept_through: int) -> str:
+        about = {"age_s": 0.4, "wrote_bytes": 182, "slept_through": slept_through}
+        return view(job(2), *(rank(number, GET, GET, GET, **about) for number in (0, 1))).verdict
+
+    assert verdict(0) == "slow"
+    assert verdict(1) != "slow"
+
+
 def test_a_short_wait_says_when_to_look_again() -> None:
     stands = own("ask", 52)
 

@@ -37,23 +37,24 @@ def _weigh(scene: Scene) -> Weighings:
             f"The job's cgroup ran out of its quota{quota} {one.throttled} times between the looks"
         )
         yield weighing(13, "environment-and-limits", says, one)
-    pressed = [one for one in pressures if one.pressed]
+    queued = queued_share(scene.process(rank) for rank in scene.world)
+    # What waits beside the ranks, such as loader workers that start or others' jobs, takes nothing
+    # from them.
+    lost = queued is None or queued >= QUEUED
+    pressed = [one for one in pressures if one.pressed and lost]
     if pressed:
         says = (
             f"Threads waited for a CPU in {pressed[0].cpu:.0f} % of the last 10 s"
             f" ({pressed[0].scope})"
         )
         yield weighing(10, "host-pressure", says, pressed[0])
-    queued = queued_share(scene.process(rank) for rank in scene.world)
     wanting = threads_that_want_to_run(scene.of(ProcessState)) if queued is not None else None
     crowded = [
         (one, runnable)
         for one in pressures
         for runnable in (one.runnable if wanting is None or one.host else wanting,)
-        if runnable and one.usable_cpus and runnable >= TIMES_OVER * one.usable_cpus
+        if lost and runnable and one.usable_cpus and runnable >= TIMES_OVER * one.usable_cpus
     ]
-    if queued is not None and queued < QUEUED:
-        crowded = []  # threads beside them, such as loader workers that start, take nothing away
     if crowded:
         one, runnable = crowded[0]
         says = f"{runnable:.0f} threads of the job want to run on {one.usable_cpus:g} CPUs"
