@@ -286,10 +286,14 @@ def _loading(
     rank may be met elsewhere once more.
 
     Some batch must have come between the looks: the first of all may take as long as it likes, and
-    is no measure of the others; and looks into one wait show one.
+    is no measure of the others; and looks into one wait show one. A round wakes a rank twice at
+    least, for its batch and for the others: who woke less often has not gone through several.
     """
     rounds = [_rounds_looked_at(one, len(looks)) for one in ranks]
+    woke = [one.process.switches for one in ranks if one.process is not None]
     if not _batch_came(ranks) or median(rounds) < LOOKS:
+        return None
+    if min((count for count in woke if count is not None), default=2 * LOOKS) < 2 * LOOKS:
         return None
     threads = [thread for row in looks.values() for thread in row]
     loading = [

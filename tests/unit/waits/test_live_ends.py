@@ -331,12 +331,14 @@ def test_a_first_batch_that_takes_long_is_no_slow_loader(wrote_bytes: int, verdi
 
 
 def test_looks_into_one_wait_for_a_batch_are_no_slow_loader() -> None:
-    def verdict(slept_through: int) -> str:
-        about = {"age_s": 0.4, "wrote_bytes": 182, "slept_through": slept_through}
-        return view(job(2), *(rank(number, GET, GET, GET, **about) for number in (0, 1))).verdict
+    def verdict(slept_through: int, switches: int) -> str:
+        about = {"wrote_bytes": 182, "slept_through": slept_through, "switches": switches}
+        ranks = (rank(number, GET, GET, GET, age_s=0.4, **about) for number in (0, 1))
+        return view(job(2), *ranks).verdict
 
-    assert verdict(0) == "slow"
-    assert verdict(1) != "slow"
+    assert verdict(0, 40) == "slow"
+    assert verdict(1, 40) != "slow"
+    assert verdict(0, 2) != "slow"
 
 
 def test_a_short_wait_says_when_to_look_again() -> None:
