@@ -145,7 +145,7 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
         node = next((each for each in statements if _covers([each], line)), None)
         inside = None if node is None else _step_into(node, rows, line)
         if inside is None:
-            text = _short(rows[line - 1]) if node is None else _statement_text(node, rows)
+            text = _short(rows[line - 1]) if node is None else _line_text(statements, rows, line)
             made = _made(scope, rows, text, line)
             return Place(line, function, text, tuple(blocks), _skips(loops, rows, line), made)
         found, statements = inside
@@ -295,6 +295,12 @@ def _statement_text(node: Any, rows: Sequence[str]) -> str:
     if kind is not None:
         return _header(node, rows)
     return _cut_node(node, rows)
+
+
+def _line_text(statements: Sequence[Any], rows: Sequence[str], line: int) -> str:
+    """The statement that covers the line; of several (`a(); b()`) all, since any may run."""
+    here = [each for each in statements if _covers([each], line)]
+    return _short("; ".join(_statement_text(each, rows) for each in here))
 
 
 def _cut(

@@ -64,7 +64,19 @@ def live_standings(facts: Facts, job: Job, watch: Watch) -> tuple[Standing, ...]
         replace(one, leaf="") if one.rank in awaited and one.leaf == "gpu-wait" else one
         for one in ranks
     ]
-    return numbered(ranks, waits)
+    return numbered(_one_age(ranks, watch), waits)
+
+
+def _one_age(ranks: Sequence[Standing], watch: Watch) -> list[Standing]:
+    """Leave out the age of a nap where others have waited for longer: who wakes and sleeps again
+    waits on, and no nap tells since when.
+    """
+    naps = {one.rank for one in ranks if one.pid is not None and watch.activity(one.pid).wakes}
+    longest_s = max((one.since_s or 0.0 for one in ranks if one.rank not in naps), default=0.0)
+    return [
+        replace(one, since_s=None) if one.rank in naps and (one.since_s or 0.0) < longest_s else one
+        for one in ranks
+    ]
 
 
 def _of_rank(fact: object) -> bool:

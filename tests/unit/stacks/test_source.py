@@ -147,6 +147,13 @@ def test_a_statement_over_several_lines_is_one_line_of_text() -> None:
     assert (place.text, place.function, place.blocks) == ("x = call(1, HERE, 3)", "<module>", ())
 
 
+def test_a_line_with_several_statements_shows_them_all() -> None:
+    assert (
+        place_of("for x in y:\n    t = now(); wait(t); HERE()\n").text
+        == "t = now(); wait(t); HERE()"
+    )
+
+
 def test_methods_and_functions_inside() -> None:
     place = place_of("class A:\n    def outer(self):\n        def inner():\n            HERE\n")
     assert place.function == "inner"
