@@ -104,7 +104,9 @@ def join_fatal_signals(facts: list[Fact]) -> list[Fact]:
     ]
     endings = [fact for fact in facts if isinstance(fact, RankEnding) and fact.role == "rank"]
     gave_up = [
-        fact for fact in facts if isinstance(fact, LogEvent) and fact.event == "collective-timeout"
+        fact
+        for fact in facts
+        if isinstance(fact, LogEvent) and fact.event in ("collective-timeout", "watchdog-frame")
     ]
     deaths: list[FatalSignal] = []
     for fact in facts:
@@ -165,7 +167,11 @@ def _of_the_watchdog(death: FatalSignal, gave_up: list[LogEvent]) -> FatalSignal
         one.cell == death.cell and (None in (one.rank, death.rank) or one.rank == death.rank)
         for one in gave_up
     )
-    if death.exception in _DISTRIBUTED or (told and death.exception == "std::runtime_error"):
+    # two processes that die at once write into each other's lines
+    nameless = death.exception.startswith("terminate called")
+    if death.exception in _DISTRIBUTED or (
+        told and (nameless or death.exception == "std::runtime_error")
+    ):
         return replace(death, echo=True, echo_of="collective-timeout")
     return death
 

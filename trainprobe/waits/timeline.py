@@ -23,6 +23,7 @@ WORDS = {
     "store-closed": "lost the store",
     "store-timeout": "gave up waiting at the store",
     "collective-timeout": "gave up waiting in a collective",
+    "watchdog-frame": "gave up waiting in a collective",
     "barrier-timeout": "gave up waiting at a barrier",
     "rendezvous-timeout": "gave up waiting at the rendezvous",
     "peer-timeout": "gave up waiting for a peer",
