@@ -262,6 +262,127 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             )
         ],
     ),
+    "bars of ranks with other numbers of batches, at the end of the shortest": (
+        "uneven-inputs",
+        "undetermined",
+        [
+            "100%",
+            "9119/9126 [1:12:31<00:03, 2.10it/s]",
+            "100%",
+            "9119/9121 [1:12:31<00:01, 2.10it/s]",
+            "100%",
+            "9119/9124 [1:12:31<00:02, 2.09it/s]",
+        ],
+    ),
+    "bars of other lengths with their names": (
+        "uneven-inputs",
+        "undetermined",
+        [
+            "Epoch 2: 100%|█████████▉| 799/800 [08:00<00:00, 1.66it/s]",
+            "Epoch 2:  99%|█████████▉| 799/806 [08:00<00:04, 1.66it/s]",
+        ],
+    ),
+    "bars of other lengths in the midst are ranks at work": (
+        "none",
+        "undetermined",
+        [
+            "Epoch 2:  50%|████▉     | 399/800 [04:00<04:00, 1.66it/s]",
+            "Epoch 2:  50%|████▉     | 399/806 [04:00<04:04, 1.66it/s]",
+        ],
+    ),
+    "a bar without its blocks, of an evaluation longer than the limit": (
+        "rank0-long-task",
+        "hung",
+        [
+            "   Class   Images   Labels   mAP@.5:  72% 23/32 [01:02<00:25,  2.80s/it]",
+            watchdog(1, 77, "BROADCAST", (1, 1), 60),
+            watchdog(2, 77, "BROADCAST", (1, 1), 60),
+        ],
+    ),
+    "a watchdog's message of which the terminal lost the beginning": (
+        "unknown",
+        "hung",
+        [
+            (
+                "ctive operation timeout: WorkNCCL(SeqNum=81784, OpType=_ALLGATHER_BASE,"
+                " NumelIn=6288000, NumelOut=50304000, Timeout(ms)=1800000) ran for 1800006"
+                " milliseconds before timing out."
+            )
+        ],
+    ),
+    "sizes of activations differ, not those of layers": (
+        "collective-shape-mismatch",
+        "crashed",
+        [
+            (
+                "RuntimeError: Detected mismatch between collectives on ranks. Rank 1 is running"
+                " collective: CollectiveFingerPrint(SequenceNumber=4, OpType=_ALLGATHER_BASE,"
+                " TensorShape=[2, 8, 31], TensorDtypes=Float), but Rank 0 is running collective:"
+                " CollectiveFingerPrint(SequenceNumber=4, OpType=_ALLGATHER_BASE, TensorShape=[2,"
+                " 8, 30], TensorDtypes=Float)."
+            )
+        ],
+    ),
+    "the watchdog's loop ended the process": (
+        "unknown",
+        "hung",
+        ["c10d::ProcessGroupNCCL::Watchdog::run() -> SIGABRT", "Fatal Python error: Aborted"],
+    ),
+    "Ctrl-C at a build's lock, on Windows": (
+        "extension-build-lock",
+        "hung",
+        [
+            "^CTraceback (most recent call last):",
+            '  File "D:\\work\\ops.py", line 4, in <module>',
+            "    ops = load(name='ops', sources=['ops.cu'])",
+            '  File "C:\\py\\Lib\\site-packages\\torch\\utils\\cpp_extension.py", line 1301, in load',
+            "    return _jit_compile(",
+            '  File "C:\\py\\Lib\\site-packages\\torch\\utils\\file_baton.py", line 42, in wait',
+            "    time.sleep(self.wait_seconds)",
+            "KeyboardInterrupt",
+        ],
+    ),
+    "Horovod lists what each rank lacks": (
+        "rank-conditional-collective",
+        "hung",
+        [
+            (
+                "[0]<stderr>:W horovod/common/stall_inspector.cc:105] One or more tensors were"
+                " submitted to be reduced, gathered or broadcasted by subset of ranks and are"
+                " waiting for remainder of ranks for more than 60 seconds."
+            ),
+            "[0]<stderr>:Missing ranks:",
+            "[0]<stderr>:0: [broadcast.count.sz]",
+            "[0]<stderr>:1: [allreduce.fc.bias, allreduce.fc.weight ...]",
+        ],
+    ),
+    "a monitored barrier's own word against what the others guess": (
+        "unknown",
+        "hung",
+        [
+            (
+                "[E ProcessGroupGloo.cpp:138] Rank 3 successfully reached monitoredBarrier, but"
+                " received errors while waiting for send/recv from rank 0. Please check rank 0 logs"
+            ),
+            (
+                "[E ProcessGroupGloo.cpp:138] [Rank 0]: Rank 2 failed to pass monitoredBarrier in"
+                " 600000 ms"
+            ),
+        ],
+    ),
+    "gloo's timeout of old": (
+        "unknown",
+        "hung",
+        [
+            "Traceback (most recent call last):",
+            '  File "fit.py", line 88, in step',
+            "    dist.all_reduce(flat)",
+            (
+                "RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/buffer.cc:76] Read"
+                " timeout [127.0.0.1]:30121"
+            ),
+        ],
+    ),
     "frames of the watchdog, and two processes that died in one line": (
         "unknown",
         "hung",

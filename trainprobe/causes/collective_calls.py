@@ -19,6 +19,7 @@ from trainprobe.facts import (
     RankException,
 )
 from trainprobe.model.facts import Fact
+from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.divergence import MANY, SAME_SIZE, call_says, camps_say
 
 # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
@@ -155,6 +156,7 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         shown = _compared(timeouts) or scene.of(RankException)
         yield weighing(13 if of_one else 6, "suspects-log", says, *shown[:3])
     yield from _apart(scene, timeouts)
+    yield from _stalled(timeouts)
     stood = places(scene)
     if timeouts.calls and len(camps(stood)) > 1 and set(stood) & set(timeouts.first):
         says = "They waited their whole limit in these calls: nobody was only late"
@@ -193,6 +195,16 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
             " and nobody says who was elsewhere"
         )
         yield weighing(3, "suspects-log", says, timeouts.calls[0])
+
+
+def _stalled(timeouts: Timeouts) -> Weighings:
+    """Horovod says that some ranks have submitted what others have not, and lists what."""
+    stalls, lacking = timeouts.events("horovod-stall"), timeouts.events("horovod-missing")
+    names = {event.captured["tensors"] for event in lacking}
+    if stalls and len(names) > 1:
+        says = "Ranks lack tensors that others have submitted, and not the same ones: "
+        says += "; ".join(short(name, 40) for name in sorted(names)[:3])
+        yield weighing(13, "suspects-log", says, *lacking[:4])
 
 
 def _apart(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -271,6 +283,11 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
         parted is not None
         and parted.kind != "order"
         and any(SHARDED.search(op) for op in parted.ops)
+        and not any(  # shards are flat
+            len(call.sizes) > 1
+            for call in scene.of(CollectiveCall)
+            if call.number == parted.position and SHARDED.search(call.op)
+        )
     )
     if (
         parted is not None
@@ -288,6 +305,7 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
         prints is not None
         and all(SHARDED.search(one[1]) for one in prints[1:])
         and prints[1] != prints[2]
+        and all("," not in one[2].split("]")[0] for one in prints[1:])  # shards are flat
     ):
         says = (
             f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]}"
@@ -382,6 +400,11 @@ def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(
             13, "probe-outcome", f"The ranks' progress bars have different lengths: {says}", *bars
         )
+    apart = bars_of_other_lengths(scene.of(LogWork))
+    if apart and len(plans) < 2:
+        says = ", ".join(f"{work.step} of {work.of}" for work in apart[:4])
+        says = f"Bars of one work have different lengths, and one is at its end: {says}"
+        yield weighing(13, "probe-outcome", says, *apart[:4])
     at_end = [
         fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
     ]

@@ -303,11 +303,17 @@ class Bar(NamedTuple):
 _CLOCKS = re.compile(r"(?P<ran>(?:\d{1,4}:){1,3}\d\d)(?:<(?P<left>(?:\d{1,4}:){1,3}\d\d|\?))?")
 
 
+# Notebooks draw the bar itself in HTML, and terminals without such characters leave it out.
+_DRAWN_OTHERWISE = re.compile(r"\d{1,9}/\d{1,9} \[(?P<rest>(?:\d{1,4}:){1,3}\d\d<.{0,200})")
+
+
 def read_bar(line: str) -> Bar | None:
     """Return the last bar in a plain line, or None. Never raises; reads 2000 characters at most."""
     text = line[:READ]
     match = next(reversed(list(_BAR.finditer(text))), None) if "%|" in text else None
     told = _bar(text) if match is not None else None
+    if match is None and "<" in text and (match := _DRAWN_OTHERWISE.search(text)) is not None:
+        told = _plain(text)
     if match is None or told is None or told.step is None:
         return None
     clocks = _CLOCKS.match(match.group("rest"))

@@ -29,6 +29,7 @@ TIMEOUTS = frozenset(
         "rendezvous-timeout",
         "peer-timeout",
         "watchdog-frame",
+        "horovod-stall",
         "watchdog-stuck",
         "store-barrier",
         "world-incomplete",
@@ -125,7 +126,11 @@ def _reported(facts: Facts, cell: str) -> Iterator[Absentees]:
 
 def _named(facts: Facts, cell: str, world_size: int) -> Iterator[Absentees]:
     """A monitored barrier, a desync report or the recorder's analysis names them."""
-    events = facts.of(LogEvent, cell=cell)
+    # at a monitored barrier rank 0 knows who did not come; the others know only rank 0
+    events = sorted(
+        facts.of(LogEvent, cell=cell),
+        key=lambda event: event.signature == "monitored-barrier-alone",
+    )
     for name in _NAMING:
         for event in events:
             captured = event.captured

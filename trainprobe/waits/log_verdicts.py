@@ -9,10 +9,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding, Rung
+from trainprobe.facts import (
+    Facts,
+    LogEvent,
+    LogFailure,
+    LogJob,
+    LogProgress,
+    LogWork,
+    RankEnding,
+    Rung,
+)
 from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.waits.absentees import world_of
+from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
@@ -404,6 +414,19 @@ def _last_words(
             ),
         ]
         return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
+    apart = bars_of_other_lengths(facts.of(LogWork, cell=job.cell))
+    if apart:
+        ids = tuple(dict.fromkeys(id_ for bar in apart for id_ in bar.evidence))
+        return SuspectGroup(
+            job.cell,
+            PROBE,
+            (),
+            "stuck-inside",
+            says,
+            "hang",
+            evidence=ids,
+            world_size=job.world_size or 1,
+        )
     near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
     if not near:
         return None
