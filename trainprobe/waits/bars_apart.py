@@ -22,9 +22,8 @@ def bars_of_other_lengths(works: Iterable[LogWork]) -> tuple[LogWork, ...]:
     by_name: dict[str, list[LogWork]] = defaultdict(list)
     for work in works:
         if work.is_bar and work.of and work.step and work.kind not in ("data", "load"):
-            by_name[
-                _DIGITS.sub("0", work.line.split("%", 1)[0] if "%" in work.line else "")
-            ].append(work)
+            name = work.line.split("%", 1)[0] if "%" in work.line else ""
+            by_name[_NUMBERS.sub(" ", name)].append(work)
     for bars in by_name.values():
         last = max(bars, key=lambda bar: bar.place)
         beside = [
