@@ -383,6 +383,80 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             ),
         ],
     ),
+    "a bar that is drawn a second time is no rank that leads": (
+        "rank0-long-task",
+        "hung",
+        [
+            "100%|██████████| 1818/1818 [00:00<00:00, 68495.35it/s]",
+            "caching latents...",
+            " 87%|████████▋ | 1582/1818 [30:02<04:26,  1.13s/it]",
+            watchdog(1, 3, "ALLREDUCE", (1, 1), 1800),
+        ],
+    ),
+    "work that was announced in words of its own": (
+        "rank0-long-task",
+        "hung",
+        [
+            "12:01:07 INFO Merging the adapter into the base weights",
+            watchdog(3, 8821, "ALLREDUCE", (1, 1), 1800),
+        ],
+    ),
+    "a save that was announced, behind which the training went on": (
+        "unknown",
+        "hung",
+        [
+            "12:01:07 INFO Merging the adapter into the base weights",
+            "step 120/4000 loss 1.25",
+            "step 121/4000 loss 1.24",
+            watchdog(3, 8821, "ALLREDUCE", (4096, 4096), 1800),
+        ],
+    ),
+    "the watchdog's second line alone, behind a save": (
+        "rank0-long-task",
+        "hung",
+        [
+            "INFO:lib.log:Saving checkpoint. This may take some time. Retrieving full model state...",
+            (
+                "[rank7]:[E1130 09:16:57.6 ProcessGroupNCCL.cpp:1834] [PG ID 0 PG GUID"
+                " 0(default_pg) Rank 7] Timeout at NCCL work: 28956, last enqueued NCCL work:"
+                " 28956, last completed NCCL work: 28955."
+            ),
+        ],
+    ),
+    "an actor of Ray, whose training thread waits for its loader": (
+        "data-worker-stuck",
+        "hung",
+        [
+            "Process 4711: ray::RayTrainWorker",
+            'Thread 4711 (idle): "MainThread"',
+            "    main_loop (ray/_private/worker.py:946)",
+            "    <module> (ray/_private/workers/default_worker.py:330)",
+            'Thread 4790 (idle): "TrainingThread(fit)"',
+            "    select (selectors.py:416)",
+            "    wait (multiprocessing/connection.py:931)",
+            "    poll (multiprocessing/connection.py:257)",
+            "    get (multiprocessing/queues.py:113)",
+            "    _try_get_data (torch/utils/data/dataloader.py:1133)",
+            "    __next__ (torch/utils/data/dataloader.py:631)",
+            "    fit (fit.py:88)",
+        ],
+    ),
+    "a loader whose pinning thread gets nothing": (
+        "data-worker-stuck",
+        "hung",
+        [
+            'Thread (idle): "MainThread"',
+            "    wait (threading.py:359)",
+            "    get (queue.py:180)",
+            "    _try_get_data (torch/utils/data/dataloader.py:1310)",
+            "    __next__ (torch/utils/data/dataloader.py:741)",
+            "    epoch (train.py:40)",
+            'Thread (idle): "Thread-3 (_pin_memory_loop)"',
+            "    select (selectors.py:415)",
+            "    wait (multiprocessing/connection.py:1136)",
+            "    get (multiprocessing/queues.py:113)",
+        ],
+    ),
     "frames of the watchdog, and two processes that died in one line": (
         "unknown",
         "hung",

@@ -177,7 +177,7 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = f"The calls that timed out stand at different lines: {says}"
         yield weighing(10, "other-stacks", says, *timeouts.events("recorder-frame"))
     if timeouts.behind:
-        points = 3 if layers_apart(timeouts) else 13
+        points = 3 if layers_apart(timeouts) else 10 if _other_operations(timeouts) else 13
         yield weighing(points, "flight-recorder", timeouts.behind, *call_lines(timeouts))
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
@@ -248,6 +248,9 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif what == "shape":
         says = "The ranks made the same call; only its tensors differ"
         yield weighing(-6, "suspects-log", says, *_compared(timeouts))
+    elif timeouts.behind and _other_operations(timeouts):
+        says = f"They waited in different operations: {timeouts.behind}"
+        yield weighing(6, "flight-recorder", says, *call_lines(timeouts))
     yield from weigh_culprits(scene, 6, "COLLECTIVE_TYPE_MISMATCH")
 
 
@@ -332,6 +335,11 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
     if traced and (timeouts.calls or timeouts.events("dump-signal")):
         says = f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}"
         yield weighing(10, "suspects-log", says, traced[-1])
+
+
+def _other_operations(timeouts: Timeouts) -> bool:
+    """Did ranks give up in operations of other kinds?"""
+    return len({call.op for call in timeouts.first.values() if call.op}) > 1
 
 
 def layers_apart(timeouts: Timeouts) -> tuple[CollectiveCall, CollectiveCall] | None:

@@ -54,6 +54,7 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif timeouts.behind:
         yield weighing(-13, "flight-recorder", timeouts.behind, *call_lines(timeouts))
     yield from _at_a_task(scene, timeouts)
+    yield from _at_work(scene, timeouts)
     yield from _bar_of_the_limit(scene, timeouts)
     yield from _met_at(scene, timeouts)
     words = _last_lines(scene, timeouts) if timeouts.task is None and scene.parted is None else None
@@ -131,8 +132,32 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
             yield weighing(13, "scheduler", says, task, began)
 
 
+ALONE = ("eval", "save", "data")  # work that one rank often does for all
 BEGUN = 5  # percent; a bar that stands near its beginning may be that of the hung steps themselves
 DEFAULTS_S = (600.0, 1800.0)  # torch's for NCCL and gloo (torch/distributed/constants.py)
+
+
+def _at_work(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """Work of one rank that was announced, or whose bar is not full, when the others gave up, where
+    no known wording tells of it; a step of the training that followed ends it.
+    """
+    begins = min((call.place or 0 for call in timeouts.calls), default=None)
+    if begins is None or timeouts.task is not None or scene.parted is not None:
+        return
+    before = [
+        work
+        for work in scene.of(LogWork)
+        if work.place < begins and work.rank not in timeouts.first and work.kind in ALONE
+    ]
+    last = max(before, key=lambda work: work.place, default=None)
+    stepped = max(
+        (place for fact in scene.of(LogProgress) for place, _ in fact.marks if place < begins),
+        default=-1,
+    )
+    if last is not None and not last.ended and last.place >= stepped:
+        who = ranks_say([last.rank]) if last.rank is not None else "Somebody"
+        says = f"{who} was at «{short(last.line, 100)}» when the others gave up"
+        yield weighing(10, "suspects-log", says, last)
 
 
 def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -149,7 +174,7 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
         ran_s, of = work.ran_s, work.of or 0
         if ran_s is None or work.ended or work.rank in timeouts.first or not of:
             continue
-        own = work.kind in ("eval", "save", "data")
+        own = work.kind in ALONE
         if not own and 100 * (work.step or 0) < BEGUN * of:
             continue
         limit = next((one for one in limits if abs(ran_s - one) <= max(20.0, 0.05 * one)), None)

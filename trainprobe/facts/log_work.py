@@ -29,6 +29,8 @@ _ANNOUNCES = re.compile(
     r" [^\n]{3,120}?)(?:\.{2,3}|…|\.)?$",
     re.IGNORECASE,
 )
+_SAVES = re.compile(r"(?:sav|writ|merg|consolidat|export|upload)", re.IGNORECASE)
+_EVALUATES = re.compile(r"(?:evaluat|validat)", re.IGNORECASE)
 _ENDED = re.compile(
     r"(?i)\b(?:saved|done|finished|complete[d]?|took|loaded|built|written|merged|uploaded)\b"
 )
@@ -90,7 +92,7 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> list[Fa
             known = bars.get(key)
             if known is None and len(bars) >= BARS_CAP:
                 continue
-            if known is not None and bar.ran_s < (known.ran_s or 0) / 2:
+            if known is not None and (known.ended or bar.ran_s < (known.ran_s or 0) / 2):
                 known = None  # it began anew
                 furthest.pop(key, None)
             far = furthest.get(key)
@@ -113,10 +115,18 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> list[Fa
         text = row.text[:TEXT].strip()
         match = _ANNOUNCES.search(text)
         if match is not None and not _counts(text):
-            announced = replace(_work(record, rank, row), kind=kind_of(match["what"]))
+            announced = replace(_work(record, rank, row), kind=_kind(match["what"]))
         elif announced is not None and (_ENDED.search(text) or _counts(text)):
             announced = replace(announced, ended=True)
     return [*bars.values(), *((announced,) if announced is not None else ())]
+
+
+def _kind(what: str) -> str:
+    """By the usual phrases, else by the verb alone."""
+    found = kind_of(what)
+    if found not in ("unknown", "train"):
+        return found
+    return "save" if _SAVES.match(what) else "eval" if _EVALUATES.match(what) else "data"
 
 
 def _work(record: Evidence, rank: int | None, row: Row) -> LogWork:
