@@ -457,6 +457,15 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             "    get (multiprocessing/queues.py:113)",
         ],
     ),
+    "done, and yet somebody had to press Ctrl-C": (
+        "unknown",
+        "hung",
+        [
+            "INFO fit: done training in 162.1 seconds",
+            "^CTraceback (most recent call last):",
+            '  File "/env/lib/python3.9/runpy.py", line 193, in _run_module_as_main',
+        ],
+    ),
     "frames of the watchdog, and two processes that died in one line": (
         "unknown",
         "hung",

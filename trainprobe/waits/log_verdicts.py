@@ -271,6 +271,8 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
                 )[:8],
             )
             return _ended(group)
+        if (lingering := _did_not_end(job, said)) is not None:
+            return _ended(lingering)
         where = f" at {count}" if count else ""
         says = f"Nothing failed: the job finished{where}{how}"
         return Situation(job.cell, "healthy", conclusive=True, says=says)
@@ -292,6 +294,21 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
         says=says,
         groups=(words,) if words is not None else (),
         tentative=words is not None,
+    )
+
+
+def _did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | None:
+    """The training was over by its own word, and yet somebody had to press Ctrl-C."""
+    done = next((one for one in said if one.pressed_at), None)
+    if done is None:
+        return None
+    says = (
+        f"It said that it was done ({done.seen_at}: {done.finished_line[:100]}) and did not end"
+        f" until somebody pressed Ctrl-C ({done.pressed_at})"
+    )
+    world = job.world_size or 1
+    return SuspectGroup(
+        job.cell, PROBE, (), "stuck-inside", says, "hang", evidence=done.evidence, world_size=world
     )
 
 
