@@ -132,7 +132,8 @@ def _made_whole(rows: list[Row]) -> list[Row]:
             left -= 1
             continue
         found.append(row)
-        left = _BROKEN_INTO if _WATCHDOG.search(row.text) else 0
+        told = "operation timeout" in row.text or "Work" in row.text
+        left = _BROKEN_INTO if told and _WATCHDOG.search(row.text) else 0
     return found
 
 

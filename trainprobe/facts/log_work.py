@@ -113,7 +113,7 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> list[Fa
             )
             continue
         text = row.text[:TEXT].strip()
-        match = _ANNOUNCES.search(text)
+        match = _ANNOUNCES.search(text) if "ing " in text else None
         if match is not None and not _counts(text):
             announced = replace(_work(record, rank, row), kind=_kind(match["what"]))
         elif announced is not None and (_ENDED.search(text) or _counts(text)):
