@@ -46,6 +46,7 @@ from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_settings import join_given, parse_given
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
+from trainprobe.facts.log_work import parse_log_work
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
 from trainprobe.facts.pairs import join_pairs, parse_pair
@@ -121,6 +122,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_kernel,
         parse_log_endings,
         parse_log_progress,
+        parse_log_work,
         parse_log_output,
         parse_log_stacks,
     ),

@@ -195,7 +195,9 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
         if frame is not None:
             if len(block.frames) < FRAMES_CAP:
                 file, number, function = frame.groups()
-                block.frames.append(Frame(function or "<module>", file, int(number)))
+                block.frames.append(
+                    Frame(function or "<module>", file.replace("\\", "/"), int(number))
+                )
         elif content[:1].isspace() or not content:
             text = content.strip()
             marks = text.startswith(("^", "~", "[Previous line"))
