@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
     only waits for its other threads. A traceback that names no rank is that of the only rank that
     is gone, where that one printed no other.
     """
+    scripts = {job.cell: os.path.basename(job.script) for job in facts if isinstance(job, Job)}
     gone = {
         job.cell: gone_ranks(facts, job) | leaving_ranks(facts, job)
         for job in facts
@@ -39,11 +41,27 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
             return fact
         away = gone[fact.cell]
         silent = [rank for rank in away if (fact.cell, rank) not in spoken]
-        if fact.rank is None and fact.last_words and not fact.handled and len(silent) == 1:
+        other = _other_program(fact, scripts[fact.cell])
+        if (
+            fact.rank is None
+            and fact.last_words
+            and not (fact.handled or other)
+            and len(silent) == 1
+        ):
             return replace(fact, rank=silent[0], role="rank")
-        return replace(fact, handled=fact.handled or fact.rank not in away or not fact.last_words)
+        lives = fact.rank not in away
+        child = (fact.child or other) if lives else ""
+        return replace(fact, child=child, handled=fact.handled or lives or not fact.last_words)
 
     return [told(fact) for fact in facts]
+
+
+def _other_program(fact: RankException, script: str) -> str:
+    """The program below a rank that this traceback is of: one that begins in another script."""
+    first = fact.frames[0] if fact.frames else None
+    if first is None or first.name != "<module>" or not script.endswith(".py"):
+        return ""
+    return first.base if first.base not in (script, "") else ""
 
 
 def leaving_ranks(facts: Iterable[Fact], job: Job) -> set[int]:
