@@ -9,7 +9,10 @@ that of a trial, so it counts only among processes that share an address or talk
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import product
 
 from trainprobe.targets.numbers import ADDRESS_OPTIONS, Number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order
@@ -25,6 +28,7 @@ ADDRESS = re.compile(r"(?:.*_)?(?:port|addr|address|method|url|endpoint)")
 _HYDRA = re.compile(r"\+{0,2}([A-Za-z][\w.]*)=(.*)")
 
 Sign = Callable[[ProcessRow], object]
+Way = Callable[[Sequence[ProcessRow]], dict[int, Number]]
 
 
 def numbers_side_by_side(table: Table, found: Sequence[ProcessRow]) -> list[dict[int, Number]]:
@@ -56,10 +60,17 @@ def _started_by(table: Table, process: ProcessRow) -> int:
 
 def _teams(table: Table, copies: Sequence[ProcessRow]) -> Iterator[dict[int, Number]]:
     """Part copies of one command until each number stands once in a part."""
-    signs: tuple[Sign, ...] = (lambda _: None, _address, _command, lambda process: process.group)
-    for sign in signs:
+    signs: tuple[Sign, ...] = (
+        lambda _: None,
+        _address,
+        lambda process: process.argv,
+        _command,
+        lambda process: process.group,
+    )
+    ways: tuple[Way, ...] = (_by_name, partial(_of_tied, table))
+    for way, sign in product(ways, signs):
         parts = [part for part in _by(sign, copies) if len(part) > 1]
-        numbered = [_by_name(part) or _of_tied(table, part) for part in parts]
+        numbered = [way(part) for part in parts]
         if parts and all(numbered):
             yield from numbered
             return
@@ -73,9 +84,7 @@ def _by(sign: Sign, copies: Sequence[ProcessRow]) -> list[list[ProcessRow]]:
 
 
 def _address(process: ProcessRow) -> object:
-    named = ((name.lower(), value) for name, value in process.environ.items())
-    shared = tuple(sorted(pair for pair in named if ADDRESS.fullmatch(pair[0])))
-    return shared, option(program_of(process.argv).rest, *ADDRESS_OPTIONS)
+    return tuple(sorted(pair for pair in _named(process) if ADDRESS.fullmatch(pair[0])))
 
 
 def _command(process: ProcessRow) -> object:
@@ -148,12 +157,17 @@ def _distinct(copies: Sequence[ProcessRow]) -> dict[str, list[int]]:
 
 
 def _wholes(process: ProcessRow) -> Mapping[str, int]:
-    """The whole numbers of its arguments and then of its environment, by plain names; a word
-    without a name by its place.
-    """
+    """The whole numbers among them; that of a word without a name by its place."""
     known: dict[str, int] = process.__dict__.setdefault("_wholes", {})
-    if known:
-        return known
+    for name, text in () if known else _named(process):
+        value = whole(text)
+        if value is not None:
+            known.setdefault(name, value)
+    return known
+
+
+def _named(process: ProcessRow) -> list[tuple[str, str]]:
+    """Its arguments and then its environment, by plain names."""
     rest = program_of(process.argv).rest
     pairs = []
     for place, word in enumerate(rest):
@@ -165,11 +179,7 @@ def _wholes(process: ProcessRow) -> Mapping[str, int]:
         else:
             pairs.append((f"#{place}", word))
     pairs += process.environ.items()
-    for name, text in pairs:
-        value = whole(text)
-        if value is not None:
-            known.setdefault(re.sub(r"[.-]", "_", name.lower()), value)
-    return known
+    return [(re.sub(r"[.-]", "_", name.lower()), text) for name, text in pairs]
 
 
 def _share_address(copies: Sequence[ProcessRow]) -> bool:
@@ -185,9 +195,19 @@ def _share_address(copies: Sequence[ProcessRow]) -> bool:
 
 
 def _talk(table: Table, copies: Sequence[ProcessRow]) -> bool:
-    """Whether a TCP connection leads from one of them to another."""
+    """Whether TCP connections lead from some of them to others, and these all hang together."""
     ends = [table.tcp_ends(process, process.sockets) for process in copies]
     owner = {local: place for place, pairs in enumerate(ends) for local, _ in pairs}
-    return any(
-        owner.get(remote, place) != place for place, pairs in enumerate(ends) for _, remote in pairs
-    )
+    team = list(range(len(copies)))  # by place, one whose team it is in
+
+    def first(place: int) -> int:
+        while team[place] != place:
+            team[place] = team[team[place]]
+            place = team[place]
+        return place
+
+    for place, pairs in enumerate(ends):
+        for _, remote in pairs:
+            team[first(place)] = first(owner.get(remote, place))
+    sizes = Counter(first(place) for place in range(len(copies)))
+    return sum(size > 1 for size in sizes.values()) == 1

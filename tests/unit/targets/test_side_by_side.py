@@ -96,13 +96,20 @@ def test_copies_without_a_number_are_one_job_where_they_talk_and_numbered_by_the
     assert ranks(job_of(101, tree.path)) == {101: (0, "start-order"), 102: (1, "start-order")}
 
 
-@pytest.mark.parametrize("apart", ["GANG_PORT", "--config"])
+@pytest.mark.parametrize("apart", ["GANG_PORT", "--config", "--seed"])
 def test_two_jobs_of_one_script_remain_two(tree: ProcTree, apart: str) -> None:
     for job in range(2):
         for number in range(2):
             environ = {"MY_RANK": number, **({apart: 4000 + job} if apart.isupper() else {})}
-            words = f" {apart} {'ab'[job]}.yaml" if apart.startswith("-") else ""
-            tree.add(101 + 10 * job + number, 60, f"{PY} train.py{words}", environ)
+            words = f" {apart} {job + 5}" if apart.startswith("-") else ""
+            tree.connect(900 + 10 * job, 901 + 10 * job, 40000 + job)
+            tree.add(
+                101 + 10 * job + number,
+                60,
+                f"{PY} train.py{words}",
+                environ,
+                sockets=[900 + 10 * job + number],
+            )
     found = find_jobs(tree.path, 0)
     assert sorted(sorted(ranks(job)) for job in found) == [[101, 102], [111, 112]]
 

@@ -16,7 +16,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
-from trainprobe.causes.dead_helpers import dead_helper
+from trainprobe.causes.dead_children import dead_child
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject
@@ -49,7 +49,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(13, "exit-status", says, left)
         yield from first_to_fail(scene)
         return
-    if origin is None and (helper := dead_helper(scene)) is not None:
+    if origin is None and (helper := dead_child(scene)) is not None:
         died, waiting = helper
         says = f"{_helper(died)} ended with {_what(died)}"
         says += f", and rank {waiting.rank} waits on at {waiting.where}"
@@ -164,7 +164,7 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code}"
             f" at {left.left_at.where}"
         )
-    if origin is None and (helper := dead_helper(scene)) is not None:
+    if origin is None and (helper := dead_child(scene)) is not None:
         died, waiting = helper
         frame = user_frame(died.frames)
         where = f" at {frame.where}" if frame is not None else ""
@@ -183,14 +183,14 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene, who) if who else nobody} raised {_what(origin)}{where}"
 
 
-DEAD_HELPER = """
+DEAD_CHILD = """
 Let the wait at {where} end when the helper is gone
     get(timeout=60) or join(timeout=60) in a loop that raises unless process.is_alive()
 """
 
 
 def _fixes(scene: Scene) -> Fixes:
-    origin, helper = scene.origin, dead_helper(scene)
+    origin, helper = scene.origin, dead_child(scene)
     if origin is None and helper is not None:
         origin = helper[0]
     frame = user_frame(origin.frames) if origin is not None else None
@@ -223,7 +223,7 @@ def _fixes(scene: Scene) -> Fixes:
     if origin is not None and origin.role in OBJECTS:
         return (mend,)
     if helper is not None and origin is helper[0]:
-        return (mend, *fixes(DEAD_HELPER, where=helper[1].where))
+        return (mend, *fixes(DEAD_CHILD, where=helper[1].where))
     return (
         mend,
         fix(

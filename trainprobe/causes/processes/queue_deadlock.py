@@ -22,7 +22,7 @@ from trainprobe.causes.child_processes import (
     threads_of,
     who,
 )
-from trainprobe.causes.dead_helpers import dead_helper
+from trainprobe.causes.dead_children import dead_child
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, RankException, Thread
@@ -103,7 +103,7 @@ def _weigh(scene: Scene) -> Weighings:
     if blocked:
         says = f"Pid {blocked[0].pid} sleeps in the write to a full pipe"
         yield weighing(10, "process-state-and-locks", says, *blocked)
-    if (helper := dead_helper(scene)) is not None:
+    if (helper := dead_child(scene)) is not None:
         says = f"{helper[0].child}, which may have been at its other end, died of an exception"
         yield weighing(-13, "suspects-log", says, *helper)
     yield from others_wait(scene)

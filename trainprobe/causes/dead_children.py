@@ -10,7 +10,7 @@ _INNERMOST = 6
 _ASKS_AGAIN = frozenset({"sleep", "net-io", "file-io"})
 
 
-def dead_helper(scene: Scene) -> tuple[RankException, MainThread] | None:
+def dead_child(scene: Scene) -> tuple[RankException, MainThread] | None:
     """The last exception of a process below the one suspect that stands still, and where that one
     waits. A common stream does not say whose the process was: then the wait has to be one for a
     process.
