@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -26,6 +27,7 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
         for job in facts
         if isinstance(job, Job) and job.elsewhere and len(job.absent) == 1
     }
+    scripts = {job.cell: os.path.basename(job.script) for job in facts if isinstance(job, Job)}
     gone = {
         job.cell: gone_ranks(facts, job) | leaving_ranks(facts, job)
         for job in facts
@@ -45,14 +47,17 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
         if fact.source != "output" or fact.place is not None:  # that of a log has a place
             return fact
         away = gone[fact.cell]
-        silent = [rank for rank in away if (fact.cell, rank) not in spoken]
-        if fact.rank is None and fact.last_words and not fact.handled and len(silent) == 1:
-            return replace(fact, rank=silent[0], role="rank")
-        if fact.rank is None and fact.last_words and not fact.handled and fact.cell in alone:
-            rank, came_by = alone[fact.cell]
+        other = _other_program(fact, scripts[fact.cell])
+        if fact.rank is None and fact.last_words and not (fact.handled or other):
+            silent = [rank for rank in away if (fact.cell, rank) not in spoken]
+            if len(silent) == 1:
+                return replace(fact, rank=silent[0], role="rank")
+            rank, came_by = alone.get(fact.cell, (None, set()))
             if any((frame.file, frame.name) in came_by for frame in fact.frames):
                 return replace(fact, rank=rank, role="rank")
-        return replace(fact, handled=fact.handled or fact.rank not in away or not fact.last_words)
+        lives = fact.rank not in away
+        child = (fact.child or other) if lives else ""
+        return replace(fact, child=child, handled=fact.handled or lives or not fact.last_words)
 
     return [told(fact) for fact in facts]
 
@@ -66,6 +71,14 @@ def _outermost(facts: Iterable[Fact], job: Job) -> set[tuple[str, str]]:
         for own in [next(filter(is_user, fact.frames), None)]
         if own is not None
     }
+
+
+def _other_program(fact: RankException, script: str) -> str:
+    """The program below a rank that this traceback is of: one that begins in another script."""
+    first = fact.frames[0] if fact.frames else None
+    if first is None or first.name != "<module>" or not script.endswith(".py"):
+        return ""
+    return first.base if first.base not in (script, "") else ""
 
 
 def leaving_ranks(facts: Iterable[Fact], job: Job) -> set[int]:

@@ -51,6 +51,7 @@ from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
 from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
+from trainprobe.facts.printed_endings import join_printed_endings, parse_printed_endings
 from trainprobe.facts.probe_results import parse_probe_results
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
@@ -105,7 +106,13 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_witness_exceptions,
         parse_given_exceptions,
     ),
-    "output": (parse_output, parse_printed_exceptions, parse_fatal_signals, parse_printed_progress),
+    "output": (
+        parse_output,
+        parse_printed_exceptions,
+        parse_printed_endings,
+        parse_fatal_signals,
+        parse_printed_progress,
+    ),
     "error_file": (parse_error_file,),
     "stacks.python": (parse_stacks,),
     "stacks.native": (parse_stacks,),
@@ -150,6 +157,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_sleep,
     join_log_jobs,
     join_log_order,
+    join_printed_endings,
     join_exceptions,
     join_last_words,
     join_fatal_signals,

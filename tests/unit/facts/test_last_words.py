@@ -61,3 +61,20 @@ def test_a_traceback_of_the_training_is_of_the_only_rank_that_is_not_here(
     assert [one.rank for one in facts if isinstance(one, RankException)] == [whose]
     assert gone_ranks(facts, job) == ({whose} - {None})
     assert live_world(Facts(facts), job) == ((0, 1, 2) if whose == 0 else (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("file", "child"), [("/job/server.py", "server.py"), ("/job/train.py", "")]
+)
+def test_a_program_that_a_rank_started_has_not_survived_its_traceback(
+    file: str, child: str
+) -> None:
+    (*_, found) = join_last_words(
+        [
+            Job((), CELL, None, world_size=2, script="/job/train.py"),
+            RankException((), CELL, 1, type="ValueError", frames=(Frame("<module>", file, 9),)),
+        ]
+    )
+
+    assert isinstance(found, RankException)
+    assert (found.child, found.handled) == (child, True)
