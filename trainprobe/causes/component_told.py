@@ -31,6 +31,8 @@ def _told(scene: Scene) -> Reading | None:
     if origin is not None:
         return None if origin.interrupted else component_of_exception(origin)
     if failure is not None:
+        if failure.what == "ending" or failure.echo_of == "launcher":
+            return None  # who tells of an end is not who came to it
         return read_component(failure.text or failure.says)
     last = _last_line(scene)
     return component_named(last) if last is not None else None
@@ -67,7 +69,7 @@ def component_of_exception(fact: RankException) -> Reading | None:
     innermost = next(python, None)
     return read_component(
         text_of(fact),
-        [f"{frame.file} {frame.name}" for frame in telling],
+        [f"{frame.file} {frame.name}".replace("\\", "/") for frame in telling],
         fact.root_type or fact.type,
         own=innermost is not None and is_user(innermost),
         raises=innermost is not None

@@ -23,6 +23,7 @@ from trainprobe.signatures import Signature, all_signatures, find
 EventKind = Literal["waited", "died", "refused", "raised", "warned", "said"]
 By = Literal["wording", "form", "cut", "frame", "word", "type"]
 SEEN_CHARACTERS = 2000
+SYSTEM = "network"
 PIECE = 7  # characters of a wording by which it is known where it was cut
 RUN = 6  # pieces in a row that tell something; EDGE: at the edge of the line
 EDGE = 2
@@ -178,9 +179,11 @@ def _told(
     text: str, known: AbstractSet[str], frames: Sequence[str], type_name: str, *, own: bool
 ) -> tuple[Component, By] | None:
     formed = [one for one in components() if any(form.search(text) for form in one.forms)]
+    framed = _framed(frames)
     if known:
-        first = (one for some in (formed, components()) for one in some if one.id in known)
-        return next(first), "wording"
+        first = next(one for some in (formed, components()) for one in some if one.id in known)
+        # what the system says of a connection is of whoever used it
+        return (framed, "frame") if first.id == SYSTEM and framed else (first, "wording")
     user = components()[-1]
     if own and type_name in user.types:
         return user, "type"
@@ -188,13 +191,9 @@ def _told(
     if cut is not None and (not formed or cut in formed):
         return cut, "cut"
     if formed:
-        return formed[0], "form"
-    if own:
-        return user, "frame"
-    for frame in frames:
-        for one in components():
-            if any(form.search(frame) for form in one.frames):
-                return one, "frame"
+        return (framed, "frame") if formed[0].id == SYSTEM and framed else (formed[0], "form")
+    if own or framed is not None:
+        return user if own or framed is None else framed, "frame"
     for one in components():
         if any(word.search(text) for word in one.words):
             return one, "word"
@@ -202,6 +201,17 @@ def _told(
         if type_name in one.types or any(f"{name}:" in text for name in one.types):
             return one, "type"
     return None
+
+
+def _framed(frames: Sequence[str]) -> Component | None:
+    """Of the innermost frame that tells."""
+    found = (
+        one
+        for frame in frames
+        for one in components()
+        if any(form.search(frame) for form in one.frames)
+    )
+    return next(found, None)
 
 
 # --- wordings that were cut
