@@ -182,8 +182,10 @@ def _told(
     framed = _framed(frames)
     if known:
         first = next(one for some in (formed, components()) for one in some if one.id in known)
+        if first.id != SYSTEM:
+            return first, "wording"
         # what the system says of a connection is of whoever used it
-        return (framed, "frame") if first.id == SYSTEM and framed else (first, "wording")
+        return (framed, "frame") if framed else ((formed or [first])[0], "wording")
     user = components()[-1]
     if own and type_name in user.types:
         return user, "type"
