@@ -125,7 +125,7 @@ def _of_component(scene: Scene, trust: float) -> Iterator[Class]:
     """The component in which a failure or a wait of a log shows."""
     told = component_told(scene)
     if told is not None and scene.group.mode != "slow":
-        says = f"{told.says[:1].upper()}{told.says[1:]}: {words_told(scene)}"
+        says = f"{told.says[:1].upper()}{told.says[1:]}: {words_told(scene, told)}"
         name = f"{IN_COMPONENT}{told.component.id}"
         yield Class(name, trust * TOLD_BY[told.by], says, told.component.named)
 

@@ -7,6 +7,7 @@ from collections.abc import Set as AbstractSet
 from trainprobe.causes.phrases import short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import text_of
+from trainprobe.causes.versions_told import versions_told
 from trainprobe.facts import LogEvent, RankException
 from trainprobe.facts.log_components import COMPONENT_LINE, component_named
 from trainprobe.logtext.components import Reading, read_component
@@ -38,12 +39,13 @@ def _told(scene: Scene) -> Reading | None:
     return component_named(last) if last is not None else None
 
 
-def words_told(scene: Scene) -> str:
+def words_told(scene: Scene, of: Reading) -> str:
     """What was said there: the group's own words, or the line of a log that nothing else knows."""
     last = _last_line(scene)
     if scene.origin is None and scene.first_failure is None and last is not None:
         return f"{short(last.line, 160)} ({last.seen_at})"
-    return scene.group.says
+    pair = versions_told(scene) if of.component.id == "software" else None
+    return f"{pair.says}: {scene.group.says}" if pair is not None else scene.group.says
 
 
 def _last_line(scene: Scene) -> LogEvent | None:
