@@ -55,6 +55,14 @@ def test_a_raise_of_the_program_is_its_own_whatever_it_speaks_of(tmp_path: Path)
     assert (report.causes[0].id, report.causes[0].named) == ("user-exception", True)
 
 
+def test_a_bare_exception_without_a_line_of_the_program_is_less_sure(tmp_path: Path) -> None:
+    bare = judged(["RuntimeError: novel words of an unknown part"], tmp_path).causes[0]
+    shown = judged([*FRAMES, "RuntimeError: novel words of an unknown part"], tmp_path).causes[0]
+
+    assert bare.confidence < 0.8 < shown.confidence
+    assert shown.id == "user-exception"
+
+
 def test_the_store_that_gave_up_is_named_with_what_to_think_of(tmp_path: Path) -> None:
     first, *others = judged([*FRAMES, "RuntimeError: Socket Timeout"], tmp_path).causes
 

@@ -16,6 +16,7 @@ from trainprobe.stacks.places import is_native, is_standard, is_user
 FRAMES = 12
 # Components whose failures are those of the program and of what it asks for.
 OF_THE_PROGRAM = frozenset({"user", "framework", "import", "loader", "collectives", "compiler"})
+_ITS_OWN = frozenset({"user", "framework", "loader", "collectives"})
 OF_AN_IMPORT = frozenset({"user", "framework", "import", "software"})
 
 
@@ -58,6 +59,15 @@ def another_raised(scene: Scene, but: AbstractSet[str]) -> Reading | None:
     """
     told = component_told(scene) if scene.origin is not None else None
     return told if told is not None and told.component.id not in but else None
+
+
+def is_the_programs(scene: Scene) -> bool:
+    """Whether the suspects' first exception shows a line of the program, and speaks of nothing
+    else: then it is surely the program's own.
+    """
+    origin, told = scene.origin, component_told(scene)
+    shown = origin is not None and any(is_user(frame) for frame in origin.frames)
+    return shown and (told is None or told.component.id in _ITS_OWN)
 
 
 def component_of_exception(fact: RankException) -> Reading | None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised
+from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised, is_the_programs
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short, subject
@@ -83,7 +83,9 @@ def _weigh(scene: Scene) -> Weighings:
     # Only what the program itself raised decides; what the network, the system or a component
     # below it did to it is no fault of its lines.
     another = another_raised(scene, OF_THE_PROGRAM)
-    points = 6 if origin.of_the_system or another is not None else 26
+    surely_its_own = is_the_programs(scene) or origin.role in OBJECTS
+    points = 26 if surely_its_own else 13
+    points = 6 if origin.of_the_system or another is not None else points
     says = f"{who} raised {_what(origin)}, and nothing before it failed"
     yield weighing(points, "suspects-log", says, origin)
     if another is None:
