@@ -21,11 +21,12 @@ from trainprobe.logtext.components import (
 from trainprobe.logtext.steps import read_step
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
-from trainprobe.signatures import find
 
 COMPONENT_LINE = "component-line"
 LAST_LINES = 40
-MOST = 3
+MOST = 4  # lines of one file that are read; reading one takes a millisecond
+SEEN = 400
+_EXCEPTION = re.compile(r"\s{0,8}(?:\w{1,60}\.){0,8}\w{1,60}(?:Error|Exception|Interrupt)(?::|$)")
 # What a logger itself calls harmless, and glog's `[W…]` and `I0203`. NCCL warns of what ends it.
 _MILD = re.compile(
     r"(?<!NCCL )\bWARN(?:ING)?\b|\b(?:INFO|DEBUG)\b|\w*Warning:|^\[?[WI]\d{0,4}[ :]|\[[WI] ?\w"
@@ -38,13 +39,11 @@ _FAILS = frozenset({"waited", "died", "refused", "raised"})
 def parse_log_components(record: Evidence) -> list[Fact]:
     """Of each file the last few such lines, as events `component-line`: {component, kind, by}."""
     rows = [row for row in rows_of(record)[-LAST_LINES:] if row.text.strip()]
-    found: list[Fact] = []
-    for row in reversed(rows):
-        told = _reading(row)
-        if told is not None and len(found) < MOST:
-            found.append(_event(record, row, told))
+    failing = [row for row in rows if _fails(row.text[:SEEN])]
+    read = [(row, _reading(row)) for row in failing[-MOST:]]
+    found: list[Fact] = [_event(record, row, told) for row, told in read if told is not None]
     cut = _cut_traceback(rows)
-    return [*found[::-1], *([_event(record, *cut)] if cut is not None else [])]
+    return [*found, *([_event(record, *cut)] if cut is not None else [])]
 
 
 def component_named(event: LogEvent) -> Reading | None:
@@ -60,16 +59,20 @@ def component_named(event: LogEvent) -> Reading | None:
     )
 
 
+def _fails(text: str) -> bool:
+    """Whether a line tells of a failure or a wait, and nobody else reads it: exceptions, progress
+    and what a logger calls harmless are left out.
+    """
+    return (
+        event_kind(text) in _FAILS
+        and not _EXCEPTION.match(text)
+        and not _MILD.search(text)
+        and read_step(text) is None
+    )
+
+
 def _reading(row: Row) -> Reading | None:
-    text = row.text
-    if (
-        event_kind(text) not in _FAILS
-        or _MILD.search(text[:200])
-        or read_step(text) is not None
-        or find(text, "any")
-    ):
-        return None
-    told = read_component(text)
+    told = read_component(row.text[:SEEN])
     return told if told is not None and told.by in ("form", "cut") else None
 
 

@@ -63,8 +63,8 @@ _KINDS: tuple[tuple[EventKind, re.Pattern[str]], ...] = (
     ("warned", re.compile(r"(?i)\bwarn(?:ing)?\b|deprecated|exceeded|mismatch")),
 )
 _TYPE = re.compile(
-    r"(?:\w+\.)*[A-Z]\w*(?:Error|Exception|Warning|Interrupt)\b:? ?|(?i:error|warning|info): ?"
-    r"|no such file or directory|/[\w./-]+"
+    r"\b(?:\w{1,40}\.){0,8}[A-Z]\w{0,40}(?:Error|Exception|Warning|Interrupt)\b:? ?"
+    r"|(?i:error|warning|info): ?|no such file or directory|/[\w./-]{1,300}"
 )
 _RUN = re.compile(
     r"(?P<escape>\\.)|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])|(?P<repeat>[?*+]|\{[\d,]+\}\??)"
