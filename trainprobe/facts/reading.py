@@ -31,6 +31,7 @@ from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.last_words import join_last_words
 from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.leftover_joins import join_leftovers
+from trainprobe.facts.log_components import parse_log_components
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
@@ -124,6 +125,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "log.extract": (
         parse_log_job,
         parse_log_events,
+        parse_log_components,
         parse_log_exceptions,
         parse_log_deaths,
         parse_log_kernel,

@@ -16,6 +16,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
+from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised, is_the_programs
 from trainprobe.causes.dead_children import dead_child
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
@@ -89,12 +90,16 @@ def _weigh(scene: Scene) -> Weighings:
         if origin.rank is not None
         else OBJECTS.get(origin.role, "The program")
     )
-    # Only what the program itself raised decides; what the network or the system did to it is no
-    # fault of its lines.
-    points = 6 if origin.of_the_system else 26
+    # Only what the program itself raised decides; what the network, the system or a component
+    # below it did to it is no fault of its lines.
+    another = another_raised(scene, OF_THE_PROGRAM)
+    surely_its_own = is_the_programs(scene) or origin.role in OBJECTS
+    points = 26 if surely_its_own else 13
+    points = 6 if origin.of_the_system or another is not None else points
     says = f"{who} raised {_what(origin)}, and nothing before it failed"
     yield weighing(points, "suspects-log", says, origin)
-    yield from first_to_fail(scene)
+    if another is None:
+        yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
         others = "The other exception only repeats"

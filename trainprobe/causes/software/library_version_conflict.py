@@ -15,6 +15,7 @@ from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import confirmed, filled, first_of, import_fails, stated
 from trainprobe.causes.statements import first_to_fail, quote, statement
+from trainprobe.causes.versions_told import pair_says
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_library
@@ -95,6 +96,11 @@ def _fixes(scene: Scene) -> Fixes:
     return (fix("See what does not fit", check, verify=check), _pin(scene, python))
 
 
+def _summary(scene: Scene) -> str:
+    says = pair_says(scene, "Installed packages do not fit each other")
+    return filled(says + "{quoted}", WORDING, MOVED, GONE, ARGUMENT, limit=160)(scene)
+
+
 CAUSE = Cause(
     id="library-version-conflict",
     title="Python packages do not fit each other",
@@ -104,11 +110,7 @@ CAUSE = Cause(
         ),
         _moved,
     ),
-    summary=filled(
-        "Installed packages do not fit each other{quoted}",
-        *(WORDING, MOVED, GONE, ARGUMENT),
-        limit=160,
-    ),
+    summary=_summary,
     fixes=_fixes,
     ranks=nobody,
     would_settle="pip check in the interpreter of the job",
