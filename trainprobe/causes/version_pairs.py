@@ -47,6 +47,7 @@ _SYMBOLS = (
     (re.compile(r"\w{0,20}6google8protobuf"), "protobuf"),
 )
 _INSTALLED = re.compile(r"(?:site|dist)-packages[/\\](?P<package>[\w.-]{1,100})")
+_PYTHON = re.compile(r"[/\\]python(3\.\d{1,2})[/\\]")
 _CLASSES = {
     "Accelerator": "accelerate",
     "TrainingArguments": "transformers",
@@ -216,8 +217,46 @@ def _protobuf(match: re.Match[str], scene: Scene) -> VersionPair:
 def _old_protobuf(_: re.Match[str], scene: Scene) -> VersionPair:
     package = _importer(scene, "google")
     return VersionPair(
-        f"{package or 'The program'} was generated for a protobuf before 4 and finds a newer one",
+        f"{package or 'A module'} was generated for a protobuf before 4 and finds a newer one",
         "{python} -m pip install 'protobuf<=3.20.3'" + (f"   or -U {package}" if package else ""),
+    )
+
+
+def _bitsandbytes(match: re.Match[str], _: Scene) -> VersionPair:
+    wanted = f"{match.group('major')}.{match.group('minor')}"
+    return VersionPair(
+        f"bitsandbytes brings no build for CUDA {wanted}, which the installed torch is of",
+        "{python} -m pip install -U bitsandbytes   or a torch of an older CUDA",
+    )
+
+
+def _driver(match: re.Match[str], scene: Scene) -> VersionPair:
+    """The driver tells the newest CUDA that it knows: 11040 is 11.4."""
+    number = int(match.group("found"))
+    cuda = scene.given("version.cuda")
+    built = f"CUDA {cuda.value}" if cuda is not None else "a newer one"
+    return VersionPair(
+        f"The NVIDIA driver knows CUDA {number // 1000}.{number % 1000 // 10} at most and torch was"
+        f" built for {built}",
+        "{python} -m pip install torch   from the index of that CUDA, or a newer driver",
+    )
+
+
+def _newer_python(match: re.Match[str], scene: Scene) -> VersionPair:
+    """Types joined by `|`, or a name of Python's own library that another Python has."""
+    user, name = _importer(scene) or "The program", match.groupdict().get("name")
+    frames = scene.origin.frames if scene.origin is not None else ()
+    paths = [match.groupdict().get("file") or "", *(frame.file for frame in frames)]
+    found = next((f" {place.group(1)}" for path in paths if (place := _PYTHON.search(path))), "")
+    says = (
+        f"{user} looks for {name} in {match.group('module')}, and the installed Python{found} does"
+        " not have it"
+        if name
+        else f"{user} joins types by `|`, which needs Python 3.10, and runs under an older Python"
+        + found
+    )
+    return VersionPair(
+        says, "{python} --version; conda create -n fits 'python>=3.10'   (or an image with one)"
     )
 
 
@@ -278,16 +317,11 @@ def _not_in_it(match: re.Match[str], scene: Scene) -> VersionPair | None:
         return None
     upgrade = f"{user} {package}".strip()
     return VersionPair(
-        f"{user or 'The program'} wants {name} of {package}, which"
-        f" {_the_installed(scene, package)} does not have",
+        f"{user or 'The program'} looks for {name} in {package}, and the installed"
+        f" {_known(scene, package)} does not have it",
         f"{{python}} -m pip install -U {upgrade}   or the {package} of the time of"
         f" {user or 'the program'}",
     )
-
-
-def _the_installed(scene: Scene, package: str) -> str:
-    known = _known(scene, package)
-    return "the installed one" if known == package else f"the installed {known}"
 
 
 def _argument(match: re.Match[str], scene: Scene) -> VersionPair | None:
@@ -298,7 +332,7 @@ def _argument(match: re.Match[str], scene: Scene) -> VersionPair | None:
     upgrade = f"{user} {owner}".strip()
     return VersionPair(
         f"{user or 'The program'} passes {match.group('name')} to {match.group('class')} of"
-        f" {owner}, and {_the_installed(scene, owner)} does not know it",
+        f" {owner}, and the installed {_known(scene, owner)} does not know it",
         f"{{python}} -m pip install -U {upgrade}   or the {owner} of the time of"
         f" {user or 'the program'}",
     )
@@ -396,6 +430,25 @@ _FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Scene], VersionPai
             ),
             (r"module 'numpy' has no attribute '(?P<name>\w{1,40})'", _numpy_alias),
             (r"`?np\.(?P<name>\w{1,40})`? was removed in the NumPy 2", _numpy_alias),
+            (
+                r"libbitsandbytes_cuda(?P<major>\d\d)(?P<minor>\d)(?:_\w{1,20})?\.(?:so|dll)",
+                _bitsandbytes,
+            ),
+            (r"driver on your system is too old \(found version (?P<found>\d{4,6})\)", _driver),
+            (
+                (
+                    r"unsupported operand type\(s\) for \|: '(?:type|ABCMeta|_\w{1,40})'"
+                    r" and '(?:NoneType|type|ABCMeta)'"
+                ),
+                _newer_python,
+            ),
+            (
+                (
+                    r"cannot import name '(?P<name>\w{1,60})' from '(?P<module>\w{1,40})' \("
+                    r"(?P<file>[^)\n]{1,200}/python3\.\d{1,2}/(?!(?:site|dist)-p)[^)\n]{1,80})"
+                ),
+                _newer_python,
+            ),
             (
                 r"cannot import name '(?P<name>\w{1,100})' from '(?P<module>\w{1,60})[\w.]{0,200}'",
                 _not_in_it,
