@@ -104,6 +104,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         ]
         failures = words_of(exceptions, signals, said, progress)
     merged = _stopped(merged, failures)
+    merged = _killed_with_all(merged, events)
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
     failures += _deaths(merged, failures)
     if not any(not failure.echo for failure in failures):
@@ -354,6 +355,23 @@ def _stopped(endings: list[RankEnding], failures: Sequence[LogFailure]) -> list[
             else ending
         )
     return done
+
+
+def _killed_with_all(endings: list[RankEnding], events: Sequence[LogEvent]) -> list[RankEnding]:
+    """A launcher has said that it now kills all others: whoever is killed behind that line is one
+    of them.
+    """
+    said = min(
+        (fact.place or 0 for fact in events if fact.event == "launcher-kills-all"), default=None
+    )
+    if said is None:
+        return endings
+    return [
+        replace(one, by_launcher=True)
+        if one.signal in (9, 15) and one.place is not None and one.place > said
+        else one
+        for one in endings
+    ]
 
 
 def _later(ending: RankEnding, own: Sequence[LogFailure]) -> bool:
