@@ -63,7 +63,11 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         and fact.rank not in ended
     ]
     logged = [ending for ending in endings if ending.place is not None]
-    merged = _with_ranks(merged_endings(logged), exceptions)
+    merged = _with_ranks(
+        merged_endings(logged),
+        exceptions,
+        {host for fact in mine if isinstance(fact, LogJob) for host in fact.hosts},
+    )
     exceptions = lived_through(exceptions, merged, progress)
     exceptions = _in_time(exceptions, mine)
     whose = _whose(exceptions, merged)
@@ -308,11 +312,16 @@ def _done(progress: Sequence[LogProgress]) -> bool:
     )
 
 
-def _with_ranks(endings: list[RankEnding], exceptions: Sequence[RankException]) -> list[RankEnding]:
-    """A launcher that names a local rank or a pid: on one host the local rank is the rank."""
+def _with_ranks(
+    endings: list[RankEnding], exceptions: Sequence[RankException], spoke: set[str]
+) -> list[RankEnding]:
+    """A launcher that names a local rank or a pid: on one host the local rank is the rank.
+    `spoke` are the hosts whose names stand before lines.
+    """
     hosts = {ending.host for ending in endings if ending.host} | {
         fact.host for fact in exceptions if fact.host
     }
+    hosts |= spoke
     by_pid = {fact.pid: fact.rank for fact in exceptions if fact.pid and fact.rank is not None}
     by_pid |= {
         ending.pid: ending.rank for ending in endings if ending.pid and ending.rank is not None

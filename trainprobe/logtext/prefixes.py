@@ -83,6 +83,8 @@ _STERN = re.compile(
     r"|trainer)-\d{1,5}(?:-[a-z0-9]{4,8})?)"
     r" ([a-z][a-z0-9-]{0,62}) "
 )
+# pdsh's own word about a host, before that host's name: `pdsh@login: node-b: ssh exited …`.
+_PDSH = re.compile(r"pdsh@[\w.-]{1,80}: (?=[\w.-]{1,80}: )")
 _TREE = re.compile(r"([\w-]{1,60}(?:\.[\w-]{1,60}){1,4}) \[(?:stdout|stderr)\] ?")
 _COMPOSER = re.compile(r"rank(\d{1,7})\[(\d{1,9})\](?=\[)", re.IGNORECASE)
 _BARE_RANK = re.compile(r"rank(\d{1,7}): ", re.IGNORECASE)
@@ -181,7 +183,7 @@ def learn_labels(lines: Iterable[str]) -> Labels:
     if _counts_up(sample) and not (_TASK.match(sample[0]) and sample[0].lstrip().startswith("0:")):
         return Labels(numbered=True)
     enough = 0.6 * len(sample)
-    past = [_behind_stamp(line) for line in sample]
+    past = [_PDSH.sub("", _behind_stamp(line), count=1) for line in sample]
     tasks = [int(match.group(1)) for match in map(_TASK.match, past) if match]
     brackets = [int(match.group(1)) for match in map(_BRACKET.match, past) if match]
     pairs = [int(match.group(2)) for match in map(_MPI_PAIR.match, past) if match]
@@ -324,6 +326,8 @@ def _take_word(text: str, found: _Found) -> int:
         found.host, found.pid = match.group(1), int(match.group(2))
         if match.re is _NCCL and int(match.group(4)) >= 0:
             found.is_local(int(match.group(4)))
+        return match.end()
+    if match := _PDSH.match(text):
         return match.end()
     if match := _COMPOSER.match(text):
         found.is_rank(int(match.group(1)))
