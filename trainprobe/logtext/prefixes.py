@@ -73,6 +73,10 @@ _RAY = re.compile(
     r"\((\w[\w.:<>()=, _-]{0,100}?) ?pid=(\d{1,9})(?:, ip=([\w.:]{1,64}))?\)(?:\x20|$)"
 )
 _RAY_RANK = re.compile(r"\brank=(\d{1,7})")
+# vLLM's worker among those that share a model, where nothing else splits it.
+_VLLM_WORKER = re.compile(r"(?:Worker_TP|VllmWorker-)(\d{1,4})$")
+# torchx and NeMo-Run: the role and the number of its replica.
+_TORCHX = re.compile(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) (?=\[[A-Za-z_-]{1,30}\d{1,6}\]:)")
 _COMPOSE = re.compile(
     r"((?:[A-Za-z][\w.-]{0,60}[-_])?(?:worker|node|trainer|train|master|launcher|server|rank|host"
     r"|pytorch|torch)s?[-_]?\d{1,4}|algo-\d{1,4}-\w{5})\s{1,20}\|(?:\x20|$)"
@@ -317,6 +321,8 @@ def _take_ray(text: str, found: _Found) -> int:
     found.host = match.group(3) or found.host
     if rank := _RAY_RANK.search(match.group(1)):
         found.is_rank(int(rank.group(1)))
+    elif worker := _VLLM_WORKER.match(match.group(1)):
+        found.is_rank(int(worker.group(1)), certain=False)
     return match.end()
 
 
@@ -336,7 +342,7 @@ def _take_word(text: str, found: _Found) -> int:
     if match := _BARE_RANK.match(text):
         found.is_rank(int(match.group(1)))
         return match.end()
-    if match := _COMPOSE.match(text) or _TREE.match(text):
+    if match := _COMPOSE.match(text) or _TREE.match(text) or _TORCHX.match(text):
         found.host = match.group(1)
         return match.end()
     return 0

@@ -71,6 +71,7 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="nvidia-smi beside torch.version.cuda",
     refines="user-exception",
+    accounts_for=("import-failure",),
     wording=f"{WORDING}|{NONE_AT_ALL}",
     ready=ReadySigns(
         says=("has a driver too old for this torch", "have drivers too old for this torch"),
