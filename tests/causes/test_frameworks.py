@@ -244,6 +244,18 @@ LOGS: dict[str, tuple[str, Told]] = {
         ),
         Told("crashed", "user-exception", (1,), "train.py:30"),
     ),
+    "windows without libuv": (
+        FRAMES
+        + "RuntimeError: use_libuv was requested but PyTorch was build without libuv support\n",
+        Told("crashed", "rendezvous-incomplete", (), "This build of torch lacks"),
+    ),
+    "a watchdog's abort that a supervisor retells": (
+        (
+            "[rank0]: step 10 loss 2.1\nc10d::ProcessGroupNCCL::Watchdog::run() -> SIGABRT -> Fatal"
+            " Python error: Aborted\n"
+        ),
+        Told("crashed", "unknown", (0,)),
+    ),
     "macos": (
         (
             'Traceback (most recent call last):\n  File "/Users/ann/train.py", line 8, in <module>\n'

@@ -20,10 +20,12 @@ from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement
 from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
 from trainprobe.facts import FatalSignal, LogEvent, RankEnding, Segfault
+from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
 BAD_ALLOC = message("native-crash.bad-alloc")
+WATCHDOG = message("native-crash.watchdog")
 TOLD = message("native-crash.told")
 
 
@@ -77,9 +79,9 @@ def _against(scene: Scene, end: RankEnding) -> Weighings:
             f" {disagreement(disagree)}"
         )
         yield weighing(-26, "suspects-log", says, disagree.fact)
-    elif end.signal_name == "SIGABRT" and (gave_up := _gave_up(scene, end)) is not None:
-        says = "It is the watchdog's abort, after the timeout that it told of"
-        yield weighing(-26, "suspects-log", says, gave_up)
+    elif end.signal_name == "SIGABRT" and (told := _watchdog(scene, end)) is not None:
+        says = "It is the abort of c10d's watchdog, which found a collective late"
+        yield weighing(-26, "suspects-log", says, told)
     elif echoes or scene.exceptions(ranks, echo=True):
         says = "The crash came after an error that only repeats another rank's end"
         yield weighing(-26, "suspects-log", says, *echoes, *scene.exceptions(ranks, echo=True))
@@ -90,16 +92,22 @@ def _against(scene: Scene, end: RankEnding) -> Weighings:
         yield weighing(-10, "host-pressure", "It speaks of memory that could not be had", memory)
 
 
-def _gave_up(scene: Scene, end: RankEnding) -> LogEvent | None:
-    """The line in which the watchdog of this process gives up waiting for others."""
-    return next(
-        (
-            event
-            for event in scene.of(LogEvent)
-            if event.event in ("collective-timeout", "watchdog-stuck")
-            and event.rank in (end.rank, None)
-        ),
-        None,
+def _watchdog(scene: Scene, end: RankEnding) -> Fact | None:
+    """The line in which the watchdog of this process gives up waiting, or its thread's stack."""
+    ranks = [end.rank] if end.rank is not None else list(scene.suspects)
+    stood = statement(scene, WATCHDOG, ranks)
+    return (
+        stood.fact
+        if stood is not None
+        else next(
+            (
+                event
+                for event in scene.of(LogEvent)
+                if event.event in ("collective-timeout", "watchdog-stuck")
+                and event.rank in (end.rank, None)
+            ),
+            None,
+        )
     )
 
 
