@@ -15,7 +15,7 @@ from trainprobe.causes.phrases import Fixes, admin_fix, fixes, short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.signs import all_of, check_or, failed_check, first_of, quoted, stated
 from trainprobe.causes.statements import advice, quote_after, statement
-from trainprobe.causes.version_pairs import version_pair
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.signatures.messages import message
 
 WORDING = message("driver-too-old")
@@ -48,7 +48,7 @@ def _fixes(scene: Scene) -> Fixes:
 
 def _summary(scene: Scene) -> str:
     found = statement(scene, WORDING) or statement(scene, NONE_AT_ALL)
-    pair = version_pair(scene, WORDING)
+    pair = version_conflict(scene, WORDING)
     if pair is not None:
         return f"{pair.says}{quote_after(found)}"
     return short(found.text) if found else "The NVIDIA driver is older than torch needs"

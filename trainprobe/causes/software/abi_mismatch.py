@@ -16,7 +16,7 @@ from trainprobe.causes.phrases import Fixes, fix, fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
 from trainprobe.causes.statements import quote_after, statement
-from trainprobe.causes.version_pairs import version_pair
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.signatures.messages import message
 
 WORDING = message("abi-mismatch")
@@ -39,7 +39,7 @@ def _loader(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     found = statement(scene, WORDING)
-    pair = version_pair(scene, WORDING)
+    pair = version_conflict(scene, WORDING)
     if pair is not None:
         return f"{pair.says}{quote_after(found)}"
     match = MODULE.search(found.text) if found is not None else None
@@ -49,7 +49,7 @@ def _summary(scene: Scene) -> str:
 
 def _fixes(scene: Scene) -> Fixes:
     python = scene.plan.interpreter_path or "python"
-    pair = version_pair(scene, WORDING)
+    pair = version_conflict(scene, WORDING)
     if pair is None:
         return fixes(FIXES, python=python)
     fits = fix("Take the pair that fits", pair.command.replace("{python}", python))

@@ -15,7 +15,7 @@ from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import confirmed, filled, first_of, import_fails, stated
 from trainprobe.causes.statements import first_to_fail, quote, quote_after, statement
-from trainprobe.causes.version_pairs import version_pair
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_library
@@ -73,7 +73,7 @@ def _moved(scene: Scene) -> Weighings:
 
 
 def _pin(scene: Scene, python: str) -> Fix:
-    pair = version_pair(scene, ANY_WORDING)
+    pair = version_conflict(scene, ANY_WORDING)
     found = statement(scene, WORDING) or statement(scene, MOVED) or statement(scene, GONE)
     text = found.text.lower() if found is not None else ""
     groups = found.match.groupdict() if found is not None else {}
@@ -104,7 +104,7 @@ _unpaired = filled(
 
 
 def _summary(scene: Scene) -> str:
-    pair = version_pair(scene, ANY_WORDING)
+    pair = version_conflict(scene, ANY_WORDING)
     if pair is None:
         return _unpaired(scene)
     found = next(

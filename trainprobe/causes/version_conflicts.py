@@ -14,7 +14,7 @@ from trainprobe.facts import LogEvent
 from trainprobe.stacks.places import is_library, module_name
 
 
-class VersionPair(NamedTuple):
+class VersionConflict(NamedTuple):
     """`says` is a clause that names both, `{python}` in `command` is the job's interpreter."""
 
     says: str
@@ -63,7 +63,7 @@ _REINSTALL_TORCH = "{python} -m pip install --force-reinstall torch torchvision 
 _TAKEN_OUT_OF_1_24 = re.compile(r"'(?:bool|int|float|object|complex|str|long|typeDict)\d?'")
 
 
-def version_pair(scene: Scene, wording: str) -> VersionPair | None:
+def version_conflict(scene: Scene, wording: str) -> VersionConflict | None:
     """The pair that the first message with this wording tells of, or a line of the output about
     versions; None where only one of the two is known.
     """
@@ -108,7 +108,7 @@ def _known(scene: Scene, name: str) -> str:
     return f"{name} {given.value}" if given is not None else name
 
 
-def _numpy(match: re.Match[str], scene: Scene) -> VersionPair:
+def _numpy(match: re.Match[str], scene: Scene) -> VersionConflict:
     built = _importer(scene, "numpy")
     runs = next(
         (
@@ -120,7 +120,7 @@ def _numpy(match: re.Match[str], scene: Scene) -> VersionPair:
     ).rstrip(".")
     beside = f"NumPy {runs}" if runs else _known(scene, "numpy").replace("numpy", "NumPy")
     newer = f"   or a newer build of {built}" if built else ""
-    return VersionPair(
+    return VersionConflict(
         f"{built or 'A module'} was built for NumPy 1 and meets {beside}"
         if runs or "1.x" in match.group(0)
         else f"{built or 'A module'} was built for another NumPy than {_other_numpy(beside)}",
@@ -132,23 +132,23 @@ def _other_numpy(beside: str) -> str:
     return f"the installed {beside}" if beside[-1:].isdigit() else "the installed one"
 
 
-def _numpy_alias(match: re.Match[str], scene: Scene) -> VersionPair:
+def _numpy_alias(match: re.Match[str], scene: Scene) -> VersionConflict:
     user, name = _importer(scene, "numpy") or "The program", match.group("name")
     old = "numpy<1.24" if _TAKEN_OUT_OF_1_24.search(f"'{name}'") else "numpy<2"
-    return VersionPair(
+    return VersionConflict(
         f"{user} uses numpy.{name}, which {_known(scene, 'numpy')} no longer has",
         f"{{python}} -m pip install '{old}'" + ("" if user[0] == "T" else f"   or -U {user}"),
     )
 
 
-def _required(match: re.Match[str], scene: Scene) -> VersionPair:
+def _required(match: re.Match[str], scene: Scene) -> VersionConflict:
     wanted = re.sub(r"[` ]", "", match.group("wanted"))
     name = re.split(r"[<>=!~]", wanted)[0]
     user = match.groupdict().get("package") or _importer(scene, name) or "The program"
     have = (match.groupdict().get("have") or "").replace("==", " ").strip(" .")
     have = have or next(iter(_versions_of(scene, name)), "")
     finds = f" and finds {have}" if have else ""
-    return VersionPair(f"{user} needs {wanted}{finds}", f"{{python}} -m pip install '{wanted}'")
+    return VersionConflict(f"{user} needs {wanted}{finds}", f"{{python}} -m pip install '{wanted}'")
 
 
 def _versions_of(scene: Scene, name: str) -> tuple[str, ...]:
@@ -156,25 +156,25 @@ def _versions_of(scene: Scene, name: str) -> tuple[str, ...]:
     return (known,) if known != name else ()
 
 
-def _python(match: re.Match[str], _: Scene) -> VersionPair:
+def _python(match: re.Match[str], _: Scene) -> VersionConflict:
     wanted = match.group("wanted")
-    return VersionPair(
+    return VersionConflict(
         f"{match.group('package')} needs Python {wanted} and finds {match.group('found')}",
         f"conda create -n fits 'python{wanted}'   (or a module or image with such a Python)",
     )
 
 
-def _cuda_of_both(match: re.Match[str], _: Scene) -> VersionPair:
+def _cuda_of_both(match: re.Match[str], _: Scene) -> VersionConflict:
     other = match.group("package")
-    return VersionPair(
+    return VersionConflict(
         f"{other} was built for CUDA {match.group('theirs')}"
         f" and torch for CUDA {match.group('torch')}",
         f"{{python}} -m pip install --force-reinstall torch {other}   (both from one index)",
     )
 
 
-def _operators_of_torchvision(_: re.Match[str], scene: Scene) -> VersionPair:
-    return VersionPair(
+def _operators_of_torchvision(_: re.Match[str], scene: Scene) -> VersionConflict:
+    return VersionConflict(
         f"{_known(scene, 'torchvision')} was built for another torch than {_torch(scene)}",
         _REINSTALL_TORCH,
     )
@@ -185,8 +185,8 @@ def _torch(scene: Scene) -> str:
     return "the installed one" if known == "torch" else f"the installed {known}"
 
 
-def _xformers(match: re.Match[str], _: Scene) -> VersionPair:
-    return VersionPair(
+def _xformers(match: re.Match[str], _: Scene) -> VersionConflict:
+    return VersionConflict(
         f"xformers was built for PyTorch {match.group('built')}"
         f" and finds PyTorch {match.group('found')}",
         "{python} -m pip install --force-reinstall --no-deps xformers==VERSION   (its releases say"
@@ -194,55 +194,55 @@ def _xformers(match: re.Match[str], _: Scene) -> VersionPair:
     )
 
 
-def _cudnn(match: re.Match[str], _: Scene) -> VersionPair:
+def _cudnn(match: re.Match[str], _: Scene) -> VersionConflict:
     built, found = (
         re.sub(r"[ ()]", "", match.group(name)).replace(",", ".") for name in ("built", "found")
     )
-    return VersionPair(
+    return VersionConflict(
         f"torch was built against cuDNN {built} and loads cuDNN {found}",
         "env -u LD_LIBRARY_PATH {python} …   (torch then finds the cuDNN that it brings along)",
     )
 
 
-def _protobuf(match: re.Match[str], scene: Scene) -> VersionPair:
+def _protobuf(match: re.Match[str], scene: Scene) -> VersionConflict:
     package = _distribution(match.group("file").partition("/")[0])
     package = package if "." not in package else _importer(scene, "google") or "The program"
     built, found = match.group("built"), match.group("found")
-    return VersionPair(
+    return VersionConflict(
         f"{package} was generated for protobuf {built} and finds protobuf {found}",
         f"{{python}} -m pip install 'protobuf>={built}'",
     )
 
 
-def _old_protobuf(_: re.Match[str], scene: Scene) -> VersionPair:
+def _old_protobuf(_: re.Match[str], scene: Scene) -> VersionConflict:
     package = _importer(scene, "google")
-    return VersionPair(
+    return VersionConflict(
         f"{package or 'A module'} was generated for a protobuf before 4 and finds a newer one",
         "{python} -m pip install 'protobuf<=3.20.3'" + (f"   or -U {package}" if package else ""),
     )
 
 
-def _bitsandbytes(match: re.Match[str], _: Scene) -> VersionPair:
+def _bitsandbytes(match: re.Match[str], _: Scene) -> VersionConflict:
     wanted = f"{match.group('major')}.{match.group('minor')}"
-    return VersionPair(
+    return VersionConflict(
         f"bitsandbytes brings no build for CUDA {wanted}, which the installed torch is of",
         "{python} -m pip install -U bitsandbytes   or a torch of an older CUDA",
     )
 
 
-def _driver(match: re.Match[str], scene: Scene) -> VersionPair:
+def _driver(match: re.Match[str], scene: Scene) -> VersionConflict:
     """The driver tells the newest CUDA that it knows: 11040 is 11.4."""
     number = int(match.group("found"))
     cuda = scene.given("version.cuda")
     built = f"CUDA {cuda.value}" if cuda is not None else "a newer one"
-    return VersionPair(
+    return VersionConflict(
         f"The NVIDIA driver knows CUDA {number // 1000}.{number % 1000 // 10} at most and torch was"
         f" built for {built}",
         "{python} -m pip install torch   from the index of that CUDA, or a newer driver",
     )
 
 
-def _newer_python(match: re.Match[str], scene: Scene) -> VersionPair:
+def _newer_python(match: re.Match[str], scene: Scene) -> VersionConflict:
     """Types joined by `|`, or a name of Python's own library that another Python has."""
     user, name = _importer(scene) or "The program", match.groupdict().get("name")
     frames = scene.origin.frames if scene.origin is not None else ()
@@ -255,12 +255,12 @@ def _newer_python(match: re.Match[str], scene: Scene) -> VersionPair:
         else f"{user} joins types by `|`, which needs Python 3.10, and runs under an older Python"
         + found
     )
-    return VersionPair(
+    return VersionConflict(
         says, "{python} --version; conda create -n fits 'python>=3.10'   (or an image with one)"
     )
 
 
-def _of_the_system(match: re.Match[str], _: Scene) -> VersionPair:
+def _of_the_system(match: re.Match[str], _: Scene) -> VersionConflict:
     """A symbol version that the C or C++ library of the host lacks."""
     wanted, library = match.group("wanted"), match.group("library").rsplit("/", 1)[-1]
     inside = _INSTALLED.search(match.group("needs"))
@@ -274,10 +274,12 @@ def _of_the_system(match: re.Match[str], _: Scene) -> VersionPair:
             f"ldd --version; {{python}} -m pip install --no-build-isolation --no-binary {user}"
             f" {user}   (or an older wheel, or a newer image)"
         )
-    return VersionPair(f"{user} needs {wanted}, which the {library} of this host lacks", command)
+    return VersionConflict(
+        f"{user} needs {wanted}, which the {library} of this host lacks", command
+    )
 
 
-def _symbol(match: re.Match[str], scene: Scene) -> VersionPair | None:
+def _symbol(match: re.Match[str], scene: Scene) -> VersionConflict | None:
     """A native module of one package that misses a symbol of another."""
     symbol, path = match.group("symbol"), match.group("library")
     owner = next((name for pattern, name in _SYMBOLS if pattern.match(symbol)), "")
@@ -290,16 +292,16 @@ def _symbol(match: re.Match[str], scene: Scene) -> VersionPair | None:
         if owner == "torch":
             return None
         of = file if user == "nvidia" or "/nvidia/" in path else "torch"
-        return VersionPair(
+        return VersionConflict(
             f"{of} was built for another {owner} than the one that is loaded",
             "env -u LD_LIBRARY_PATH {python} -c 'import torch'; " + _REINSTALL_TORCH,
         )
     if owner != "torch":
-        return VersionPair(
+        return VersionConflict(
             f"{user} was built for another {owner} than the one that is loaded",
             f"{{python}} -m pip install --force-reinstall --no-cache-dir {user}",
         )
-    return VersionPair(
+    return VersionConflict(
         f"{user} was built for another torch than {_torch(scene)}",
         _REINSTALL_TORCH
         if user in ("torchvision", "torchaudio")
@@ -308,7 +310,7 @@ def _symbol(match: re.Match[str], scene: Scene) -> VersionPair | None:
     )
 
 
-def _not_in_it(match: re.Match[str], scene: Scene) -> VersionPair | None:
+def _not_in_it(match: re.Match[str], scene: Scene) -> VersionConflict | None:
     """A name or a module that one package looks for in another."""
     owner, name = match.group("module"), match.group("name")
     user = _importer(scene, owner)
@@ -316,7 +318,7 @@ def _not_in_it(match: re.Match[str], scene: Scene) -> VersionPair | None:
     if user == package:
         return None
     upgrade = f"{user} {package}".strip()
-    return VersionPair(
+    return VersionConflict(
         f"{user or 'The program'} looks for {name} in {package}, and the installed"
         f" {_known(scene, package)} does not have it",
         f"{{python}} -m pip install -U {upgrade}   or the {package} of the time of"
@@ -324,13 +326,13 @@ def _not_in_it(match: re.Match[str], scene: Scene) -> VersionPair | None:
     )
 
 
-def _argument(match: re.Match[str], scene: Scene) -> VersionPair | None:
+def _argument(match: re.Match[str], scene: Scene) -> VersionConflict | None:
     owner = _CLASSES.get(match.group("class"))
     if owner is None:
         return None
     user = _importer(scene, owner)
     upgrade = f"{user} {owner}".strip()
-    return VersionPair(
+    return VersionConflict(
         f"{user or 'The program'} passes {match.group('name')} to {match.group('class')} of"
         f" {owner}, and the installed {_known(scene, owner)} does not know it",
         f"{{python}} -m pip install -U {upgrade}   or the {owner} of the time of"
@@ -339,135 +341,135 @@ def _argument(match: re.Match[str], scene: Scene) -> VersionPair | None:
 
 
 _VERSION = r"\d[\w.+-]{0,30}"
-_FORMS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], Scene], VersionPair | None]], ...] = (
-    tuple(
-        (re.compile(pattern), read)
-        for pattern, read in (
+_FORMS: tuple[
+    tuple[re.Pattern[str], Callable[[re.Match[str], Scene], VersionConflict | None]], ...
+] = tuple(
+    (re.compile(pattern), read)
+    for pattern, read in (
+        (
             (
-                (
-                    r"(?P<wanted>[\w.-]{1,60}[<>=!~][\w.<>=!~, -]{1,60}) is required for a normal"
-                    r" functioning of this module(?:,? but found (?P<have>[\w.=<>!+-]{1,60}))?"
-                ),
-                _required,
+                r"(?P<wanted>[\w.-]{1,60}[<>=!~][\w.<>=!~, -]{1,60}) is required for a normal"
+                r" functioning of this module(?:,? but found (?P<have>[\w.=<>!+-]{1,60}))?"
             ),
+            _required,
+        ),
+        (
             (
-                (
-                    r"(?P<package>[\w.-]{1,60} \d[\w.+]{0,30}) requires"
-                    r" (?P<wanted>[\w.<>=!~,\[\]-]{1,80}),?"
-                    r" but you have (?P<have>[\w.-]{1,60} \d[\w.+-]{0,30})"
-                ),
-                _required,
+                r"(?P<package>[\w.-]{1,60} \d[\w.+]{0,30}) requires"
+                r" (?P<wanted>[\w.<>=!~,\[\]-]{1,80}),?"
+                r" but you have (?P<have>[\w.-]{1,60} \d[\w.+-]{0,30})"
             ),
+            _required,
+        ),
+        (
             (
-                (
-                    r"[Rr]equires (?:at least )?"
-                    r"`?(?P<wanted>[\w-]{1,40} ?(?:>=|==|<=|>|<|~=) ?[\d.]{1,16})"
-                ),
-                _required,
+                r"[Rr]equires (?:at least )?"
+                r"`?(?P<wanted>[\w-]{1,40} ?(?:>=|==|<=|>|<|~=) ?[\d.]{1,16})"
             ),
+            _required,
+        ),
+        (
             (
-                (
-                    rf"PyTorch has CUDA Version=(?P<torch>{_VERSION}) and (?P<package>\w{{1,40}})"
-                    rf" has CUDA Version=(?P<theirs>{_VERSION}?)(?=\.? |\.?$)"
-                ),
-                _cuda_of_both,
+                rf"PyTorch has CUDA Version=(?P<torch>{_VERSION}) and (?P<package>\w{{1,40}})"
+                rf" has CUDA Version=(?P<theirs>{_VERSION}?)(?=\.? |\.?$)"
             ),
+            _cuda_of_both,
+        ),
+        (
             (
-                (
-                    r"(?P<package>[\w.-]{1,60})'? requires a different Python:"
-                    r" (?P<found>\d[\d.]{1,10}) not in '(?P<wanted>[^'\n]{1,40})'"
-                ),
-                _python,
+                r"(?P<package>[\w.-]{1,60})'? requires a different Python:"
+                r" (?P<found>\d[\d.]{1,10}) not in '(?P<wanted>[^'\n]{1,40})'"
             ),
-            (r"operator torchvision::\w{1,40} does not exist", _operators_of_torchvision),
+            _python,
+        ),
+        (r"operator torchvision::\w{1,40} does not exist", _operators_of_torchvision),
+        (
             (
-                (
-                    rf"PyTorch (?P<built>{_VERSION}) with CUDA \d{{1,6}}"
-                    rf" \(you have (?P<found>{_VERSION})\)"
-                ),
-                _xformers,
+                rf"PyTorch (?P<built>{_VERSION}) with CUDA \d{{1,6}}"
+                rf" \(you have (?P<found>{_VERSION})\)"
             ),
+            _xformers,
+        ),
+        (
             (
-                (
-                    r"cuDNN version incompatibility: PyTorch was compiled\s{1,2}against"
-                    r" (?P<built>\([\d, ]{3,20}\)) but (?:found runtime version|linked against)"
-                    r" (?P<found>\([\d, ]{3,20}\))"
-                ),
-                _cudnn,
+                r"cuDNN version incompatibility: PyTorch was compiled\s{1,2}against"
+                r" (?P<built>\([\d, ]{3,20}\)) but (?:found runtime version|linked against)"
+                r" (?P<found>\([\d, ]{3,20}\))"
             ),
+            _cudnn,
+        ),
+        (
             (
-                (
-                    rf"versions when loading (?P<file>[\w./-]{{1,200}}):"
-                    rf" gencode (?P<built>{_VERSION})"
-                    rf" runtime (?P<found>\d[\w.+-]{{0,28}}\w)"
-                ),
-                _protobuf,
+                rf"versions when loading (?P<file>[\w./-]{{1,200}}):"
+                rf" gencode (?P<built>{_VERSION})"
+                rf" runtime (?P<found>\d[\w.+-]{{0,28}}\w)"
             ),
-            (r"Descriptors cannot (?:not )?be created directly", _old_protobuf),
+            _protobuf,
+        ),
+        (r"Descriptors cannot (?:not )?be created directly", _old_protobuf),
+        (
             (
-                (
-                    r"(?P<library>[\w./+-]{1,300}): version"
-                    r" `(?P<wanted>(?:GLIBCXX|CXXABI|GLIBC)_[\d.]{1,16})'"
-                    r" not found \(required by (?P<needs>[^)\n]{1,300})\)"
-                ),
-                _of_the_system,
+                r"(?P<library>[\w./+-]{1,300}): version"
+                r" `(?P<wanted>(?:GLIBCXX|CXXABI|GLIBC)_[\d.]{1,16})'"
+                r" not found \(required by (?P<needs>[^)\n]{1,300})\)"
             ),
+            _of_the_system,
+        ),
+        (
             (
-                (
-                    r"(?P<library>[\w./+-]{1,300}\.so[\w.]{0,20}): (?:undefined symbol:|symbol)"
-                    r" (?P<symbol>\w{1,300})"
-                ),
-                _symbol,
+                r"(?P<library>[\w./+-]{1,300}\.so[\w.]{0,20}): (?:undefined symbol:|symbol)"
+                r" (?P<symbol>\w{1,300})"
             ),
+            _symbol,
+        ),
+        (
             (
-                (
-                    r"compiled using NumPy 1\.x cannot be run in"
-                    r"(?:\s{1,2}NumPy (?P<numpy>\d[\d.]{0,16}))?"
-                    r"|_ARRAY_API not found|numpy\.core\.multiarray failed to import"
-                    r"|numpy\.\w{1,40} size changed, may indicate binary incompatibility"
-                ),
-                _numpy,
+                r"compiled using NumPy 1\.x cannot be run in"
+                r"(?:\s{1,2}NumPy (?P<numpy>\d[\d.]{0,16}))?"
+                r"|_ARRAY_API not found|numpy\.core\.multiarray failed to import"
+                r"|numpy\.\w{1,40} size changed, may indicate binary incompatibility"
             ),
-            (r"module 'numpy' has no attribute '(?P<name>\w{1,40})'", _numpy_alias),
-            (r"`?np\.(?P<name>\w{1,40})`? was removed in the NumPy 2", _numpy_alias),
+            _numpy,
+        ),
+        (r"module 'numpy' has no attribute '(?P<name>\w{1,40})'", _numpy_alias),
+        (r"`?np\.(?P<name>\w{1,40})`? was removed in the NumPy 2", _numpy_alias),
+        (
+            r"libbitsandbytes_cuda(?P<major>\d\d)(?P<minor>\d)(?:_\w{1,20})?\.(?:so|dll)",
+            _bitsandbytes,
+        ),
+        (r"driver on your system is too old \(found version (?P<found>\d{4,6})\)", _driver),
+        (
             (
-                r"libbitsandbytes_cuda(?P<major>\d\d)(?P<minor>\d)(?:_\w{1,20})?\.(?:so|dll)",
-                _bitsandbytes,
+                r"unsupported operand type\(s\) for \|: '(?:type|ABCMeta|_\w{1,40})'"
+                r" and '(?:NoneType|type|ABCMeta)'"
             ),
-            (r"driver on your system is too old \(found version (?P<found>\d{4,6})\)", _driver),
+            _newer_python,
+        ),
+        (
             (
-                (
-                    r"unsupported operand type\(s\) for \|: '(?:type|ABCMeta|_\w{1,40})'"
-                    r" and '(?:NoneType|type|ABCMeta)'"
-                ),
-                _newer_python,
+                r"cannot import name '(?P<name>\w{1,60})' from '(?P<module>\w{1,40})' \("
+                r"(?P<file>[^)\n]{1,200}/python3\.\d{1,2}/(?!(?:site|dist)-p)[^)\n]{1,80})"
             ),
+            _newer_python,
+        ),
+        (
+            r"cannot import name '(?P<name>\w{1,100})' from '(?P<module>\w{1,60})[\w.]{0,200}'",
+            _not_in_it,
+        ),
+        (r"No module named '(?P<module>\w{1,60})\.(?P<name>[\w.]{1,200})'", _not_in_it),
+        (
             (
-                (
-                    r"cannot import name '(?P<name>\w{1,60})' from '(?P<module>\w{1,40})' \("
-                    r"(?P<file>[^)\n]{1,200}/python3\.\d{1,2}/(?!(?:site|dist)-p)[^)\n]{1,80})"
-                ),
-                _newer_python,
+                r"module '(?P<module>\w{1,60})(?:\.[\w.]{1,100})?' has no attribute"
+                r" '(?P<name>\w{1,100})'"
             ),
+            _not_in_it,
+        ),
+        (
             (
-                r"cannot import name '(?P<name>\w{1,100})' from '(?P<module>\w{1,60})[\w.]{0,200}'",
-                _not_in_it,
+                r"\b(?P<class>[A-Z]\w{1,60})\.\w{1,60}\(\) got an unexpected keyword argument"
+                r" '(?P<name>\w{1,60})'"
             ),
-            (r"No module named '(?P<module>\w{1,60})\.(?P<name>[\w.]{1,200})'", _not_in_it),
-            (
-                (
-                    r"module '(?P<module>\w{1,60})(?:\.[\w.]{1,100})?' has no attribute"
-                    r" '(?P<name>\w{1,100})'"
-                ),
-                _not_in_it,
-            ),
-            (
-                (
-                    r"\b(?P<class>[A-Z]\w{1,60})\.\w{1,60}\(\) got an unexpected keyword argument"
-                    r" '(?P<name>\w{1,60})'"
-                ),
-                _argument,
-            ),
-        )
+            _argument,
+        ),
     )
 )
