@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.classes import is_component
 from trainprobe.causes.linted import lint_notices
 from trainprobe.causes.priors import Priors
 from trainprobe.facts import (
@@ -76,7 +77,7 @@ def judge(
     now = situation_of(facts)
     ranked = [rank_group(facts, group, causes, priors) for group in now.groups[:_MOST_GROUPS]]
     if now.tentative:
-        now = settled(now, ranked[0].placed[0].title if ranked and ranked[0].named else "")
+        now = settled(now, *_titles(ranked))
         ranked = ranked if now.groups else []
     groups, more = now.groups[:_MOST_GROUPS], len(now.groups) - _MOST_GROUPS
     if more > 0:
@@ -131,6 +132,17 @@ def judge(
         if any(pid_of(one.rank) is not None for one in facts.of(JobRank))
         else found_all
     )
+
+
+def _titles(ranked: Sequence[RankedGroup]) -> tuple[str, str]:
+    """Of the first group the title of its named cause, and that of the component in which the
+    trouble shows; each empty where there is none.
+    """
+    first = ranked[0].placed[0] if ranked and ranked[0].placed else None
+    if first is None:
+        return "", ""
+    held = next((one.title for one in first.classes if is_component(one.id)), "")
+    return first.title if first.named else "", held
 
 
 def _with_source(facts: Facts, world: World, cell: str) -> World:

@@ -70,7 +70,7 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
     job = find_target(request.pid, choose, progress, *limits)
     case = Case.create(request.case, "attach", request.argv)
     try:
-        look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge)
+        look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge, began=began)
         if request.deep_if_open and _deep_would_settle(case):
             within_s = began + request.timeout_s - time.monotonic() if request.timeout_s else None
             look_deeper(job, case, progress, within_s=within_s)

@@ -8,7 +8,7 @@ from tests.unit.waits.live_rows import C10D, CELL, MAIN, rank, site
 from trainprobe import causes
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import Block, Facts
+from trainprobe.facts import Block, Facts, LintFinding
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits import SuspectGroup
@@ -51,3 +51,19 @@ def test_what_the_callers_pass_tells_the_groups_apart() -> None:
     assert any("'tp'" in one.says and "'dp'" in one.says for one in cause.weigh(crossed))
     assert cause.ranks(crossed) == WORLD
     assert "ranks 0 and 3 in all_reduce at train.py:53" in cause.summary(crossed)
+
+
+def test_in_one_call_of_all_ranks_one_may_be_a_call_further_on() -> None:
+    cause = next(one for one in causes.built() if one.id == "rank-conditional-collective")
+    same = scene(53, 53, 53, 53)
+    assert [one.points for one in cause.weigh(same)] == [-13]
+
+    finding = LintFinding(
+        (), CELL, rule=cause.id, cause=cause.id, file=FILE, line=9, says="x", confidence=0.95
+    )
+    read = Scene(Facts([*same.facts.all, finding]), GROUP)
+    assert [one.points for one in cause.weigh(read)] == [6]
+    assert "one of them may have made a call more, at train.py:9" in cause.summary(read)
+    doubtful = replace(finding, confidence=0.5)
+    unsure = Scene(Facts([*same.facts.all, doubtful]), GROUP)
+    assert [one.points for one in cause.weigh(unsure)] == [-13]

@@ -254,7 +254,7 @@ LOGS: dict[str, tuple[str, Told]] = {
             "[rank0]: step 10 loss 2.1\nc10d::ProcessGroupNCCL::Watchdog::run() -> SIGABRT -> Fatal"
             " Python error: Aborted\n"
         ),
-        Told("crashed", "unknown", (0,)),
+        Told("hung", "unknown"),
     ),
     "macos": (
         (

@@ -27,6 +27,7 @@ GUESSED = (
     "start-order",
     "gpu-order",
     "sockets",
+    "siblings",
 )  # sources of a rank's number that its own frames are better than
 
 Choose = Callable[[Sequence[str]], int]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
 from trainprobe.stacks.places import is_user
-from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK
+from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK, WATCHED_S
 
 if TYPE_CHECKING:
     from trainprobe.attach.pace import Clock, Pace
@@ -113,14 +114,20 @@ class Rounds:
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others.
 
-        Who woke in a collective and sleeps in one again has gone through it, however long it takes.
+        Who woke in a collective and sleeps in one again has gone through it, however long it takes;
+        who did so in its data loader got a batch.
         """
         ranks = [each for each in self.ranks if each.stacks]
-        stepping = [each for each in ranks if each.leaf in STEPPING]
+        stepping = [each for each in ranks if each.leaf in (*STEPPING, "dataloader")]
         if len(ranks) > 1 and stepping and all(each.sleeps_again for each in stepping):
             return True
         long_asleep = any((each.asleep_s or 0.0) >= self.pace.third_look_s for each in ranks)
         return len(ranks) > 1 and not long_asleep and self.age_s() is None
+
+    def load(self) -> bool:
+        """Say whether all ranks stood in their data loaders at the last look."""
+        ranks = [each for each in self.ranks if each.stacks]
+        return bool(ranks) and all(each.leaf == "dataloader" for each in ranks)
 
     def age_s(self) -> float | None:
         """How long the longest waiting rank had waited at the first look; None where some rank goes
@@ -155,6 +162,31 @@ class Rounds:
         return max(
             [*(0.0 if _ran(each) else each.asleep_s or 0.0 for each in ranks), *in_collective]
         )
+
+    def pausing_s(self) -> float | None:
+        """For how long all ranks that sleep have slept by now, where that may still be a pause: a
+        lock, an answer or a tool that takes seconds. None where somebody goes on, or has ended or
+        is stopped, or where some have slept, or all been silent, for longer than a step takes.
+
+        Who polls does not count: it wakes by itself, whatever happens.
+        """
+        ranks = [each for each in self.ranks if each.stacks]
+        if any(
+            each.state in ("T", "t", "Z", "X")
+            or each.goes_on
+            or (each.leaf in STEPPING and each.sleeps_again)
+            for each in ranks
+        ):
+            return None
+        began = [
+            each.slept_since
+            for each in ranks
+            if each.slept_since is not None and not each.sleeps_again
+        ]
+        silent_s = min(self._silent_s().values(), default=0.0)
+        if not began or max(time.time() - min(began), silent_s) >= WATCHED_S:
+            return None
+        return time.time() - max(began)
 
     def _silent_s(self) -> dict[int, float]:
         """For how long each rank had exchanged no data with another at the look."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -18,12 +19,14 @@ from trainprobe.collect.collectors.awaited import look_at_values
 from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
-from trainprobe.collect.members import Member
-from trainprobe.collect.samples import look_at_samples
+from trainprobe.collect.look_results import record, refused
+from trainprobe.collect.members import Member, host_subject
+from trainprobe.collect.samples import START_S, look_at_samples
 from trainprobe.collect.stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
+from trainprobe.stacks import loading
 from trainprobe.stacks.arrivals import Arrivals, arrivals, by_record, together, worth_more
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
@@ -40,6 +43,7 @@ MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
 MOST_SAMPLED = 8  # side by side, 8 MB each: within what lookers may take together
 MOST_SAMPLED_S = 30.0  # of each pause of --watch
 LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
+LAST_LOOK_S = 0.7  # what a look at some ranks takes
 OOM_SCORE = "/proc/self/oom_score_adj"
 
 
@@ -51,16 +55,18 @@ def look_at_job(
     meanwhile: Callable[[], object] = lambda: None,
     *,
     cell: str = LIVE_CELL,
+    began: float | None = None,
 ) -> None:
     """Write all that can be seen of `job` into `case`, as `cell`. `meanwhile` is called once, in
-    the pause between two looks.
+    the pause between two looks. The time that a look may take runs from `began` (monotonic), else
+    from now.
 
     Raises Interrupted after Ctrl-C, when what was learnt until then is in the case. With --watch,
     Ctrl-C is how it ends.
     """
     first_to_die()
     with Interruption() as interruption:
-        visit = Visit(job, case, request, progress, interruption, cell)
+        visit = Visit(job, case, request, progress, interruption, cell, began=began)
         visit.look(meanwhile)
         if interruption.asked and not visit.watching:
             case.add("interrupted", source="signal", data={"phase": "attach", "cell": cell})
@@ -119,6 +125,8 @@ class Visit:
         progress: Progress,
         interruption: Interruption,
         cell: str = LIVE_CELL,
+        *,
+        began: float | None = None,
     ) -> None:
         self.job, self.case, self.request, self.progress, self.interruption, self.cell = (
             job,
@@ -131,8 +139,17 @@ class Visit:
         self.data = {**job.as_data(), "cell": cell}
         self.members = members_of(job)
         self.pace = Pace()
-        watched_s = (request.watch_s or 0.0) * (request.times or MOST_LOOKS)
-        self.clock = Clock(request.timeout_s or self.pace.whole_s + watched_s)
+        asked_s = (
+            (request.watch_s or 0.0) * (request.times or MOST_LOOKS)
+            + request.deep * self.pace.deep_s
+            + request.trigger_dump * self.pace.pipe_s
+        )
+        self.clock = Clock(
+            request.timeout_s or self.pace.whole_s + asked_s,
+            kept_s=0.0 if request.timeout_s else self.pace.grace_s,
+            began=began,
+        )
+        self.cut: dict[str, None] = {}
         self.rounds = Rounds(case, self.cell, self.pace, self.clock, at_once())
         self.background = BackgroundLooks(case, self.cell, self.data)
         self.cgroups = CgroupWatch(ours=False)
@@ -160,7 +177,7 @@ class Visit:
         self.background.start_round("first", self.members)
         self._lint()
         self._earlier()
-        meanwhile()
+        self._meanwhile(meanwhile)
         self._pause(began + self.pace.between_looks_s - time.monotonic())
         if not self._hurry():
             self.background.start_round("second", self.members)
@@ -175,7 +192,14 @@ class Visit:
             self.background.start_round("last", self.members)
         self._who_ended()
         self.cgroups.look(self.case, self.cell, "after")
-        self.background.finish(self.clock.at_most(self.pace.grace_s))
+        self._say_what_was_cut()
+        self.background.finish(self.clock.at_last(self.pace.grace_s))
+
+    def _meanwhile(self, make_ready: Callable[[], object]) -> None:
+        """Do it, and keep as much time for the judgement as that takes on a crowded machine."""
+        began = time.monotonic()
+        make_ready()
+        self.clock.keep(time.monotonic() - began)
 
     def _learn_secrets(self) -> None:
         """Hide the secrets of the job's environment; they may not be in ours."""
@@ -244,8 +268,16 @@ class Visit:
                 self._again(
                     self.pace.settled_s - waited_s, f"Nobody moves, but only for {waited_s:.1f} s"
                 )
-        if not sampled:
-            self._sampled()  # some moved in the end: ranks with long steps
+        self._outlast_pause()
+        if not sampled and self._sampled():  # some moved in the end: ranks with long steps
+            self._outlast_pause()
+
+    def _outlast_pause(self) -> None:
+        """Look again, some times, where nobody moves but may only pause for some seconds."""
+        while (slept_s := self.rounds.pausing_s()) is not None and slept_s < self.pace.pause_s:
+            left_s = min(self.pace.pause_look_s, self.pace.pause_s - slept_s + 0.1)
+            if not self._again(left_s, f"Nobody moves, but only for {slept_s:.1f} s"):
+                return
 
     def _sampled(self) -> bool:
         """Sample a job that moves and look once more; say whether that was done."""
@@ -256,38 +288,62 @@ class Visit:
             self._round(again=True)
         return True
 
-    def _again(self, after_s: float, why: str) -> None:
-        """Look once more, `after_s` seconds from now."""
-        if self._hurry():
-            return
+    def _again(self, after_s: float, why: str) -> bool:
+        """Look once more, `after_s` seconds from now; say whether there is time for others."""
+        if self._no_time("one more look at the ranks", LAST_LOOK_S):
+            return False
+        last = after_s > self.clock.left_s - LAST_LOOK_S
+        after_s = min(after_s, self.clock.left_s - LAST_LOOK_S)
         self.progress.note(f"{why}: one more look in {after_s:.1f} s.")
         self._pause(after_s)
-        if not self._hurry():
-            self._round(again=True)
+        if self._no_time("one more look at the ranks"):
+            return False
+        self._round(again=True)
+        return not last
 
     def _sample(self) -> None:
         """Sample the ranks of a job that moves, for as long as it takes to see whether one of them
         is steadily late.
         """
         found: list[Arrivals] = []
-        for span_s in self.pace.samples_s:
-            if self._hurry() or self.clock.left_s <= span_s:
+        loads: dict[int, list[tuple[float, float, bool]]] = {}
+        why = "who comes last to the collectives?"
+        for wanted_s in (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s:
+            span_s = min(wanted_s, math.floor(self.clock.left_s - START_S / 2))
+            least_s = min(self.pace.samples_s)
+            if self._no_time("samples of the ranks", least_s + START_S / 2):
                 return
-            why = "one seems to be late" if found else "who comes last to the collectives?"
             self.progress.note(f"The ranks go on, {why}: sampling them for {span_s:g} s.")
-            found.append(self._arrivals(span_s))
-            if not worth_more(together(found)):
+            found.append(self._arrivals(span_s, loads))
+            if worth_more(together(found)):
+                why = "one seems to be late"
+            elif loading.worth_more(loads.values()):
+                why = "all of them wait for input"
+            else:
                 return
 
-    def _arrivals(self, span_s: float) -> Arrivals:
-        """Sample all ranks, and say who came last."""
+    def _arrivals(
+        self, span_s: float, loads: dict[int, list[tuple[float, float, bool]]] | None = None
+    ) -> Arrivals:
+        """Sample all ranks, and say who came last; add to `loads` when each waited for input."""
         ranks = [member for member in self.members if member.role == "rank"]
-        looked = look_at_samples(self.case, self.cell, ranks[:MOST_SAMPLED], span_s, self._hurry)
-        seen = {
-            member.rank: by_record(record.data)
-            for member, record in zip(ranks, looked)
-            if member.rank is not None and record.outcome == "ok"
+        looked = look_at_samples(
+            self.case,
+            self.cell,
+            ranks[:MOST_SAMPLED],
+            span_s,
+            self._hurry,
+            start_s=min(START_S, max(0.0, self.clock.left_s - span_s)),
+        )
+        told = {
+            member.rank: one.data
+            for member, one in zip(ranks, looked)
+            if member.rank is not None and one.outcome == "ok"
         }
+        for rank, data in told.items():
+            if loads is not None:
+                loads.setdefault(rank, []).extend(loading.by_record(data))
+        seen = {rank: by_record(data) for rank, data in told.items()}
         return arrivals(
             {rank: spans for rank, (spans, _) in seen.items()},
             {rank: turns for rank, (_, turns) in seen.items()},
@@ -317,7 +373,7 @@ class Visit:
     def _native(self) -> None:
         """Take C frames, one at a time, of frozen ranks that Python frames do not explain."""
         for member in self.rounds.native_suspects():
-            if self._hurry():
+            if self._no_time(f"the C frames of process {member.pid}"):
                 return
             self.progress.note(
                 f"Looking at the C frames of process {member.pid}, which pauses it for some tenths"
@@ -334,7 +390,7 @@ class Visit:
     def _values(self) -> None:
         """Ask one or two suspects, in loops of their own, for the names in their waiting lines."""
         for waiting in self.rounds.own_waits():
-            if self._hurry():
+            if self._no_time("the values for which a rank waits"):
                 return
             look_at_values(
                 self.case,
@@ -384,6 +440,23 @@ class Visit:
             taken += 1
         if self.lives.over():
             self.progress.note(f"{time.strftime('%H:%M:%S')} the job has ended")
+
+    def _no_time(self, for_what: str, needs_s: float = 0.0) -> bool:
+        """Say whether there is no time left for a look that was wanted, and keep that in mind."""
+        if self._hurry() or self.clock.left_s <= needs_s:
+            if not self.lives.over() and not self.interruption.asked:
+                self.cut.setdefault(for_what)
+            return True
+        return False
+
+    def _say_what_was_cut(self) -> None:
+        if self.cut:
+            reason = (
+                f"the {self.clock.whole_s:.0f} s for a look were over before"
+                f" {' and '.join(self.cut)}; --timeout S sets another limit"
+            )
+            late = refused("timed_out", reason)
+            record(self.case, "time", late, subject=host_subject(), cell=self.cell)
 
     def _hurry(self) -> bool:
         """Say whether there is no time for another look, or nobody left to look at."""

@@ -165,10 +165,12 @@ def rank_pids(scene: Scene) -> frozenset[int]:
 
 
 def outward(scene: Scene, pids: Iterable[int]) -> tuple[Connection, ...]:
-    """TCP connections of these processes whose other end is no process of this job. Of a job on
-    several hosts, only those to ports of services.
+    """TCP connections of these processes whose other end is no process of this job, or one that was
+    started beside its ranks. Of a job on several hosts, only those to ports of services.
     """
-    mine = {fact.pid for fact in scene.of(ProcessState)} | rank_pids(scene)
+    mine = rank_pids(scene) | {
+        fact.pid for fact in scene.of(ProcessState) if fact.role != "child" or fact.rank is not None
+    }
     wanted = set(pids)
     found = [
         fact

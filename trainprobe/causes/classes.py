@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainprobe.causes.awaited import awaited, lock_is_seen
+from trainprobe.causes.component_told import component_told, words_told
 from trainprobe.causes.phrases import ranks_say, subject, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import MainThread, ProcessState
@@ -30,6 +31,7 @@ TRUST: Mapping[str, float] = {
     "slow-rank": 0.9,
     "slow-job": 0.85,
     "first-failure": 0.9,
+    "ended-by-hand": 0.9,
 }
 # A rank that has passed the rendezvous was counted there: others that still wait in it may belong
 # to another world, and then it holds up nobody.
@@ -46,6 +48,7 @@ TITLES: Mapping[str, str] = {
     "slow-rank": "One rank is slower than the others",
     "slow-job": "All ranks are slow",
     "first-failure": "One failure came first",
+    "ended-by-hand": "Somebody ended it by hand",
     "rank-stopped": "A rank is stopped from outside",
     "waits-outside": "A rank waits for something outside of the job",
     "waits-for-child": "A rank waits for a process that it started",
@@ -60,17 +63,40 @@ _PLURALS = {"is": "are", "waits": "wait", "works": "work", "asks": "ask", "sleep
 _CHILD = frozenset({"dataloader", "child-wait"})
 
 
+# How often the component of a line is right, by what told: by hand, a little below what is found
+# where the examples of all wordings are cut (tests/unit/logtext/test_components.py).
+TOLD_BY: Mapping[str, float] = {
+    "wording": 0.97,
+    "form": 0.9,
+    "cut": 0.85,
+    "frame": 0.85,
+    "type": 0.85,
+    "word": 0.7,
+}
+
+
 @dataclass(frozen=True)
 class Class:
-    """`trust` is the probability that it is right where no cause is known, `says` one sentence."""
+    """`trust` is the probability that it is right where no cause is known, `says` one sentence.
+    `named` is the component of a class that is one.
+    """
 
     id: str
     trust: float
     says: str
+    named: str = ""
 
     @property
     def title(self) -> str:
-        return TITLES[self.id]
+        return f"The trouble shows in {self.named}" if self.named else TITLES[self.id]
+
+
+IN_COMPONENT = "in-"
+
+
+def is_component(class_id: str) -> bool:
+    """Whether a class says in which component the trouble shows."""
+    return class_id.startswith(IN_COMPONENT)
 
 
 def classes(scene: Scene) -> tuple[Class, ...]:
@@ -78,7 +104,8 @@ def classes(scene: Scene) -> tuple[Class, ...]:
     group = scene.group
     if group.unready or group.foreseen is not None or group.stressed is not None:
         return ()
-    return tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
+    found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
+    return found or tuple(_of_component(scene, TRUST["first-failure"]))
 
 
 def _of_others(scene: Scene) -> Iterator[Class]:
@@ -88,6 +115,19 @@ def _of_others(scene: Scene) -> Iterator[Class]:
         yield Class(name, TRUST[name], group.says)
     elif group.how == "failed-first" and (group.ranks or scene.origin or scene.first_failure):
         yield Class("first-failure", TRUST["first-failure"], group.says)
+        if scene.origin is not None and scene.origin.interrupted:
+            says = "Somebody pressed Ctrl-C, and the traceback only shows where it stood"
+            yield Class("ended-by-hand", TRUST["ended-by-hand"], f"{says}: {group.says}")
+        yield from _of_component(scene, TRUST["first-failure"])
+
+
+def _of_component(scene: Scene, trust: float) -> Iterator[Class]:
+    """The component in which a failure or a wait of a log shows."""
+    told = component_told(scene)
+    if told is not None and scene.group.mode != "slow":
+        says = f"{told.says[:1].upper()}{told.says[1:]}: {words_told(scene, told)}"
+        name = f"{IN_COMPONENT}{told.component.id}"
+        yield Class(name, trust * TOLD_BY[told.by], says, told.component.named)
 
 
 def _of_hang(scene: Scene) -> Iterator[Class]:

@@ -10,9 +10,17 @@ from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
-from trainprobe.facts import CollectiveCall, LogEvent, LogFailure, LogProgress, RankException
+from trainprobe.facts import (
+    CollectiveCall,
+    LogEvent,
+    LogFailure,
+    LogProgress,
+    LogWork,
+    RankException,
+)
 from trainprobe.model.facts import Fact
-from trainprobe.waits.divergence import call_says, camps_say
+from trainprobe.waits.bars_apart import bars_of_other_lengths
+from trainprobe.waits.divergence import MANY, SAME_SIZE, call_says, camps_say
 
 # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
 SHORT_S = 300.0
@@ -23,22 +31,43 @@ _FINGERPRINT = re.compile(
 _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
 
 
+def _fingerprints(scene: Scene) -> list[tuple[str, list[tuple[str, str, str]]]]:
+    """(line, (number, operation, shape) of each fingerprint in it), the longest line first."""
+    texts = [event.line for event in scene.of(LogEvent) if event.event == "collective-mismatch"]
+    texts += [
+        fact.message for fact in scene.of(RankException) if "CollectiveFingerPrint" in fact.message
+    ]
+    return [
+        (
+            text,
+            [
+                (number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part))
+                for part in text.split("CollectiveFingerPrint(")[1:3]
+            ],
+        )
+        for text in sorted(texts, key=len, reverse=True)
+    ]
+
+
+def lone_print(scene: Scene) -> tuple[str, str, str] | None:
+    """(number, operation, shape) of the only fingerprint that a message which was cut off still
+    shows; None where there are two to compare, or none.
+    """
+    if said_sizes(scene) is not None or _aspect(scene):
+        return None
+    shown = [one for _, prints in _fingerprints(scene) for one in prints if one[1]]
+    return shown[0] if shown else None
+
+
+def is_scalar(shape: str) -> bool:
+    """Is it the shape of one element, as of a flag or a size? Such a call cannot differ in size."""
+    return shape.startswith(("[1]", "[]"))
+
+
 def said_sizes(scene: Scene) -> tuple[str, tuple[str, str, str], tuple[str, str, str]] | None:
     """(line, both ranks' (number, operation, shape)) of fingerprints that differ, else None."""
-    texts = [
-        (event.line, event) for event in scene.of(LogEvent) if event.event == "collective-mismatch"
-    ]
-    texts += [
-        (fact.message, fact)  # type: ignore[misc]
-        for fact in scene.of(RankException)
-        if "CollectiveFingerPrint" in fact.message
-    ]
     alone: list[tuple[str, tuple[str, str, str]]] = []
-    for text, _ in sorted(texts, key=lambda pair: -len(pair[0])):
-        prints = [
-            (number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part))
-            for part in text.split("CollectiveFingerPrint(")[1:3]
-        ]
+    for text, prints in _fingerprints(scene):
         if len(prints) == 2 and prints[0][1] and prints[1][1]:
             return text, prints[0], prints[1]
         alone += [(text, one) for one in prints if one[1]]
@@ -121,11 +150,25 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif what == "shape":
         says = "The ranks made the same call; only its tensors differ"
         yield weighing(-13, "suspects-log", says, *_compared(timeouts))
+    if (lone := lone_print(scene)) is not None and parted is None:
+        of_one = f", a {lone[1]} of one element, which cannot differ in size" * is_scalar(lone[2])
+        says = f"The backend compared the calls, and another rank's is not this{of_one}"
+        shown = _compared(timeouts) or scene.of(RankException)
+        yield weighing(13 if of_one else 6, "suspects-log", says, *shown[:3])
+    yield from _apart(scene, timeouts)
+    yield from _stalled(timeouts)
     stood = places(scene)
     if timeouts.calls and len(camps(stood)) > 1 and set(stood) & set(timeouts.first):
         says = "They waited their whole limit in these calls: nobody was only late"
         yield weighing(6, "process-state-and-locks", says, *call_lines(timeouts))
     yield from weigh_culprits(scene, 13, "COLLECTIVE_TYPE_MISMATCH")
+    over = timeouts.over
+    if over is not None and list(timeouts.first) == [0] and timeouts.world != 1:
+        says = (
+            f"Rank 0 alone gave up in {call_says(timeouts.calls[0])} after the training was over"
+            f" («{short(over.line, 60)}»): the others had left or made no such call"
+        )
+        yield weighing(13, "suspects-log", says, over)
     missing, frames = timeouts.missing, _camps_of_frames(timeouts)
     if len(frames) > 1:
         says = "; ".join(
@@ -134,7 +177,8 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = f"The calls that timed out stand at different lines: {says}"
         yield weighing(10, "other-stacks", says, *timeouts.events("recorder-frame"))
     if timeouts.behind:
-        yield weighing(13, "flight-recorder", timeouts.behind, *call_lines(timeouts))
+        points = 3 if layers_apart(timeouts) else 10 if _other_operations(timeouts) else 13
+        yield weighing(points, "flight-recorder", timeouts.behind, *call_lines(timeouts))
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
     elif (
@@ -153,6 +197,30 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(3, "suspects-log", says, timeouts.calls[0])
 
 
+def _stalled(timeouts: Timeouts) -> Weighings:
+    """Horovod says that some ranks have submitted what others have not, and lists what."""
+    stalls, lacking = timeouts.events("horovod-stall"), timeouts.events("horovod-missing")
+    names = {event.captured["tensors"] for event in lacking}
+    if stalls and len(names) > 1:
+        says = "Ranks lack tensors that others have submitted, and not the same ones: "
+        says += "; ".join(short(name, 40) for name in sorted(names)[:3])
+        yield weighing(13, "suspects-log", says, *lacking[:4])
+
+
+def _apart(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """Bars of one training that stand at other steps: a rank has left steps out."""
+    if not timeouts.calls:
+        return
+    for work in scene.of(LogWork):
+        if work.ahead is not None and work.kind not in ("data", "load"):
+            says = (
+                f"A bar stands at {work.step} of {work.of}, and another rank's stood at"
+                f" {work.ahead[0]} before: the ranks are not at one step"
+            )
+            yield weighing(13, "probe-outcome", says, work)
+            return
+
+
 def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     """The same calls in another order."""
     what = differs(scene)
@@ -166,6 +234,9 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
         ):
             says = f"All had made as many calls before (#{prints[1][0]})"
             yield weighing(6, "other-stacks", says, *timeouts.events("collective-mismatch"))
+    elif scene.parted is None and lone_print(scene) is not None:
+        says = "The backend compared the calls, and they differ; what the other is was cut off"
+        yield weighing(6, "suspects-log", says, *_compared(timeouts)[:3])
     elif not what and (
         checked := [
             event
@@ -177,6 +248,9 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif what == "shape":
         says = "The ranks made the same call; only its tensors differ"
         yield weighing(-6, "suspects-log", says, *_compared(timeouts))
+    elif timeouts.behind and _other_operations(timeouts):
+        says = f"They waited in different operations: {timeouts.behind}"
+        yield weighing(6, "flight-recorder", says, *call_lines(timeouts))
     yield from weigh_culprits(scene, 6, "COLLECTIVE_TYPE_MISMATCH")
 
 
@@ -212,6 +286,11 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
         parted is not None
         and parted.kind != "order"
         and any(SHARDED.search(op) for op in parted.ops)
+        and not any(  # shards are flat
+            len(call.sizes) > 1
+            for call in scene.of(CollectiveCall)
+            if call.number == parted.position and SHARDED.search(call.op)
+        )
     )
     if (
         parted is not None
@@ -229,6 +308,7 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
         prints is not None
         and all(SHARDED.search(one[1]) for one in prints[1:])
         and prints[1] != prints[2]
+        and all("," not in one[2].split("]")[0] for one in prints[1:])  # shards are flat
     ):
         says = (
             f"Calls by which a sharded model gathers or reduces a layer differ: {prints[1][1]}"
@@ -244,9 +324,46 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
             f"The ranks gave up in {call_says(sharded[0])}, by which a layer is gathered or reduced"
         )
         yield weighing(6, "other-stacks", says, sharded[0])
+    if (apart := layers_apart(timeouts)) is not None:
+        mine, theirs = apart
+        says = (
+            f"{ranks_say([mine.rank or 0])} gave up in {call_says(mine)} and"
+            f" {ranks_say([theirs.rank or 0], capital=False)} in {call_says(theirs)}: both are"
+            " gradients or layers, and not the same ones"
+        )
+        yield weighing(13, "other-stacks", says, *apart)
     if traced and (timeouts.calls or timeouts.events("dump-signal")):
         says = f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}"
         yield weighing(10, "suspects-log", says, traced[-1])
+
+
+def _other_operations(timeouts: Timeouts) -> bool:
+    """Did ranks give up in operations of other kinds?"""
+    return len({call.op for call in timeouts.first.values() if call.op}) > 1
+
+
+def layers_apart(timeouts: Timeouts) -> tuple[CollectiveCall, CollectiveCall] | None:
+    """Calls of two ranks that gave up, of one operation and of other sizes, none of them that of a
+    flag or a count: gradients or layers, and not the same ones.
+    """
+    if timeouts.scene.parted is not None:
+        return None
+    calls = [call for call in timeouts.first.values() if (call.numel_in or 0) >= MANY]
+    if len(calls) < len(timeouts.first):
+        return None
+    mine = next(iter(calls), None)
+    return next(
+        (
+            (mine, other)
+            for other in calls
+            if mine is not None
+            and other.op == mine.op
+            and other.op in SAME_SIZE
+            and other.number != mine.number
+            and other.numel_in != mine.numel_in
+        ),
+        None,
+    )
 
 
 def of_stuck(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -291,6 +408,11 @@ def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(
             13, "probe-outcome", f"The ranks' progress bars have different lengths: {says}", *bars
         )
+    apart = bars_of_other_lengths(scene.of(LogWork))
+    if apart and len(plans) < 2:
+        says = ", ".join(f"{work.step} of {work.of}" for work in apart[:4])
+        says = f"Bars of one work have different lengths, and one is at its end: {says}"
+        yield weighing(13, "probe-outcome", says, *apart[:4])
     at_end = [
         fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
     ]

@@ -14,7 +14,7 @@ from functools import cached_property
 
 from trainprobe.causes.phrases import ranks_say
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import CollectiveCall, LogEvent, LogJob
+from trainprobe.facts import CollectiveCall, LogEvent, LogJob, LogProgress
 from trainprobe.facts.collectives import WATCHDOG
 from trainprobe.waits.absentees import Absentees, absentees
 from trainprobe.waits.divergence import call_says
@@ -115,6 +115,14 @@ class Timeouts:
             f"{ranks_say(ranks)} waited in {call_says(mine)} and {ranks_say(others, capital=False)}"
             f" in {call_says(theirs)}, each for the others"
         )
+
+    @cached_property
+    def over(self) -> LogEvent | LogProgress | None:
+        """The word that the training was over, where it came before every call that timed out."""
+        begins = min((call.place or 0 for call in self.calls), default=None)
+        told: list[LogEvent | LogProgress] = list(self.events("training-ended"))
+        told += [fact for fact in self.scene.of(LogProgress) if fact.finished]
+        return next((one for one in told if begins is not None and (one.place or 0) < begins), None)
 
     @cached_property
     def task(self) -> LogEvent | None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from trainprobe.causes.linted import same_file
 from trainprobe.causes.phrases import file_line, short
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import Statement
-from trainprobe.facts import Block
+from trainprobe.facts import Block, LintFinding
 from trainprobe.facts.collectives import POINT_TO_POINT
 from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
@@ -20,15 +21,17 @@ from trainprobe.stacks.places import is_user
 from trainprobe.waits.peers import P2P_OPS
 
 # How training code asks who it is: rank == 0, self.local_rank, is_main_process,
-# accelerator.is_local_main_process, dist.get_rank().
+# accelerator.is_local_main_process, dist.get_rank(), trainer.is_global_zero, @rank_zero_only.
 ASKS_FOR_RANK = re.compile(
-    r"(?i)(?<![a-z])(\w*rank|\w*is_(?:\w*_)?(?:main|master|first|last|chief)\w*|main_process"
-    r"|is_chief)(?![a-z])"
+    r"(?i)(?<![a-z])(\w*rank|\w*is_(?:\w*_)?(?:main|master|first|last|chief|primary|leader|zero)\w*"
+    r"|main_process|(?:local_)?process_index|(?:main|master|primary|leader|chief)_only|procid)"
+    r"(?![a-z])"
 )
 DISAGREE = message("parting.disagree")
 
 
 SLEPT_S = 5.0
+BEHIND = "behind"  # the branch of a call that stands below a way out
 _OF_A_MODULE = re.compile(r"torch/nn/modules/module\.py$")
 _BYTES = re.compile(r"op\.nbytes\. (\d+) vs (\d+)")
 
@@ -142,26 +145,87 @@ def before_the_model(found: dict[int, Place]) -> dict[int, Place]:
 
 def own_blocks(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
     """The `if` branches around this camp's calls alone, outermost first."""
+    return _own(scene, found, camp, _branches)
+
+
+def ways_out(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> tuple[Block, ...]:
+    """The branches above this camp's calls alone by which they can be missed, outermost first."""
+    return tuple(block for block in _own(scene, found, camp, _gates) if block.branch == BEHIND)
+
+
+def _own(
+    scene: Scene,
+    found: dict[int, Place],
+    camp: Sequence[int],
+    read: Callable[[Scene, Iterable[Frame]], Iterator[Block]],
+) -> tuple[Block, ...]:
     mine = [
-        block
-        for rank in camp[:1]
-        if rank in found
-        for block in _branches(scene, found[rank].frames)
+        block for rank in camp[:1] if rank in found for block in read(scene, found[rank].frames)
     ]
     inside = frozenset(camp)
     theirs = {
         _branch_key(block)
         for rank, place in found.items()
         if rank not in inside
-        for block in _branches(scene, place.frames)
+        for block in read(scene, place.frames)
     }
     return tuple(block for block in mine if _branch_key(block) not in theirs)
 
 
 def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Block | None:
-    """The `if` on a rank that only this camp's calls stand under."""
-    return first_found(
+    """The condition on a rank that only this camp's calls stand under: an `if`, a way out above the
+    call (`if rank != 0: return`), or a decorator of a function that leads there.
+    """
+    if found_if := first_found(
         block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)
+    ):
+        return found_if
+    return first_found(
+        block for block in _own(scene, found, camp, _gates) if ASKS_FOR_RANK.search(block.text)
+    )
+
+
+def under(block: Block) -> str:
+    """Where a call stands by such a condition: ``under `if rank == 0:` (line 3)``."""
+    if block.branch == BEHIND:
+        return f"below the way out at `{short(block.text, 80)}` (line {block.line})"
+    branch = "the `else` of " if block.branch == "orelse" else ""
+    return f"under {branch}`{short(block.text, 80)}` (line {block.line})"
+
+
+def called_alone(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> LintFinding | None:
+    """What lint says of a way to the call in which this camp alone waits: one that only some ranks
+    take. Who took it is one call ahead of the others from there on, wherever it waits now.
+    """
+    theirs = {
+        (frame.file, frame.line)
+        for rank, place in found.items()
+        if rank not in frozenset(camp)
+        for frame in place.frames
+    }
+    mine = [
+        frame
+        for rank in camp[:1]
+        if rank in found
+        for frame in found[rank].frames
+        if (frame.file, frame.line) not in theirs
+    ]
+    return first_found(
+        finding
+        for finding in scene.of(LintFinding)
+        if finding.rule == "rank-conditional-collective"
+        and finding.line != finding.reaches[1]
+        and any(
+            frame.line == finding.reaches[1] and same_file(frame.file, finding.reaches[0])
+            for frame in mine
+        )
+    )
+
+
+def stands_at(place: Place, finding: LintFinding) -> bool:
+    """Did the rank come to its call by the line of the finding?"""
+    return any(
+        frame.line == finding.line and same_file(frame.file, finding.file) for frame in place.frames
     )
 
 
@@ -176,10 +240,14 @@ def exchange(scene: Scene) -> dict[int, Place]:
 
 # A condition that holds for all ranks but one, or for a half of them, singles nobody out.
 _HOLDS_FOR_MOST = re.compile(r"!=|\bnot\b|[<>]")
+# What holds for all ranks but one: who is not met by it is the one.
+_HOLDS_FOR_REST = re.compile(r"!= ?0\b|\bnot\b|\brank ?> ?0\b|^if [\w.]*rank:")
 
 
 def holds_for_few(block: Block) -> bool:
-    return block.branch == "body" and not _HOLDS_FOR_MOST.search(block.text)
+    if block.branch == "body":
+        return not _HOLDS_FOR_MOST.search(block.text)
+    return _HOLDS_FOR_REST.search(block.text) is not None
 
 
 def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
@@ -234,6 +302,14 @@ def _from_frames(rank: int, frames: tuple[Frame, ...], fact: Fact) -> Iterator[P
 def _branches(scene: Scene, frames: Iterable[Frame]) -> Iterator[Block]:
     for site in scene.sites(frames):
         yield from (block for block in site.blocks if block.kind == "if")
+
+
+def _gates(scene: Scene, frames: Iterable[Frame]) -> Iterator[Block]:
+    """The ways out above these lines, and the decorators of their functions."""
+    for site in scene.sites(frames):
+        yield from (block for block in site.blocks if block.kind == "decorator")
+        for skip in site.skips:
+            yield Block("if", skip.line, skip.text, BEHIND if skip.branch == "body" else "body")
 
 
 def _branch_key(block: Block) -> tuple[int, str, str]:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from trainprobe.causes.diverging_calls import Place, camps, places, rank_block
+from trainprobe.causes.diverging_calls import (
+    Place,
+    camps,
+    own_blocks,
+    places,
+    rank_block,
+    ways_out,
+)
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
@@ -25,6 +32,29 @@ COUNTS = re.compile(
     r"(?i)%|\b(\w*step\w*|\w*epoch\w*|\w*_?idx|i|n|it|iteration|resume\w*|start\w*)\b\s*(?:[<>]=?"
     r"|==|!=)\s*[\w.]+\s*:?$"
 )
+
+# Conditions that hold on all ranks or on none: settings, what exists, whether there are others.
+_ALIKE = re.compile(
+    r"(?i)\b(?:\w*args|\w*cfg|\w*config\w*|opts?|options|flags|hparams|hps|params)\b"
+    r"|\bis (?:not )?None\b|hasattr\(|isinstance\(|callable\(|is_initialized|is_available"
+    r"|\bis_dist\w*|distributed|\buse_(?:ddp|dist\w*)|world_size|num_processes|nprocs|__name__|(?-i:\b[A-Z][A-Z_]{2,}\b)"
+)
+
+
+def may_be_missed(scene: Scene, out: Sequence[int]) -> Block | None:
+    """The condition over the call of these ranks alone that need not hold on all ranks: then those
+    who are still in a loop above it may have passed it by.
+    """
+    found = places(scene)
+    conditions = (*own_blocks(scene, found, out), *ways_out(scene, found, out))
+    return next(
+        (
+            block
+            for block in reversed(conditions)
+            if not COUNTS.search(block.text) and not _ALIKE.search(block.text)
+        ),
+        None,
+    )
 
 
 def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
@@ -77,9 +107,12 @@ def returned_before(scene: Scene, out: Sequence[int]) -> tuple[Frame, Skip] | No
 
 def out_of_loop(scene: Scene) -> tuple[int, ...]:
     """The ranks that have left a loop over data in which all the rest still are: the suspects,
-    or another camp, where only the suspects or both stand out.
+    or another camp, where only the suspects or both stand out. A suspect that lives and has come to
+    no collective parts the others, not the loop.
     """
     found = places(scene)
+    if any(rank not in found and scene.thread(rank) is not None for rank in scene.ranks):
+        return scene.ranks
     for side in (scene.ranks, scene.others, *camps(found)):
         inside = frozenset(side)
         rest = [rank for rank in found if rank not in inside]
@@ -127,7 +160,9 @@ def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:
 
 
 def is_behind(scene: Scene, out: Sequence[int], loop: Block) -> bool:
-    """Do all of them stand further down in the function of the loop, under no `if` on the rank?"""
+    """Do all of them stand further down in the function of the loop, or of the one from which the
+    others came there, under no `if` on the rank?
+    """
     found = places(scene)
     mine = [found[rank] for rank in out if rank in found]
     theirs = {
@@ -136,11 +171,28 @@ def is_behind(scene: Scene, out: Sequence[int], loop: Block) -> bool:
         for frame in place.frames
         if _holds(scene, frame, loop)
     }
+    rest = places_of_rest(scene, out)
     below = all(
         any((frame.file, frame.name) in theirs and frame.line > loop.line for frame in place.frames)
+        or all(_is_past(scene, place, other, loop) for other in rest)
         for place in mine
     )
     return bool(mine) and below and rank_block(scene, found, tuple(out)) is None
+
+
+def _is_past(scene: Scene, place: Place, other: Place, loop: Block) -> bool:
+    """Where the ways of the two part, does this one stand further down in the same function, and
+    has the other gone into the loop from there?
+    """
+    for at, (mine, theirs) in enumerate(zip(place.frames, other.frames, strict=False)):
+        if mine != theirs:
+            same = (mine.file, mine.name) == (theirs.file, theirs.name)
+            return (
+                same
+                and mine.line > theirs.line
+                and any(_holds(scene, frame, loop) for frame in other.frames[at:])
+            )
+    return False
 
 
 def _holds(scene: Scene, frame: Frame, loop: Block) -> bool:

@@ -71,6 +71,7 @@ class Hearsay:
     def _survived(self, fact: Fact) -> bool:
         return (
             isinstance(fact, (LogEvent, RankException, FatalSignal))
+            and not (isinstance(fact, RankException) and fact.child)  # which did not survive it
             and fact.rank not in self._gone
             and bool(fact.evidence)
             and self._outputs.issuperset(fact.evidence)

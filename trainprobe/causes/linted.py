@@ -187,9 +187,17 @@ def _within(finding: LintFinding, frame: Frame) -> bool:
     )
 
 
-def _at(finding: LintFinding, file: str, line: int, far: int) -> bool:
-    """Is it the finding's line or code? The stack may name the file below another folder."""
+def same_file(file: str, read: str) -> bool:
+    """Is a stack's file the one that lint read? A stack may name it below another folder."""
     short = file.replace("\\", "/").removeprefix("./")
-    same = finding.file == short or (bool(short) and finding.file.endswith(f"/{short}"))
+    return read == short or (bool(short) and read.endswith(f"/{short}"))
+
+
+def _at(finding: LintFinding, file: str, line: int, far: int) -> bool:
+    """Is it the finding's line or code?"""
     inside = finding.span[0] <= line <= finding.span[1] and line > 0
-    return same and finding.line > 0 and (inside or abs(finding.line - line) <= far)
+    return (
+        same_file(file, finding.file)
+        and finding.line > 0
+        and (inside or abs(finding.line - line) <= far)
+    )

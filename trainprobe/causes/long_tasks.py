@@ -10,7 +10,7 @@ from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
-from trainprobe.facts import LogEvent, LogProgress, Output, RankException
+from trainprobe.facts import LogEvent, LogProgress, LogWork, Output, RankException
 from trainprobe.facts.collectives import NO_NUMBER
 from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.stacks.classify import ONE_GOES_FIRST
@@ -34,6 +34,7 @@ _A_STEP = re.compile(
     r"(?i)\b(?:step|iter(?:ation)?)\b.{0,40}\bloss\b|Watchdog|ProcessGroup|Error|Traceback"
 )
 LAST_LINES = 3
+NEAR = 20  # lines
 TIMEOUTS = ("store-timeout", "collective-timeout", "barrier-timeout")
 _EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
 
@@ -53,6 +54,7 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif timeouts.behind:
         yield weighing(-13, "flight-recorder", timeouts.behind, *call_lines(timeouts))
     yield from _at_a_task(scene, timeouts)
+    yield from _at_work(scene, timeouts)
     yield from _bar_of_the_limit(scene, timeouts)
     yield from _met_at(scene, timeouts)
     words = _last_lines(scene, timeouts) if timeouts.task is None and scene.parted is None else None
@@ -130,29 +132,62 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
             yield weighing(13, "scheduler", says, task, began)
 
 
+ALONE = ("eval", "save", "data")  # work that one rank often does for all
 BEGUN = 5  # percent; a bar that stands near its beginning may be that of the hung steps themselves
-_BAR_CLOCK = re.compile(r"(\d{1,3})%\|.{0,400}\[(?:(\d{1,3}):)?(\d{1,2}):(\d\d)<")
+DEFAULTS_S = (600.0, 1800.0)  # torch's for NCCL and gloo (torch/distributed/constants.py)
+
+
+def _at_work(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """Work of one rank that was announced, or whose bar is not full, when the others gave up, where
+    no known wording tells of it; a step of the training that followed ends it.
+    """
+    begins = min((call.place or 0 for call in timeouts.calls), default=None)
+    if begins is None or timeouts.task is not None or scene.parted is not None:
+        return
+    before = [
+        work
+        for work in scene.of(LogWork)
+        if work.place < begins and work.rank not in timeouts.first and work.kind in ALONE
+    ]
+    last = max(before, key=lambda work: work.place, default=None)
+    stepped = max(
+        (place for fact in scene.of(LogProgress) for place, _ in fact.marks if place < begins),
+        default=-1,
+    )
+    if last is not None and not last.ended and last.place >= stepped:
+        who = ranks_say([last.rank]) if last.rank is not None else "Somebody"
+        says = f"{who} was at «{short(last.line, 100)}» when the others gave up"
+        yield weighing(10, "suspects-log", says, last)
 
 
 def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     """A bar that is not full and has run for just as long as the others wait: that work began when
     they came to their call.
     """
-    limit = timeouts.timeout_s
-    if not limit:
-        return
     gave_up = [call.place or 0 for call in timeouts.calls]
-    gave_up += [event.place or 0 for event in timeouts.events("store-timeout")]
-    begins = min(gave_up, default=0)
-    for progress in scene.of(LogProgress):
-        bar = _BAR_CLOCK.search(progress.line)
-        if bar is None or not BEGUN <= int(bar[1]) < 100 or progress.rank in timeouts.first:
+    waited = timeouts.events("store-timeout", "unique-id-timeout", "barrier-timeout")
+    gave_up += [event.place or 0 for event in waited]
+    if not gave_up:
+        return
+    limits = (timeouts.timeout_s,) if timeouts.timeout_s else DEFAULTS_S
+    for work in scene.of(LogWork):
+        ran_s, of = work.ran_s, work.of or 0
+        if ran_s is None or work.ended or work.rank in timeouts.first or not of:
             continue
-        ran_s = int(bar[2] or 0) * 3600 + int(bar[3]) * 60 + int(bar[4])
-        if abs(ran_s - limit) <= max(20.0, 0.05 * limit) and (progress.place or 0) <= begins:
-            says = f"A bar had run for {ran_s} s at the end, and the limit is {limit:.0f} s"
-            yield weighing(13, "scheduler", f"{says}: {short(progress.line, 80)}", progress)
-            return
+        own = work.kind in ALONE
+        if not own and 100 * (work.step or 0) < BEGUN * of:
+            continue
+        limit = next((one for one in limits if abs(ran_s - one) <= max(20.0, 0.05 * one)), None)
+        # it may be drawn once more while the others give up
+        if limit is None or (work.first_place > min(gave_up) and work.place - min(gave_up) > NEAR):
+            continue
+        which = "the limit is" if timeouts.timeout_s else "torch's own limit is"
+        says = f"A bar had run for {ran_s:.0f} s at the end, and {which} {limit:.0f} s"
+        yield weighing(13, "scheduler", f"{says}: {short(work.line, 80)}", work)
+        if work.needs_s and work.needs_s > 1.2 * limit:
+            says = f"By its own rate that work takes {work.needs_s:.0f} s, more than the limit"
+            yield weighing(6, "probe-outcome", says, work)
+        return
 
 
 def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -192,7 +227,7 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(points, "other-stacks", says, early[0])
     elif kept is not None and (meet is not None or barriers):
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
-    elif barriers and not timeouts.together:
+    elif barriers and not timeouts.together and list(timeouts.first) != [0]:
         says = f"The others waited in a barrier, {call_says(barriers[0])}"
         yield weighing(6, "other-stacks", says, barriers[0])
 

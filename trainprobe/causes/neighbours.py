@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from trainprobe.causes.component_told import component_told
 from trainprobe.causes.scene import Scene, weighing
 from trainprobe.causes.startup_failures import made_steps
 from trainprobe.causes.statements import late, text_of
@@ -25,6 +26,7 @@ POINTS = 3
 LISTED = 4  # causes that a reader is told of at least, where so many are possible
 _MOST = 12  # failures and known lines whose words are heard
 _TEXT_CHARACTERS = 6000
+_SURE = frozenset({"wording", "form", "cut", "frame"})
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,7 @@ def symptoms() -> tuple[Symptom, ...]:
 
 def neighbours(scene: Scene) -> dict[str, Weighing]:
     """Causes with the fewest points, the likelier first; none without a failure in a log."""
-    if scene.one(LogJob) is None:
+    if scene.one(LogJob) is None or (scene.origin is not None and scene.origin.interrupted):
         return {}
     facts = _heard(scene)
     text = _words(scene, facts)[:_TEXT_CHARACTERS]
@@ -69,6 +71,11 @@ def neighbours(scene: Scene) -> dict[str, Weighing]:
                         POINTS, "suspects-log", f"Nothing was seen of it, but {reason}", *facts[:1]
                     ),
                 )
+    told = component_told(scene)
+    if told is not None and told.by in _SURE:
+        for cause_id, reason in told.component.causes.items():
+            says = f"Nothing was seen of it, but {reason}"
+            found.setdefault(cause_id, weighing(POINTS, "suspects-log", says, *facts[:1]))
     return found
 
 

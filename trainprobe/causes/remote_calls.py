@@ -14,6 +14,7 @@ CLIENTS = re.compile(
     r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/"
     r"|/(urllib)/request\.py|/(http)/client\.py"
 )
+SENDS_ON_S = 1.0
 SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
 
 
@@ -38,6 +39,11 @@ def client(thread: MainThread) -> str:
         if match is not None:
             return next(part for part in match.groups() if part)
     return ""
+
+
+def sends_on(connection: Connection) -> bool:
+    """Has it brought or taken data within the last second, so that somebody is there?"""
+    return connection.silent_s is not None and connection.silent_s < SENDS_ON_S
 
 
 def connections(scene: Scene) -> tuple[Connection, ...]:

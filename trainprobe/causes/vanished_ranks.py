@@ -9,16 +9,59 @@ from trainprobe.causes.last_printed import last_printed, said_by_one
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.phrases import ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.facts import MainThread
 
-# These end every rank as soon as one fails, so a rank that is missing beside live ones has not
-# failed.
-ENDS_ALL_ON_FAILURE = frozenset({"torchrun", "accelerate", "deepspeed", "spawn", "mpirun"})
+_ENDS_ALL = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun"})
+
+
+def ends_all_on_failure(scene: Scene) -> bool:
+    """Whether the launcher ends every rank as soon as one fails, so that one which is missing
+    beside live ones has not failed.
+
+    Of Python programs that start their ranks themselves, those do that wait in torch's own join
+    of them (torch/multiprocessing/spawn.py).
+    """
+    job = scene.live
+    if job is None or job.launcher_pid is None:
+        return False
+    if job.launcher != "spawn":
+        return job.launcher in _ENDS_ALL
+    return any(
+        frame.file.endswith("torch/multiprocessing/spawn.py")
+        for thread in scene.of(MainThread)
+        if thread.pid == job.launcher_pid
+        for frame in thread.frames
+    )
 
 
 def all_at_exit(scene: Scene) -> bool:
     """Are all live ranks at their end too, and kept from it? Then nobody needs the others."""
     threads = scene.threads(scene.world)
     return bool(threads) and all(at_exit(thread) for thread in threads)
+
+
+def others_go_on(scene: Scene) -> Weighings:
+    """Those that live wait for the one that is gone, or stand still since; how it left, that does
+    not say.
+    """
+    waiting = [
+        thread
+        for thread in scene.threads(scene.world)
+        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+    ]
+    if waiting:
+        says = (
+            f"{ranks_say([t.rank or 0 for t in waiting])} still wait in"
+            f" {waiting[0].op or 'a collective'}"
+        )
+        yield weighing(10, "other-stacks", says, *waiting)
+    elif still := [thread for thread in scene.threads(scene.world) if thread.moved is False]:
+        ranks = [thread.rank or 0 for thread in still]
+        says = (
+            f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} still at {still[0].where}"
+            " meanwhile"
+        )
+        yield weighing(6, "other-stacks", says, *still)
 
 
 def gone(scene: Scene) -> Weighings:
@@ -41,26 +84,9 @@ def gone(scene: Scene) -> Weighings:
         )
         yield weighing(-26, "other-stacks", says, *ending)
         return
-    waiting = [
-        thread
-        for thread in scene.threads(scene.world)
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-    ]
+    yield from others_go_on(scene)
     who = f"{ranks_say(away)} of {job.world_size or len(scene.world)}"
-    if waiting:
-        says = (
-            f"{ranks_say([t.rank or 0 for t in waiting])} still wait in"
-            f" {waiting[0].op or 'a collective'}"
-        )
-        yield weighing(10, "other-stacks", says, *waiting)
-    elif still := [thread for thread in scene.threads(scene.world) if thread.moved is False]:
-        ranks = [thread.rank or 0 for thread in still]
-        says = (
-            f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} still at {still[0].where}"
-            " meanwhile"
-        )
-        yield weighing(6, "other-stacks", says, *still)
-    if job.launcher in ENDS_ALL_ON_FAILURE and job.launcher_pid:
+    if ends_all_on_failure(scene):
         says = (
             f"{who} {verb(away, 'has', 'have')} no process, and {job.launcher} (pid"
             f" {job.launcher_pid}) has not ended the others: {verb(away, 'it', 'they')} left with"

@@ -41,6 +41,7 @@ def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[st
             "file": finding.file,
             "line": finding.line,
             "span": finding.span,
+            "reaches": finding.reaches,
             "says": finding.says[:TEXT_CAP],
             "why": finding.why[:TEXT_CAP],
             "confidence": finding.confidence,

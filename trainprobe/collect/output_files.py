@@ -26,6 +26,7 @@ LOGS_CAP = 4
 # A launcher may hold the files of all its ranks open: torchrun does with --redirects and --tee.
 LAUNCHER_LOGS_CAP = 64
 SINKS_CAP = 160
+BESIDE_CAP = 8  # programs beside the ranks
 HOPS_CAP = 3  # `2>&1 | grep -v … | tee train.log`
 _NUMBER = re.compile(r"(?<!\d)\d{1,6}(?!\d)")
 _WRITES = (os.O_WRONLY, os.O_RDWR)
@@ -86,7 +87,8 @@ def find_output_files(
 
 
 def _parents(members: Sequence[Member], proc: str) -> List[Member]:
-    """Whoever started several of the ranks and is no member: a shell, or the user's own launcher.
+    """Whoever started several of the ranks and is no member: a shell, or the user's own launcher;
+    and what it started beside them, as a watch that ends ranks.
 
     What started us as well is a terminal's shell or a test's runner: its output is not the job's.
     """
@@ -98,13 +100,20 @@ def _parents(members: Sequence[Member], proc: str) -> List[Member]:
     count: Dict[int, int] = {}
     for member in members:
         if member.role == "rank":
-            above = _parent(member.pid, proc)
-            count[above] = count.get(above, 0) + 1
-    return [
-        Member(None, pid, "launcher")
+            parent = _parent(member.pid, proc)
+            count[parent] = count.get(parent, 0) + 1
+    above = [
+        pid
         for pid, ranks in count.items()
         if ranks > 1 and pid > 1 and pid not in known and pid not in ours
     ]
+    beside = [
+        each
+        for pid in above
+        for each in _children(pid, proc)
+        if each not in known and each not in ours
+    ]
+    return [Member(None, pid, "launcher") for pid in (*above, *beside[:BESIDE_CAP])]
 
 
 def _parent(pid: int, proc: str) -> int:
@@ -112,6 +121,12 @@ def _parent(pid: int, proc: str) -> int:
         return procfs.parse_stat(procfs.read_page(f"{proc}/{pid}/stat") or "").ppid
     except ValueError:
         return 0
+
+
+def _children(pid: int, proc: str) -> List[int]:
+    """Empty where the kernel keeps no such list (proc(5), CONFIG_PROC_CHILDREN)."""
+    words = (procfs.read_page(f"{proc}/{pid}/task/{pid}/children") or "").split()
+    return [int(word) for word in words if word.isdecimal()]
 
 
 def _lives(pid: int, proc: str) -> bool:

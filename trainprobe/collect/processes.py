@@ -173,6 +173,7 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         "involuntary": None if involuntary is None else int(involuntary),
         "asleep_s": _asleep_s(sched.get("se.exec_start"), now),
         "cpu_allowed": _cpu_allowed(tid),
+        "queued_ns": parse_queued(procfs.read_page(f"{folder}/schedstat") or ""),
     }
     call = read_blocked_call(pid, str(thread["syscall"])) if tid == pid else None
     if call is not None:
@@ -184,6 +185,14 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         if stack:
             thread["kernel_stack"] = stack
     return thread
+
+
+def parse_queued(schedstat: str) -> Optional[int]:
+    """For how many nanoseconds a thread that could run has waited for a CPU, since it began: the
+    second number of /proc/PID/schedstat (sched-stats.rst). None where the kernel does not count.
+    """
+    numbers = schedstat.split()
+    return procfs.number(numbers[1]) if len(numbers) == 3 else None
 
 
 def parse_kernel_stack(text: str) -> List[str]:

@@ -35,11 +35,13 @@ def look_at_samples(
     members: Sequence[Member],
     span_s: float,
     given_up: Callable[[], bool] = lambda: False,
+    *,
+    start_s: float = START_S,
 ) -> List[Evidence]:
     """Sample all members at the same time for `span_s` seconds; one record each, in order. When
-    `given_up` says so, all end at once and without samples.
+    `given_up` says so, all end at once and without samples. The sampler has `start_s` to begin.
     """
-    deadline_s = span_s + START_S
+    deadline_s = span_s + start_s
     with working_folder() as folder:
         looks = [
             partial(_sample, member, span_s, deadline_s, folder, given_up) for member in members

@@ -85,6 +85,28 @@ class ThreadHistory:
         before = [moment for moment in self.looked_until if moment <= at]
         return bool(before) and at - slept_s > before[-1] + NAP_S
 
+    @property
+    def slept_since(self) -> Optional[float]:
+        """When the sleep began in which the last look found it (Unix time), though looks may have
+        interrupted it; None where that is not known.
+        """
+        if not self.naps or self.state == "R":
+            return None
+        began = self.naps[-1][0] - self.naps[-1][1]
+        for (at, slept_s), looked_until in reversed(list(zip(self.naps, self.looked_until))[:-1]):
+            if began > looked_until + NAP_S:
+                break
+            began = min(began, at - slept_s)
+        return began
+
+    @property
+    def goes_on(self) -> bool:
+        """Did it get on, or compute, between the last two looks?"""
+        if moved(self.stacks[-2:]):
+            return True
+        last = self.ticks[-2:]
+        return len(last) > 1 and last[1] - last[0] > BUSY_TICKS and not self.waits
+
     def moving(self) -> Moving:
         """`frozen`: same place, no CPU time or a known wait. `busy`: same place, but it
         computes. `moving`: its own lines changed.

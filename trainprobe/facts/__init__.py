@@ -35,6 +35,7 @@ from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
 from trainprobe.facts.log_stacks import LogStack
+from trainprobe.facts.log_work import LogWork
 from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.node_checks import (
     CheckProgram,
@@ -100,6 +101,7 @@ __all__ = [
     "LogJob",
     "LogProgress",
     "LogStack",
+    "LogWork",
     "Look",
     "MainThread",
     "Measured",

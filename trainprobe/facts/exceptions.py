@@ -55,7 +55,8 @@ class RankException(Fact):
     process: caught and printed, or of a thread. `place` orders what was read in logs afterwards,
     None for what was gathered live; `seen_at` is the file and line where it stood there.
     `last_words`: the printed traceback begins where the program does, and little follows it, as
-    where it ended the process; one that was caught begins at the `try`.
+    where it ended the process; one that was caught begins at the `try`. `child` is the name or the
+    program of a process that ended with it: one below a rank, where the rank lives on.
     """
 
     type: str = ""
@@ -77,6 +78,7 @@ class RankException(Fact):
     host: str = ""
     seen_at: str = ""
     last_words: bool = False
+    child: str = ""
 
     @property
     def interrupted(self) -> bool:
@@ -216,6 +218,7 @@ def _printed(
         role="rank" if of is not None else role,
         thread=printed.thread,
         handled=printed.ignored,
+        child=printed.process,
         last_words=_from_the_top(printed.chain[-1]) and lines - printed.ends <= BEHIND_LINES,
     )
 

@@ -24,6 +24,9 @@ _DISTRIBUTED = frozenset(
 )
 
 
+_BESIDE = 40  # lines: a stack of C++
+
+
 @dataclass(frozen=True)
 class FatalSignal(Fact):
     """`signal_name` is SIGSEGV, SIGABRT, SIGBUS, SIGFPE or SIGILL. `message` is what C++ said
@@ -104,7 +107,9 @@ def join_fatal_signals(facts: list[Fact]) -> list[Fact]:
     ]
     endings = [fact for fact in facts if isinstance(fact, RankEnding) and fact.role == "rank"]
     gave_up = [
-        fact for fact in facts if isinstance(fact, LogEvent) and fact.event == "collective-timeout"
+        fact
+        for fact in facts
+        if isinstance(fact, LogEvent) and fact.event in ("collective-timeout", "watchdog-frame")
     ]
     deaths: list[FatalSignal] = []
     for fact in facts:
@@ -159,13 +164,27 @@ def _of_the_watchdog(death: FatalSignal, gave_up: list[LogEvent]) -> FatalSignal
     """Such a death without a word of its own is the watchdog's way to end a rank whose collective
     timed out: ProcessGroupNCCL throws in a thread that nobody catches for.
     """
-    if death.echo or death.after_exception or death.message or not death.exception:
+    if death.echo or death.after_exception:
+        return death
+    if death.signal_name == "SIGABRT" and any(
+        one.event == "watchdog-frame"
+        and one.cell == death.cell
+        and one.rank == death.rank
+        and abs((one.place or 0) - (death.place or 0)) <= _BESIDE
+        for one in gave_up
+    ):
+        return replace(death, echo=True, echo_of="watchdog-frame")
+    if death.message or not death.exception:
         return death
     told = any(
         one.cell == death.cell and (None in (one.rank, death.rank) or one.rank == death.rank)
         for one in gave_up
     )
-    if death.exception in _DISTRIBUTED or (told and death.exception == "std::runtime_error"):
+    # two processes that die at once write into each other's lines
+    nameless = death.exception.startswith("terminate called")
+    if death.exception in _DISTRIBUTED or (
+        told and (nameless or death.exception == "std::runtime_error")
+    ):
         return replace(death, echo=True, echo_of="collective-timeout")
     return death
 

@@ -136,6 +136,17 @@ def parse_log_endings(record: Evidence) -> list[Fact]:
     return list(found)
 
 
+def endings_told(record: Evidence, text: str) -> list[RankEnding]:
+    """The ends that one line of a live job's output tells of; a line has no time and no place
+    there.
+    """
+    if not _LOOKS.search(text):
+        return []
+    row = Row(0, None, None, "", text, 0, "")
+    found = (_ending(record.id, record.cell, row, told) for told in _told(row, [row], 0))
+    return [replace(ending, place=None, seen_at="") for ending in found]
+
+
 def _told(row: Row, rows: Sequence[Row], number: int) -> Iterator[_Told]:
     text = row.text
     srun = _SRUN.search(text)

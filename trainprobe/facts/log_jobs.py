@@ -57,6 +57,7 @@ class LogProgress(Fact):
     `doing` is what the last line was about (train, eval, save, load, data, compile: logtext.steps),
     `doing_line` the last line of work other than training, such as a bar of the tokenizer, and
     `doing_seen_at` where it stands. `nothing_line` says that there was nothing to do.
+    `pressed_at` is where the terminal shows a Ctrl-C behind the line that says that it completed.
     """
 
     step: int | None = None
@@ -77,6 +78,7 @@ class LogProgress(Fact):
     doing_seen_at: str = ""
     finished_line: str = ""
     nothing_line: str = ""
+    pressed_at: str = ""
 
 
 _WORLD = re.compile(
@@ -234,9 +236,12 @@ class _Seen:
         self.finished = False
         self.finished_line = ""
         self.nothing_line = ""
+        self.pressed_at = ""
         self.marks: deque[tuple[int, int]] = deque(maxlen=MARKS_CAP)
 
     def read(self, row: Row) -> None:
+        if self.finished and row.text.strip() == "^C":
+            self.pressed_at = row.seen_at
         if " 0 " in f" {row.text[:400]} " or "No training batches" in row.text:
             self.nothing_line = self.nothing_line or (
                 row.text.strip()[:200] if NOTHING.search(row.text[:400]) else ""
@@ -305,6 +310,7 @@ class _Seen:
             doing_seen_at=work.seen_at if work else "",
             finished_line=self.finished_line,
             nothing_line=self.nothing_line,
+            pressed_at=self.pressed_at,
         )
 
 

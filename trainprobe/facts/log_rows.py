@@ -20,7 +20,14 @@ _NUMBERED = re.compile(r"[ ]{0,8}\d{1,7}(?:[:|\t][ ]?|[ ]\|[ ]?|[ ]{2}(?=\S))")
 _NO_HOST = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning)$")
 # What C++ writes of itself into the lines of torch: `[Rank 3] …`, `[PG 0 Rank 3] …`, `[PG ID 0 PG
 # GUID 0(default_pg) Rank 3] …`.
-_OWN_RANK = re.compile(r"\[(?:PG (?:ID )?[^\]\n]{1,120}? )?[Rr]ank (\d{1,7})\]")
+# People write `[Rank 0/2/3]` where several said the same.
+_OWN_RANK = re.compile(
+    r"\[(?:PG (?:ID )?[^\]\n]{1,120}? )?[Rr]ank (\d{1,7})(?:[/,] ?\d{1,7}){0,63}\]"
+)
+# A watchdog's message that somebody broke into lines by hand, and how its next line begins.
+_WATCHDOG = re.compile(r"ollective operation timeout|Work[A-Z]\w{2,8}\(")
+_GOES_ON = re.compile(r"\s{0,40}(?:Work[A-Z]\w{2,8}\(|[A-Z][A-Za-z]{1,20}(?:\(ms\))?=|ran for \d)")
+_BROKEN_INTO = 4  # lines
 
 
 class Row(NamedTuple):
@@ -86,7 +93,7 @@ def _rows_of(record: Evidence) -> list[Row]:
         rows.append(
             Row(line, clock, own, on or host, text[:TEXT_CAP], file * LINES_APART + line, path)
         )
-    return _with_own_ranks(_unquoted(rows))
+    return _with_own_ranks(_made_whole(_unquoted(rows)))
 
 
 def _unquoted(rows: list[Row]) -> list[Row]:
@@ -112,6 +119,22 @@ def _counts_up(mark: re.Pattern[str], rows: Sequence[Row]) -> bool:
         if (match := mark.match(row.text)) is not None
     ]
     return all(low < high for low, high in itertools.pairwise(numbers))
+
+
+def _made_whole(rows: list[Row]) -> list[Row]:
+    """A watchdog's message in several lines is one row, where its first line stands."""
+    found: list[Row] = []
+    left = 0
+    for row in rows:
+        if found and left and row.rank in (None, found[-1].rank) and _GOES_ON.match(row.text):
+            whole = f"{found[-1].text.rstrip()} {row.text.strip()}"
+            found[-1] = found[-1]._replace(text=whole[:TEXT_CAP])
+            left -= 1
+            continue
+        found.append(row)
+        told = "operation timeout" in row.text or "Work" in row.text
+        left = _BROKEN_INTO if told and _WATCHDOG.search(row.text) else 0
+    return found
 
 
 def _with_own_ranks(rows: list[Row]) -> list[Row]:

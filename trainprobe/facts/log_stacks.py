@@ -219,7 +219,8 @@ def _with_ranks(stacks: Sequence[LogStack], facts: Sequence[Fact]) -> list[LogSt
     nameless = [
         number for number, stack in enumerate(done) if stack.rank is None and stack.role == "rank"
     ]
-    left = [rank for rank in range(world) if rank not in taken]
+    # where nothing names a rank, one process is the job
+    left = [rank for rank in range(max(world, 1)) if rank not in taken]
     if len(nameless) == len(left) == 1:
         done[nameless[0]] = replace(done[nameless[0]], rank=left[0])
     return done

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 from typing import Any
 
 from trainprobe.model import fields
@@ -13,6 +14,9 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.blocked_calls import BlockedCall, blocked_call
 from trainprobe.stacks.stillness import Stillness
+
+QUEUED_LOOK_S = 3.0  # what is lost in less may be a burst
+QUEUED = 0.2  # of the time: from then on waiting for a CPU slows a rank
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,9 @@ class ProcessState(Fact):
     `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its
     main thread has got no further (stacks.stillness), None where nobody judged it. `forked` says
     that it runs on in the memory that its parent had, False that it was started as a program.
-    `slept_through` counts the looks that found it in the very sleep of the look before.
+    `slept_through` counts the looks that found it in the very sleep of the look before. `queued_s`
+    is for how long its main thread could run, between the looks, and waited for a CPU, and
+    `all_queued_s` the sum for all threads that lived through them.
     """
 
     pid: int = 0
@@ -75,6 +81,8 @@ class ProcessState(Fact):
     call: BlockedCall | None = None
     thread_calls: tuple[tuple[int, str, str], ...] = ()
     slept_through: int = 0
+    queued_s: float | None = None
+    all_queued_s: float | None = None
 
     @property
     def blocked(self) -> BlockedCall:
@@ -90,6 +98,7 @@ class ProcessLook(ProcessState):
 
     ticks: int | None = None
     voluntary: int | None = None
+    queued_ns: Mapping[int, int] = dataclasses.field(default_factory=dict)  # by thread
     all_ticks: int | None = None
     clock_hz: int = 100
     at: float = 0.0
@@ -140,6 +149,11 @@ def parse_process(record: Evidence) -> list[Fact]:
             forked=fields.flag(data, "forked"),
             ticks=fields.whole(main, "cpu_ticks"),
             voluntary=fields.whole(main, "voluntary"),
+            queued_ns={
+                row["tid"]: row["queued_ns"]
+                for row in threads
+                if isinstance(row.get("tid"), int) and isinstance(row.get("queued_ns"), int)
+            },
             all_ticks=fields.whole(data, "cpu_ticks"),
             clock_hz=fields.whole(data, "clock_hz") or 100,
             at=record.began,
@@ -169,6 +183,34 @@ def _call(main: Mapping[str, Any]) -> BlockedCall | None:
     )
 
 
+def queued_share(processes: Iterable[ProcessState | None]) -> float | None:
+    """The share of the time between the looks in which a main thread could run and waited for a
+    CPU, of the middle one of these processes; None where they were watched too shortly, or the
+    kernel does not count that.
+    """
+    shares = [
+        one.queued_s / one.looked_s
+        for one in processes
+        if one is not None
+        and one.queued_s is not None
+        and one.looked_s is not None
+        and one.looked_s >= QUEUED_LOOK_S
+    ]
+    return median(shares) if shares else None
+
+
+def threads_that_want_to_run(processes: Iterable[ProcessState]) -> float | None:
+    """How many threads of these processes ran or waited for a CPU, on average between the looks;
+    None where the kernel does not count that.
+    """
+    found = [
+        (one.all_queued_s + (one.all_cpu_s or 0.0)) / one.looked_s
+        for one in processes
+        if one.all_queued_s is not None and one.looked_s
+    ]
+    return sum(found) if found else None
+
+
 def join_processes(facts: list[Fact]) -> list[Fact]:
     """One state per process and cell: the last look, with what changed since the first."""
     by_process: dict[tuple[str, int], list[ProcessLook]] = {}
@@ -188,6 +230,11 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         _rise(looks, "ticks"),
         _rise(looks, "all_ticks"),
     )
+    queued_s = {
+        tid: max(0, last.queued_ns[tid] - before) / 1e9
+        for tid, before in (first.queued_ns.items() if len(looks) > 1 else ())
+        if tid in last.queued_ns
+    }
     values = {name.name: getattr(last, name.name) for name in dataclasses.fields(ProcessState)}
     values.update(
         evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
@@ -223,6 +270,8 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         cpu_s=None if used is None else used / last.clock_hz,
         all_cpu_s=None if used_by_all is None else used_by_all / last.clock_hz,
         switches=_rise(looks, "voluntary"),
+        queued_s=queued_s.get(last.pid),
+        all_queued_s=sum(queued_s.values()) if queued_s else None,
         looked_at=last.at or None,
         looked_s=(
             round(last.at - first.at, 3) if len(looks) > 1 and last.at > first.at > 0 else None

@@ -31,6 +31,7 @@ from trainprobe.facts.knobs import parse_knob
 from trainprobe.facts.last_words import join_last_words
 from trainprobe.facts.launched_calls import join_launched_calls
 from trainprobe.facts.leftover_joins import join_leftovers
+from trainprobe.facts.log_components import parse_log_components
 from trainprobe.facts.log_endings import parse_log_endings
 from trainprobe.facts.log_events import parse_output
 from trainprobe.facts.log_exceptions import parse_log_deaths, parse_log_exceptions, parse_log_kernel
@@ -46,10 +47,12 @@ from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_settings import join_given, parse_given
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
+from trainprobe.facts.log_work import parse_log_work
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
 from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
+from trainprobe.facts.printed_endings import join_printed_endings, parse_printed_endings
 from trainprobe.facts.probe_results import parse_probe_results
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
@@ -104,7 +107,13 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_witness_exceptions,
         parse_given_exceptions,
     ),
-    "output": (parse_output, parse_printed_exceptions, parse_fatal_signals, parse_printed_progress),
+    "output": (
+        parse_output,
+        parse_printed_exceptions,
+        parse_printed_endings,
+        parse_fatal_signals,
+        parse_printed_progress,
+    ),
     "error_file": (parse_error_file,),
     "stacks.python": (parse_stacks,),
     "stacks.native": (parse_stacks,),
@@ -116,11 +125,13 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
     "log.extract": (
         parse_log_job,
         parse_log_events,
+        parse_log_components,
         parse_log_exceptions,
         parse_log_deaths,
         parse_log_kernel,
         parse_log_endings,
         parse_log_progress,
+        parse_log_work,
         parse_log_output,
         parse_log_stacks,
     ),
@@ -148,6 +159,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_sleep,
     join_log_jobs,
     join_log_order,
+    join_printed_endings,
     join_exceptions,
     join_last_words,
     join_fatal_signals,

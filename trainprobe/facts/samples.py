@@ -21,9 +21,8 @@ from trainprobe.stacks.arrivals import (
 )
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.loading import loads, step_share
 from trainprobe.stacks.places import user_frame
-
-LOADER = ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
 
 
 @dataclass(frozen=True)
@@ -49,7 +48,7 @@ class Spell:
     @property
     def loads(self) -> bool:
         """Does it wait for its data loader, or fetch a batch itself?"""
-        return any(part in frame.file for frame in self.frames for part in LOADER)
+        return loads(self.frames)
 
 
 @dataclass(frozen=True)
@@ -180,6 +179,16 @@ def loading_share(samples: Iterable[Samples]) -> dict[int, float]:
             all_s[rank] = all_s.get(rank, 0.0) + spell.took_s
             loads[rank] = loads.get(rank, 0.0) + spell.took_s * spell.loads
     return {rank: loads[rank] / seconds for rank, seconds in all_s.items() if seconds > 0}
+
+
+def step_shares(samples: Iterable[Samples]) -> dict[int, float]:
+    """The share of the time that each rank waits for input even without its longest waits."""
+    spells: dict[int, list[tuple[float, float, bool]]] = {}
+    for one in samples:
+        if one.rank is not None and one.role == "rank":
+            rows = [(spell.start, spell.end, spell.loads) for spell in one.spells]
+            spells.setdefault(one.rank, []).extend(rows)
+    return {rank: step_share(sorted(rows)) for rank, rows in spells.items()}
 
 
 def most_at(samples: Iterable[Samples], rank: int) -> tuple[str, float]:

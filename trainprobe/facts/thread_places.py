@@ -12,6 +12,7 @@ from trainprobe.facts.plan import Plan
 from trainprobe.facts.processes import ProcessState
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
+from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import moved
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
@@ -32,6 +33,8 @@ _EXCHANGES = re.compile(r"\b(isend|irecv)\b")
 _ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
 _WAITS = re.compile(r"[\w\])]\.wait\(")
 _SYNCHRONISES = re.compile(r"\.(?:item|tolist|cpu|numpy)\(|\.to\(['\"]cpu")
+# ray/_private/worker.py, 1.0 to 2.49: where an actor's main thread waits for what it is asked to do
+SERVES = ("ray/_private/worker.py", "main_loop")
 UNDECIDED = ("python-run", "lock", "")
 
 
@@ -39,6 +42,7 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
     """Add a MainThread per process to the threads as seen, and a class to each main thread of
     each look.
     """
+    facts = _working_threads(facts)
     processes = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, ProcessState)}
     texts = {
         (fact.cell, fact.file, fact.line): (fact.text, fact.made)
@@ -60,6 +64,34 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
         for fact in facts
     ]
     return kept + [_main_thread(looks, processes, texts, on_gpu) for looks in by_process.values()]
+
+
+def _working_threads(facts: list[Fact]) -> list[Fact]:
+    """Where the main thread only serves requests, as in an actor of Ray, the thread that runs the
+    user's code counts as the main one.
+    """
+    serving = {
+        (fact.cell, fact.pid)
+        for fact in facts
+        if isinstance(fact, Thread)
+        and fact.main
+        and any(frame.file.endswith(SERVES[0]) and frame.name == SERVES[1] for frame in fact.frames)
+    }
+    working: dict[tuple[str, int], Thread] = {}
+    for fact in facts:
+        if isinstance(fact, Thread) and (fact.cell, fact.pid) in serving and not fact.main:
+            best = working.get((fact.cell, fact.pid))
+            longer = best is None or len(fact.frames) > len(best.frames)
+            if longer and any(is_user(frame) for frame in fact.frames):
+                working[fact.cell, fact.pid] = fact
+    if not working:
+        return facts
+    return [
+        replace(fact, main=fact.os_thread_id == working[fact.cell, fact.pid].os_thread_id)
+        if isinstance(fact, Thread) and (fact.cell, fact.pid) in working
+        else fact
+        for fact in facts
+    ]
 
 
 def _main_thread(

@@ -44,10 +44,16 @@ def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
         *facts,
         *(call for event in events if event.event == "desync-rank" for call in _reported(event)),
         *sorted(
-            _of_the_only_group(list(found.values())),
+            _of_the_only_group(_with_names(list(found.values()))),
             key=lambda call: call.place if call.place is not None else -1,
         ),
     ]
+
+
+def _with_names(calls: list[CollectiveCall]) -> list[CollectiveCall]:
+    """Without those whose line names no operation where another line about the same call does."""
+    named = {(call.cell, call.rank, call.number) for call in calls if call.op}
+    return [call for call in calls if call.op or (call.cell, call.rank, call.number) not in named]
 
 
 def _of_the_only_group(calls: list[CollectiveCall]) -> list[CollectiveCall]:

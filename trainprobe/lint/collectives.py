@@ -251,7 +251,8 @@ def _method(
         and not receiver.startswith(("threading", "multiprocessing"))
         and program.called(module, call) is None
     ):
-        group = bool(call.args or call.keywords)
+        given = (*call.args, *(keyword.value for keyword in call.keywords))
+        group = any(not isinstance(program.value(module, each), str) for each in given)  # no label
         return of_all_ranks("barrier", 0.7, "barrier", call="a barrier", group=group)
     return None
 

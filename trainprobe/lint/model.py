@@ -58,6 +58,8 @@ class Finding:
     """The first and the last line of the code that it is about, where that is more than its
     line.
     """
+    reaches: tuple[str, int] = ("", 0)
+    """File and line of the call that it leads to."""
 
     def as_json(self) -> dict[str, Any]:
         return {

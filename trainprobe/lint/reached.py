@@ -77,12 +77,29 @@ def reached_by_call(
     own = collective_of(program, module, call)
     if own is not None:
         return (ReachedCollective(own, module, call, ()),)
-    function = program.called(module, call)
+    function = program.called(module, call) or only_method(program, module, call)
     if function is None:
         return ()
     return tuple(
         _bound(program, module, call, function, reached_by_function(program, function), None)
     )
+
+
+def only_method(program: Program, module: Module, call: ast.Call) -> Function | None:
+    """The one method of the project with the name that is called on an object of unknown class:
+    `trainer.save_checkpoint()` in a callback. A name of one word may well be a library's.
+    """
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if "_" not in name.strip("_") or not program.dotted(module, call.func).startswith("~"):
+        return None
+    named: dict[str, list[Function]] = program.memory.setdefault("methods by name", {})
+    if not named:
+        for each in program.modules.values():
+            for cls in each.classes.values():
+                for method, function in cls.methods.items():
+                    named.setdefault(method, []).append(function)
+    found = named.get(name, [])
+    return found[0] if len(found) == 1 else None
 
 
 def _of_call(

@@ -55,7 +55,7 @@ _RANK = re.compile(r"\[rank[:=]?\s?(\d{1,7})\](:?)[ ]?", re.IGNORECASE)
 _ROLE = re.compile(r"\[([A-Za-z][A-Za-z_-]{0,30}?)(\d{1,6})\]:[ ]?")
 _HOST_ROLE = re.compile(rf"\[({_HOST}):(\d{{1,5}})\]:[ ]?")
 _MPI = re.compile(
-    r"\[(?:[\w.@-]{0,120}?@)?(\d{1,9}),(?:mpirank:)?(\d{1,7})(?:,algo-\d{1,4})?\](?:\[[^\]\s]{0,80}\])?<std(?:out|err|diag)>:?[ ]?"  # noqa: E501
+    r"\[(?:(?:[\w.@-]{0,120}?@)?(\d{1,9}),(?:mpirank:)?)?(\d{1,7})(?:,algo-\d{1,4})?\](?:\[[^\]\s]{0,80}\])?<std(?:out|err|diag)>:?[ ]?"  # noqa: E501
 )
 _MPI_PAIR = re.compile(r"\[(\d{1,9}),(\d{1,7})\]:?[ ]?")
 _OPENMPI = re.compile(

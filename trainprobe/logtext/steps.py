@@ -286,6 +286,54 @@ def _epoch(text: str) -> tuple[float | None, int | None]:
     return float(match.group("e")), int(match.group("of")) if match.group("of") else None
 
 
+class Bar(NamedTuple):
+    """A bar of tqdm: `name` is the text before it, `ran_s` for how long it had run and `left_s` for
+    how long it would still take, seconds, None where it does not tell.
+    """
+
+    name: str
+    step: int
+    of: int | None
+    kind: str
+    ran_s: float | None
+    left_s: float | None
+
+
+# `[1:57:00<00:30, …`, also with days before the hours, and with `?` for what is not known
+_CLOCKS = re.compile(r"(?P<ran>(?:\d{1,4}:){1,3}\d\d)(?:<(?P<left>(?:\d{1,4}:){1,3}\d\d|\?))?")
+
+
+# Notebooks draw the bar itself in HTML, and terminals without such characters leave it out.
+_DRAWN_OTHERWISE = re.compile(r"\d{1,9}/\d{1,9} \[(?P<rest>(?:\d{1,4}:){1,3}\d\d<.{0,200})")
+
+
+def read_bar(line: str) -> Bar | None:
+    """Return the last bar in a plain line, or None. Never raises; reads 2000 characters at most."""
+    text = line[:READ]
+    match = next(reversed(list(_BAR.finditer(text))), None) if "%|" in text else None
+    told = _bar(text) if match is not None else None
+    if match is None and "<" in text and (match := _DRAWN_OTHERWISE.search(text)) is not None:
+        told = _plain(text)
+    if match is None or told is None or told.step is None:
+        return None
+    clocks = _CLOCKS.match(match.group("rest"))
+    return Bar(
+        text[: match.start()][-160:].strip(" :"),
+        told.step,
+        told.of,
+        told.kind,
+        _seconds(clocks["ran"]) if clocks else None,
+        _seconds(clocks["left"]) if clocks and clocks["left"] else None,
+    )
+
+
+def _seconds(clock: str) -> float | None:
+    if "?" in clock:
+        return None
+    parts = [int(part) for part in clock.split(":")]
+    return float(sum(part * unit for part, unit in zip(reversed(parts), (1, 60, 3600, 86400))))
+
+
 _POWERS = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 
 

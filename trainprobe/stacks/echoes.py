@@ -28,6 +28,8 @@ _PEER_GONE = (
 )
 _NOBODY_CAME = (
     ("Timed out waiting", "collective-timeout"),
+    ("] Read timeout [", "collective-timeout"),  # gloo before 2020
+    ("] Write timeout [", "collective-timeout"),
     ("wait timeout after", "store-timeout"),
     ("failed to pass monitoredBarrier", "barrier-timeout"),
     ("timed out in monitoredBarrier", "barrier-timeout"),

@@ -32,11 +32,11 @@ _warning_filters = threading.Lock()  # all threads share the filters
 
 @dataclass(frozen=True)
 class Block:
-    """A block around a line. `kind` is if, for, while, with, try, match, case, class or def;
-    `branch` is body, orelse, handler or finally.
+    """A block around a line. `kind` is if, for, while, with, try, match, case, class, def or
+    decorator; `branch` is body, orelse, handler or finally.
 
     `line` and `text` are those of the header: for a handler of its `except`, else of the statement
-    (`if rank == 0:` also for its else).
+    (`if rank == 0:` also for its else). Each decorator of a function stands before its def.
     """
 
     kind: str = ""
@@ -145,7 +145,7 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
         node = next((each for each in statements if _covers([each], line)), None)
         inside = None if node is None else _step_into(node, rows, line)
         if inside is None:
-            text = _short(rows[line - 1]) if node is None else _statement_text(node, rows)
+            text = _short(rows[line - 1]) if node is None else _line_text(statements, rows, line)
             made = _made(scope, rows, text, line)
             return Place(line, function, text, tuple(blocks), _skips(loops, rows, line), made)
         found, statements = inside
@@ -168,9 +168,7 @@ def _made(scope: Sequence[Any], rows: Sequence[str], text: str, line: int) -> st
             value = _bound(node, name)
             if value is None or len(found) >= MADE_CAP:
                 continue
-            found.append(
-                _cut(rows, value.lineno, value.col_offset, value.end_lineno, value.end_col_offset)
-            )
+            found.append(_cut_node(value, rows))
             names = (inner.id for inner in ast.walk(value) if isinstance(inner, ast.Name))
             if len(wanted) < MADE_CAP:
                 wanted += [one for one in dict.fromkeys(names) if one not in wanted]
@@ -255,7 +253,11 @@ def _step_into(
     for name, branch in (("body", "body"), ("orelse", "orelse"), ("finalbody", "finally")):
         statements = getattr(node, name, ())
         if _covers(statements, line):
-            return [Block(kind, node.lineno, _header(node, rows), branch)], statements
+            around = [
+                Block("decorator", one.lineno, f"@{_cut_node(one, rows)}")
+                for one in getattr(node, "decorator_list", ())
+            ]
+            return [*around, Block(kind, node.lineno, _header(node, rows), branch)], statements
     return None
 
 
@@ -292,7 +294,13 @@ def _statement_text(node: Any, rows: Sequence[str]) -> str:
     kind = _KINDS.get(type(node).__name__)
     if kind is not None:
         return _header(node, rows)
-    return _short(_cut(rows, node.lineno, node.col_offset, _last_line(node), node.end_col_offset))
+    return _cut_node(node, rows)
+
+
+def _line_text(statements: Sequence[Any], rows: Sequence[str], line: int) -> str:
+    """The statement that covers the line; of several (`a(); b()`) all, since any may run."""
+    here = [each for each in statements if _covers([each], line)]
+    return _short("; ".join(_statement_text(each, rows) for each in here))
 
 
 def _cut(
@@ -305,6 +313,10 @@ def _cut(
     if taken:
         taken[0] = taken[0][column:]
     return b"\n".join(taken).decode("utf-8", "replace")
+
+
+def _cut_node(node: Any, rows: Sequence[str]) -> str:
+    return _short(_cut(rows, node.lineno, node.col_offset, _last_line(node), node.end_col_offset))
 
 
 def _indent(row: str) -> int:

@@ -19,6 +19,7 @@ _FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,400
 _RAISED = re.compile(r"([A-Za-z_][\w.<>]{0,200})(?::[ ]?(.*))?$")
 _ERROR_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|NotMet|Timeout|Died)$")
 _THREAD = re.compile(r"Exception in thread (.{1,200}?)(?: \(.{0,200}\))?:$")
+_PROCESS = re.compile(r"Process (\S.{0,200}):$")  # multiprocessing/process.py, _bootstrap
 _CAUGHT = re.compile(
     r"Caught ([\w.]{1,200}) in (DataLoader worker process|replica|pin memory"
     r" thread|torch_xla)\s?(\d{1,6})?"
@@ -58,7 +59,8 @@ class Printed:
     """A printed traceback: its chain in time order. `begins` is the number of its first line,
     `ends` that of the last type and message.
 
-    `ignored` says that Python said it ignored it.
+    `ignored` says that Python said it ignored it, `process` which process of multiprocessing ended
+    with it.
     """
 
     chain: tuple[Raised, ...]
@@ -68,6 +70,7 @@ class Printed:
     begins: int = 0
     group: bool = False
     ends: int = 0
+    process: str = ""
 
 
 @dataclass
@@ -95,7 +98,7 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
                 found[-1] = replace(found[-1], chain=(raised, *found[-1].chain))
             continue
         chain = [*chain, raised] if joined_by else [raised]
-        thread = _THREAD.match(before)
+        thread, process = _THREAD.match(before), _PROCESS.match(before)
         earlier = found[-1] if joined_by and found else None
         printed = Printed(
             tuple(chain),
@@ -106,6 +109,7 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
             begins=block.begins,
             group=block.group,
             ends=block.ends,
+            process=process.group(1) if process else earlier.process if earlier else "",
         )
         if earlier is not None:
             found[-1] = replace(printed, begins=earlier.begins)
@@ -195,7 +199,9 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
         if frame is not None:
             if len(block.frames) < FRAMES_CAP:
                 file, number, function = frame.groups()
-                block.frames.append(Frame(function or "<module>", file, int(number)))
+                block.frames.append(
+                    Frame(function or "<module>", file.replace("\\", "/"), int(number))
+                )
         elif content[:1].isspace() or not content:
             text = content.strip()
             marks = text.startswith(("^", "~", "[Previous line"))

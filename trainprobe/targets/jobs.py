@@ -32,6 +32,7 @@ from trainprobe.targets.rank_search import (
     Team,
     is_trainer,
     key_of,
+    numbers_by_siblings,
     rank_environment,
     team_of,
     walk,
@@ -274,6 +275,13 @@ def _is_training(team: Team) -> bool:
     return any(key_of(rank) is not None or rank.maps_torch for rank in team.ranks)
 
 
+def _has_all(numbers: Sequence[Number], world: int | None, shape: Shape) -> bool:
+    """Whether all ranks that there can be on this host have a number of their own environment."""
+    own = {number.rank for number in numbers if number.source == "environment"}
+    here = shape.nproc or (world if shape.nnodes in (1, None) else None)
+    return here is not None and len(own) >= here
+
+
 def _hidden(pid: int) -> bool:
     try:
         os.kill(pid, 0)  # asks only whether it is there
@@ -298,8 +306,11 @@ def _job(table: Table, team: Team) -> LiveJob:
         team = replace(team, agents=fellow_agents(table, team))
     by_pid = {rank.pid: rank for rank in team.ranks}
     environs = {rank.pid: rank_environment(table, rank, by_pid) for rank in team.ranks}
-    numbers, world, source = numbered(team, [environs[rank.pid] for rank in team.ranks], shape)
+    own = [environs[rank.pid] for rank in team.ranks]
+    numbers, world, source = numbered(team, own, shape, numbers_by_siblings(table))
     known = [not rank.ended or number.rank is not None for rank, number in zip(team.ranks, numbers)]
+    if _has_all(numbers, world, shape):  # so what has no number is no rank: a server, a logger
+        known = [number.rank is not None for number in numbers]
     if any(known) and not all(known):  # a zombie that nobody can number hides which rank is absent
         team = replace(team, ranks=tuple(compress(team.ranks, known)))
         numbers = list(compress(numbers, known))
@@ -413,8 +424,9 @@ def _nnodes(shape: Shape, environs: Sequence[Mapping[str, str]]) -> int | None:
             return groups
         if world and local_world and world % local_world == 0:
             return world // local_world
-        if "SLURM_STEP_ID" in environ and whole(environ.get("SLURM_NNODES", "")):
-            return whole(environ["SLURM_NNODES"])
+        nodes = whole(environ.get("SLURM_NNODES", ""))
+        if nodes == 1 or (nodes and "SLURM_STEP_ID" in environ):
+            return nodes
     return None
 
 

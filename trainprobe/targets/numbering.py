@@ -27,10 +27,17 @@ WORLD_CAP = 200_000  # no job has more ranks; the absent ones are listed one by 
 
 
 def numbered(
-    team: Team, environs: Sequence[Mapping[str, str]], shape: Shape
+    team: Team,
+    environs: Sequence[Mapping[str, str]],
+    shape: Shape,
+    by_siblings: Mapping[int, Number],
 ) -> tuple[list[Number], int | None, str]:
     """Return a number for each rank, the world's size, and that one's source."""
     numbers = [_number(team, rank, environ, shape) for rank, environ in zip(team.ranks, environs)]
+    numbers = [
+        _or_by_siblings(number, by_siblings.get(rank.pid))
+        for rank, number in zip(team.ranks, numbers)
+    ]
     world, source = _world(team, numbers, shape)
     if not within(world):
         world, source = None, ""
@@ -76,6 +83,15 @@ def _number(team: Team, process: ProcessRow, environ: Mapping[str, str], shape: 
         world_size=number.world_size or arguments.world_size,
         world_source="environment" if number.world_size else arguments.world_source,
     )
+
+
+def _or_by_siblings(number: Number, by_siblings: Number | None) -> Number:
+    """Fill what the process itself does not say."""
+    if by_siblings is None or number.rank is not None:
+        return number
+    if number.world_size is None:
+        return by_siblings
+    return replace(by_siblings, world_size=number.world_size, world_source=number.world_source)
 
 
 def _same_number(number: Number, other: Number) -> bool:

@@ -22,6 +22,7 @@ STRENGTH = {
             "start-order",
             "gpu-order",
             "sockets",
+            "siblings",
             "frame-locals",
             "arguments",
             "scheduler",
@@ -37,6 +38,7 @@ OF_ENVIRONMENT = (  # rank, local rank, world size, source
     ("PMIX_RANK", "", "", "environment"),
 )
 NEXT_CHILD = 3
+ADDRESS_OPTIONS = ("dist-url", "master-addr", "master-port", "init-method", "dist-init-method")
 OF_SLURM = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NTASKS", "scheduler")
 
 
@@ -122,13 +124,7 @@ def from_arguments(arguments: Sequence[str], shape: Shape) -> Number:
     world = whole(option(arguments, "world-size", "world", "ws", "dist-world-size", "num-procs"))
     rank = whole(option(arguments, "rank", "dist-rank", "global-rank"))
     local = whole(option(arguments, "local-rank"))
-    if (
-        rank is not None
-        and world is None
-        and not option(
-            arguments, "dist-url", "master-addr", "master-port", "init-method", "dist-init-method"
-        )
-    ):
+    if rank is not None and world is None and not option(arguments, *ADDRESS_OPTIONS):
         rank = None
     if rank is None and local is not None:
         rank = shape.rank_of(local)

@@ -20,6 +20,7 @@ from trainprobe.targets.programs import (
     launcher_kind,
     program_of,
 )
+from trainprobe.targets.side_by_side import numbers_side_by_side
 
 # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
 LOADER_THREAD = "pt_data_worker"
@@ -138,7 +139,7 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     trainers = [kid for kid in kids if is_trainer(kid) and not kid.ended]
     kids = [kid for kid in trainers if multiprocessed(kid, top) or same_program(kid, top)]
     if not kids and not top.backend:
-        return _of_another_program(trainers, own)
+        return _of_another_program(trainers, own) or _numbered_copies(table, top, trainers)
     if not kids or any(kid.name == LOADER_THREAD for kid in kids):
         return []
     numbered = [kid for kid in kids if _apart(kid, own)]
@@ -157,6 +158,15 @@ def _of_another_program(kids: Sequence[ProcessRow], own: Number) -> list[Process
     numbered = [kid for kid in kids if from_environment(kid.environ).rank is not None]
     first = next((kid for kid in numbered if _apart(kid, own)), None)
     return [] if first is None else [kid for kid in numbered if same_program(kid, first)]
+
+
+def _numbered_copies(table: Table, top: ProcessRow, kids: Sequence[ProcessRow]) -> list[ProcessRow]:
+    """The same where the number has a name of its own; so may that of a rank's workers."""
+    if own_number(top).rank is not None or top.maps_torch:
+        return []
+    together = (_started_together(table).get(kid.pid) for kid in kids)
+    team = next((each for each in together if each is not None), None)
+    return [] if team is None else [kid for kid in kids if kid in team.ranks]
 
 
 def _apart(kid: ProcessRow, own: Number) -> bool:
@@ -259,12 +269,50 @@ def _of_top(table: Table, top: ProcessRow) -> Team:
     ranks = spawned_ranks(table, top)
     if ranks:
         return _of_spawn(table, top, [*ranks, *ended_siblings(table, ranks)])
+    together = _started_together(table).get(top.pid)
+    if together is not None:
+        return together
     if key_of(top) is not None:
         return with_same_key(table, Team("bare", None, (top,)))
     numbered = _numbered_sibling(table, top)
     if numbered is not None:
         return with_same_key(table, Team("bare", None, (numbered,)))
     return _orphans(table, top) or Team("single", None, (top,))
+
+
+@once
+def _started_together(table: Table) -> Mapping[int, Team]:
+    """The teams of copies that were started side by side, by pid."""
+    found = {}
+    for numbers in _side_by_side(table):
+        ranks = sorted((table.by_pid[pid] for pid in numbers), key=in_order)
+        team = Team(
+            "bare", None, tuple(sorted((*ranks, *ended_siblings(table, ranks)), key=in_order))
+        )
+        found.update(dict.fromkeys(numbers, team))
+    return found
+
+
+def numbers_by_siblings(table: Table) -> Mapping[int, Number]:
+    """The numbers, by pid, that only the siblings of a process show to be such."""
+    return {pid: number for team in _side_by_side(table) for pid, number in team.items()}
+
+
+@once
+def _side_by_side(table: Table) -> list[dict[int, Number]]:
+    """Copies of one command among those that have no number to be known by, or are alone with it
+    at their address.
+    """
+    alone = [each[0] for each in _by_key(table).values() if len(each) == 1]
+    keyed = [
+        each for each in alone if own_number(each).world_size != 1 and not _carries_on(table, each)
+    ]
+    without = [
+        each
+        for each in _candidates(table)
+        if key_of(each) is None and not multiprocessed(each, table.parent(each))
+    ]
+    return numbers_side_by_side(table, [*keyed, *without])
 
 
 def _of_zombie(table: Table, process: ProcessRow) -> Team | None:
@@ -523,20 +571,28 @@ def _of_several_sizes(table: Table) -> frozenset[tuple[str, ...]]:
 def _by_key(table: Table) -> Mapping[tuple[str, ...], Sequence[ProcessRow]]:
     """The processes that carry a number, by the key of their job."""
     found: dict[tuple[str, ...], list[ProcessRow]] = {}
-    for process in table.by_pid.values():
-        if (
-            process.ended
-            or not is_trainer(process)
-            or is_tool(process.argv)
-            or launcher_kind(process.argv)
-        ):
-            continue
-        if process.name == LOADER_THREAD or is_spawned(process.argv):
-            continue  # a worker whose rank is gone still carries its number
+    for process in _candidates(table):
         key = key_of(process)
         if key is not None:
             found.setdefault(key, []).append(process)
     return found
+
+
+@once
+def _candidates(table: Table) -> list[ProcessRow]:
+    """Programs that may be ranks by themselves: a worker whose rank is gone still carries its
+    number.
+    """
+    return [
+        process
+        for process in table.by_pid.values()
+        if not process.ended
+        and is_trainer(process)
+        and not is_tool(process.argv)
+        and not launcher_kind(process.argv)
+        and process.name != LOADER_THREAD
+        and not is_spawned(process.argv)
+    ]
 
 
 def _carries_on(table: Table, process: ProcessRow) -> bool:

@@ -28,6 +28,8 @@ TIMEOUTS = frozenset(
         "store-timeout",
         "rendezvous-timeout",
         "peer-timeout",
+        "watchdog-frame",
+        "horovod-stall",
         "watchdog-stuck",
         "store-barrier",
         "world-incomplete",
@@ -124,7 +126,11 @@ def _reported(facts: Facts, cell: str) -> Iterator[Absentees]:
 
 def _named(facts: Facts, cell: str, world_size: int) -> Iterator[Absentees]:
     """A monitored barrier, a desync report or the recorder's analysis names them."""
-    events = facts.of(LogEvent, cell=cell)
+    # at a monitored barrier rank 0 knows who did not come; the others know only rank 0
+    events = sorted(
+        facts.of(LogEvent, cell=cell),
+        key=lambda event: event.signature == "monitored-barrier-alone",
+    )
     for name in _NAMING:
         for event in events:
             captured = event.captured
@@ -163,6 +169,7 @@ def _behind(
     hung = {call.number for call in calls if call.number != NO_NUMBER}
     stuck = {call.rank for call in calls}
     if not hung:
+        yield from _idle(facts, cell, calls)
         return
     last: dict[int, tuple[int, LogEvent]] = {}
     for event in facts.of(LogEvent, cell=cell):
@@ -202,6 +209,33 @@ def _behind(
             says,
             tuple(last[rank][1] for rank in ranks),
         )
+
+
+def _idle(facts: Facts, cell: str, calls: Sequence[CollectiveCall]) -> Iterator[Absentees]:
+    """Where the call itself has no number: they had completed all that they had enqueued, and
+    others had enqueued more.
+    """
+    last: dict[int, LogEvent] = {}
+    for event in facts.of(LogEvent, cell=cell):
+        if event.event == "nccl-last-work" and event.rank is not None:
+            last[event.rank] = event
+    numbers = {rank: event.number("enqueued") or 0 for rank, event in last.items()}
+    newest = max(numbers.values(), default=0)
+    ranks = tuple(
+        sorted(
+            rank
+            for rank, event in last.items()
+            if numbers[rank] == event.number("completed") and numbers[rank] < newest
+        )
+    )
+    if calls and ranks and len(ranks) < len(last):
+        done = numbers[ranks[0]]
+        says = (
+            f"{_who(ranks)} had completed all that {'it' if len(ranks) == 1 else 'they'} had"
+            f" enqueued, up to #{done}; the others had enqueued #{newest}"
+        )
+        why = f"the last that {'it' if len(ranks) == 1 else 'they'} had enqueued is #{done}"
+        yield Absentees(ranks, why, says, tuple(last[rank] for rank in ranks))
 
 
 def _earliest(calls: Sequence[CollectiveCall]) -> Iterator[Absentees]:

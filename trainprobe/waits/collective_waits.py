@@ -32,9 +32,10 @@ def timed_out(facts: Facts, cell: str) -> tuple[LogFailure, ...]:
 
 def call_given_up(facts: Facts, cell: str) -> CollectiveCall:
     """The call in which the others gave up; of unknown name where no line names it."""
-    calls = given_up(facts, cell)
+    calls, missing = given_up(facts, cell), absentees(facts, cell)
+    absent = missing.ranks if missing is not None else ()
     return (
-        calls[0]
+        next((call for call in calls if call.rank not in absent), calls[0])
         if calls
         else CollectiveCall(
             cell=cell, op=MEETING, number=NO_NUMBER, finished=False, source=WATCHDOG

@@ -26,7 +26,7 @@ from trainprobe.waits.launching import launcher_group, waiting_launchers, waits_
 from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.servers import is_server, serves
 from trainprobe.waits.situation import Situation
-from trainprobe.waits.slowness import rarely_seen, slow_groups
+from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
@@ -268,13 +268,15 @@ class _View:
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
         view = self._healthy(ends.works)
-        rarely, open_ = rarely_seen(self.facts.of(Samples, cell=self.job.cell))
-        if view.verdict != "healthy" or not (rarely or self._waiters(ends.works)):
+        rare = rarely_seen(self.facts.of(Samples, cell=self.job.cell))
+        if view.verdict != "healthy" or not (rare or self._waiters(ends.works)):
             return view
-        says = f"{view.says}; {rarely}" if rarely else view.says
-        if open_:
+        says = f"{view.says}; {rare.says}" if rare else view.says
+        if rare is not None and rare.open:
             view = self._view("undetermined", says, conclusive=False)
-        return replace(view, says=says, next_look=self._watch_steps())
+        return replace(
+            view, says=says, next_look=self._watch_steps(rare.watch if rare else SAME_RANK)
+        )
 
     def _over(self) -> Situation:
         """Nobody is left to wait."""
@@ -444,9 +446,8 @@ class _View:
         look = f"{self._attach()} --watch 60 --times 2"
         return f"{look}: who still stands there a minute later hangs"
 
-    def _watch_steps(self) -> str:
-        look = f"{self._attach()} --watch 30 --times 4"
-        return f"{look}: whether the others wait for the same rank each time"
+    def _watch_steps(self, what: str) -> str:
+        return f"{self._attach()} --watch 30 --times 4: {what}"
 
     def _looked_s(self, end: Sequence[Node]) -> float:
         standing = self.by_node.get(end[0])

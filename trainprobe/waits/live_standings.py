@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thread
+from trainprobe.facts.last_words import gone_ranks
 from trainprobe.model.diagnosis import RankState
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.waits.activity import Activity, Watch
@@ -36,7 +37,7 @@ _STATES: dict[str, RankState] = {
 
 def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
     """The ranks to judge: those with a process here, and those of the world that are missing
-    unless they may live on another host.
+    unless they may live on another host and did not end here.
     """
     here = {
         fact.rank
@@ -44,11 +45,10 @@ def live_world(facts: Facts, job: Job) -> tuple[int, ...]:
         for fact in facts.of(kind, cell=job.cell)
         if fact.rank is not None and _of_rank(fact)
     }
-    absent = (
-        set()
-        if job.elsewhere
-        else {rank for rank in job.absent if 0 <= rank < (job.world_size or 0)}
-    )
+    missing = set(job.absent)
+    if job.elsewhere:
+        missing &= gone_ranks(facts.all, job)
+    absent = {rank for rank in missing if 0 <= rank < (job.world_size or 0)}
     if not here and not absent and job.world_size == 1:
         here = {0}
     return tuple(sorted(here | absent))
@@ -64,7 +64,19 @@ def live_standings(facts: Facts, job: Job, watch: Watch) -> tuple[Standing, ...]
         replace(one, leaf="") if one.rank in awaited and one.leaf == "gpu-wait" else one
         for one in ranks
     ]
-    return numbered(ranks, waits)
+    return numbered(_one_age(ranks, watch), waits)
+
+
+def _one_age(ranks: Sequence[Standing], watch: Watch) -> list[Standing]:
+    """Leave out the age of a nap where others have waited for longer: who wakes and sleeps again
+    waits on, and no nap tells since when.
+    """
+    naps = {one.rank for one in ranks if one.pid is not None and watch.activity(one.pid).wakes}
+    longest_s = max((one.since_s or 0.0 for one in ranks if one.rank not in naps), default=0.0)
+    return [
+        replace(one, since_s=None) if one.rank in naps and (one.since_s or 0.0) < longest_s else one
+        for one in ranks
+    ]
 
 
 def _of_rank(fact: object) -> bool:

@@ -9,10 +9,20 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainprobe.facts import Facts, LogEvent, LogFailure, LogJob, LogProgress, RankEnding, Rung
+from trainprobe.facts import (
+    Facts,
+    LogEvent,
+    LogFailure,
+    LogJob,
+    LogProgress,
+    LogWork,
+    RankEnding,
+    Rung,
+)
 from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.waits.absentees import world_of
+from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
@@ -261,6 +271,8 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
                 )[:8],
             )
             return _ended(group)
+        if (lingering := _did_not_end(job, said)) is not None:
+            return _ended(lingering)
         where = f" at {count}" if count else ""
         says = f"Nothing failed: the job finished{where}{how}"
         return Situation(job.cell, "healthy", conclusive=True, says=says)
@@ -270,6 +282,9 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
     )
     if slow is not None:
         return _slow(job, slow)
+    waiting = _still_waiting(facts, job)
+    if waiting is not None:
+        return _ended(waiting)
     says = _stops(job, last, count)
     words = _last_words(facts, job, told, says)
     return Situation(
@@ -280,6 +295,63 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
         groups=(words,) if words is not None else (),
         tentative=words is not None,
     )
+
+
+def _did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | None:
+    """The training was over by its own word, and yet somebody had to press Ctrl-C."""
+    done = next((one for one in said if one.pressed_at), None)
+    if done is None:
+        return None
+    says = (
+        f"It said that it was done ({done.seen_at}: {done.finished_line[:100]}) and did not end"
+        f" until somebody pressed Ctrl-C ({done.pressed_at})"
+    )
+    world = job.world_size or 1
+    return SuspectGroup(
+        job.cell, PROBE, (), "stuck-inside", says, "hang", evidence=done.evidence, world_size=world
+    )
+
+
+def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
+    """The log ends with a process that says what it waits for: a lock, or ranks that did not
+    come.
+    """
+    events = facts.of(LogEvent, cell=job.cell)
+    got = {event.captured.get("id") for event in events if event.event == "lock-got"}
+    waits = [
+        event
+        for event in events
+        if event.event in WAITS
+        and not (event.event == "lock-asked" and event.captured.get("id") in got)
+        and not (event.event == "world-waits" and _all_came(event))
+        and not (event.event == "rank-joining" and _all_joined(events))
+    ]
+    last = max(waits, key=lambda event: event.place or 0, default=None)
+    # of alike lines an event keeps the first one's place
+    alike = sum(event.count - 1 for event in waits)
+    if last is None or not job.ends or job.last_place - (last.place or 0) > 1 + alike:
+        return None
+    return SuspectGroup(
+        job.cell,
+        PROBE,
+        (),
+        "stuck-inside",
+        f"The log ends with a wait ({last.seen_at}): {last.line[:160]}",
+        "hang",
+        evidence=tuple(dict.fromkeys(id_ for event in waits for id_ in event.evidence))[:8],
+        world_size=job.world_size or 1,
+    )
+
+
+def _all_came(event: LogEvent) -> bool:
+    world, joined = event.number("world_size"), event.number("joined")
+    return world is None or world == joined
+
+
+def _all_joined(events: Sequence[LogEvent]) -> bool:
+    joining = [event for event in events if event.event == "rank-joining"]
+    world = max((event.number("world") or 0 for event in joining), default=0)
+    return len({event.number("rank") for event in joining}) >= world
 
 
 def _left_well(facts: Facts, job: LogJob) -> list[LogEvent]:
@@ -322,6 +394,8 @@ def _slow(job: LogJob, told: LogEvent) -> Situation:
     return _ended(group)
 
 
+# Lines in which a process says that it waits, and for what.
+WAITS = frozenset({"lock-waiting", "lock-asked", "world-waits", "rank-joining"})
 NEAR_LINES = 80
 NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
 TROUBLE = re.compile(
@@ -357,6 +431,19 @@ def _last_words(
             ),
         ]
         return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
+    apart = bars_of_other_lengths(facts.of(LogWork, cell=job.cell))
+    if apart:
+        ids = tuple(dict.fromkeys(id_ for bar in apart for id_ in bar.evidence))
+        return SuspectGroup(
+            job.cell,
+            PROBE,
+            (),
+            "stuck-inside",
+            says,
+            "hang",
+            evidence=ids,
+            world_size=job.world_size or 1,
+        )
     near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
     if not near:
         return None

@@ -71,10 +71,14 @@ class Situation:
         return World(size=self.world_size or len(self.ranks), ranks=tuple(rows))
 
 
-def settled(situation: Situation, title: str) -> Situation:
+def settled(situation: Situation, title: str, component: str = "") -> Situation:
     """What a tentative situation comes to, once its causes are weighed: `title` is the named cause
-    of its first group, empty where none can be named.
+    of its first group, empty where none can be named; `component` says where its trouble shows.
     """
+    if not title and component:
+        last = situation.attempts[0]
+        says = f"{component}: {last.says[:1].lower()}{last.says[1:]}"
+        return replace(_of_last(situation, says=says), says=says)
     if not title:
         without = _of_last(situation, groups=())
         return replace(without, says=without.attempts[0].says, remarks=failed_before(without))

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
 
-from trainprobe.facts import Facts, Pressure, Rung, Samples, Thread
+from trainprobe.facts import Facts, Pressure, ProcessState, Rung, Samples, Thread
+from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
 from trainprobe.facts.samples import (
     arrivals_in,
     by_host,
@@ -15,7 +18,9 @@ from trainprobe.facts.samples import (
     loading_share,
     longest_wait,
     most_at,
+    step_shares,
 )
+from trainprobe.stacks import loading
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, too_long
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
@@ -26,15 +31,17 @@ from trainprobe.waits.suspects import SuspectGroup
 LOOKS = 3
 SPAN_S = 3.0
 MOST = 0.75
-SHOWN = 0.6
+SHOWN = loading.MOST
 MANY = 7
 TIMES, USED_S = 3.0, 0.2
 CROWDED = 2.0
+STOOD_STILL = 0.3
 ALONE = 0.9  # of the time: the others' own work then falls between samples
 MOSTLY_ALONE = 0.7
 ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
 LONG_ROUND_S = 1.0  # samples show enough of shorter ones
+SAME_RANK = "whether the others wait for the same rank each time"
 Waiters = Mapping[int, tuple[tuple[int, ...], float]]
 
 
@@ -53,18 +60,27 @@ def slow_groups(
         or _last(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
     )
-    if sampled is not None:
-        return (sampled,)
     looks = _looks(facts, rung.cell)
     moments = [thread.at for threads in looks.values() for thread in threads if thread.at]
-    if len(looks) < LOOKS or not moments or max(moments) - min(moments) < SPAN_S:
+    often = len(looks) >= LOOKS and bool(moments) and max(moments) - min(moments) >= SPAN_S
+    short = _short_of_cpu(facts, rung, ranks, often=often)
+    if sampled is not None and short <= _sampled_loss(samples):
+        return (sampled,)
+    if short:
+        says = "the job goes on, but gets less processor time than it asks for"
+        return (_group(rung, ranks, (), says),)
+    if not often:
         return ()
-    found = (
-        _throttled(facts, rung, ranks)
-        or _loading(rung, ranks, looks, _workers(facts, rung.cell))
-        or _straggler(rung, ranks, looks)
-    )
+    # where samples show no lack of input, looks show a pause at most
+    found = None if samples else _loading(rung, ranks, looks, _workers(facts, rung.cell))
+    found = found or _straggler(rung, ranks, looks)
     return (found,) if found is not None else ()
+
+
+def _sampled_loss(samples: Sequence[Samples]) -> float:
+    """The larger share of the time that ranks wait for their latest one, or for input."""
+    waits = (arrivals_in(here).share for here in by_host(samples))
+    return max((*waits, min(loading_share(samples).values(), default=0.0)))
 
 
 def _compiling(
@@ -93,23 +109,17 @@ def _compiling(
 def _starved(
     rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
 ) -> SuspectGroup | None:
-    """All ranks spend most of the sampled time in their loaders, and batches came meanwhile: the
-    first of all may take as long as it likes.
+    """All ranks spend most of the sampled time in their loaders, step after step: the first batch
+    of all, or of an epoch, may take as long as it likes. Ranks go in step, and what they do between
+    two batches may fall between samples: so one that shows the steps is enough.
     """
-    share = loading_share(samples)
-    got_one = any(
-        spell.loads and not after.loads
-        for one in samples
-        for spell, after in zip(one.spells, one.spells[1:], strict=False)
-    )
-    if (
-        not (got_one or _batch_came(ranks))
-        or set(share) != {one.rank for one in ranks}
-        or min(share.values()) < SHOWN
-    ):
+    share, steps = loading_share(samples), step_shares(samples)
+    if set(share) != {one.rank for one in ranks} or min(share.values()) < SHOWN:
+        return None
+    if max(steps.values()) < SHOWN:
         return None
     says = (
-        f"all ranks spend {min(share.values()):.0%} of the time or more in their data loaders"
+        f"all ranks spend at least {min(share.values()):.0%} of the time in their data loaders"
         if len(share) > 1
         else f"the rank spends {min(share.values()):.0%} of the time in its data loader"
     )
@@ -206,10 +216,26 @@ def _rounds_slept(waiting: Sequence[Standing]) -> int:
     return min(found, default=0)
 
 
-def rarely_seen(samples: Sequence[Samples]) -> tuple[str, bool]:
-    """What to say where one rank may be late but the rounds are too long to be sure, and whether
-    that leaves it open if the job is slow; "" where none is.
+@dataclass(frozen=True)
+class Rare:
+    """What too few rounds were seen of. `open`: it leaves open if the job is slow. `watch` is what
+    more looks would tell.
     """
+
+    says: str
+    watch: str
+    open: bool
+
+
+def rarely_seen(samples: Sequence[Samples]) -> Rare | None:
+    """One rank may be late, or all be short of input, but the rounds are too long to be sure."""
+    share = loading_share(samples)
+    if share and min(share.values()) >= SHOWN:
+        says = (
+            f"{'all ranks' if len(share) > 1 else 'the rank'} waited for input for at least"
+            f" {min(share.values()):.0%} of the sampled time, which may be one pause or every step"
+        )
+        return Rare(says, "whether the wait for input goes on", open=True)
     for here in by_host(samples):
         seen = arrivals_in(here)
         if too_long(seen) and seen.latest is not None:
@@ -218,22 +244,36 @@ def rarely_seen(samples: Sequence[Samples]) -> tuple[str, bool]:
                 f" {seen.share:.0%} of {seen.span_s:.0f} s, in too few rounds to say whether it is"
                 " always the last"
             )
-            return says, seen.share >= MOSTLY_ALONE and _several_waits(seen, here)
-    return "", False
-
-
-def _throttled(facts: Facts, rung: Rung, ranks: Sequence[Standing]) -> SuspectGroup | None:
-    for fact in facts.of(Pressure):
-        crowded = (
-            fact.runnable is not None
-            and fact.usable_cpus
-            and fact.runnable > CROWDED * fact.usable_cpus * max(1.0, len(ranks) / fact.usable_cpus)
-        )
-        if (fact.scope == "cgroup" and fact.throttled) or crowded:
-            return _group(
-                rung, ranks, (), "the job goes on, but gets less processor time than it asks for"
-            )
+            most = seen.share >= MOSTLY_ALONE and _several_waits(seen, here)
+            return Rare(says, SAME_RANK, open=most)
     return None
+
+
+def _short_of_cpu(facts: Facts, rung: Rung, ranks: Sequence[Standing], *, often: bool) -> float:
+    """The share of the time that the ranks lose because the job's cgroup stands still for its
+    quota, or because far more of its threads want to run than may; 0 where neither is so.
+
+    Loader workers that start take nothing from a rank that waits for them: what counts is what the
+    ranks' main threads lose. `often`: they were looked at often enough to see a burst pass.
+    """
+    wanting = threads_that_want_to_run(facts.of(ProcessState, cell=rung.cell))
+    queued = queued_share(one.process for one in ranks)
+    losses = [0.0]
+    for fact in facts.of(Pressure):
+        runnable = fact.runnable if wanting is None or queued is None or fact.host else wanting
+        crowded = (
+            runnable is not None
+            and fact.usable_cpus
+            and runnable > CROWDED * max(fact.usable_cpus, len(ranks))
+        )
+        long = often or (fact.looked_s or 0.0) >= SPAN_S
+        if long and fact.throttled_share >= STOOD_STILL:
+            losses.append(fact.throttled_share)
+        if crowded and queued is not None and queued >= QUEUED:
+            losses.append(queued)
+        elif often and crowded and queued is None and fact.pressed:
+            losses.append(QUEUED)
+    return max(losses)
 
 
 def _loading(
@@ -246,9 +286,14 @@ def _loading(
     rank may be met elsewhere once more.
 
     Some batch must have come between the looks: the first of all may take as long as it likes, and
-    is no measure of the others.
+    is no measure of the others; and looks into one wait show one. A round wakes a rank twice at
+    least, for its batch and for the others: who woke less often has not gone through several.
     """
-    if not _batch_came(ranks):
+    rounds = [_rounds_looked_at(one, len(looks)) for one in ranks]
+    woke = [one.process.switches for one in ranks if one.process is not None]
+    if not _batch_came(ranks) or median(rounds) < LOOKS:
+        return None
+    if min((count for count in woke if count is not None), default=2 * LOOKS) < 2 * LOOKS:
         return None
     threads = [thread for row in looks.values() for thread in row]
     loading = [
@@ -295,7 +340,8 @@ def _straggler(
     # one time in four: the processor's time must say the same, or the looks must be many. Where it
     # does say so, one look may meet a rank between two collectives.
     works = len(late) == 1 and _works_more(ranks, late[0])
-    if not works and len(looks) < MANY:
+    rounds = [_rounds_looked_at(one, len(looks)) for one in ranks if one.rank not in late]
+    if not works and min(rounds, default=0) < MANY:
         return None
     early = tuple(rank for rank, share in inside.items() if share >= (SHOWN if works else MOST))
     # Who sleeps through looks waits for one long piece of work, such as an evaluation or a garbage

@@ -23,6 +23,8 @@ WORDS = {
     "store-closed": "lost the store",
     "store-timeout": "gave up waiting at the store",
     "collective-timeout": "gave up waiting in a collective",
+    "watchdog-frame": "ended by NCCL's watchdog",
+    "horovod-stall": "waited in a collective for ranks that did not join it",
     "barrier-timeout": "gave up waiting at a barrier",
     "rendezvous-timeout": "gave up waiting at the rendezvous",
     "peer-timeout": "gave up waiting for a peer",

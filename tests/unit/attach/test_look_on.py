@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from trainprobe.attach import visit
-from trainprobe.attach.pace import Pace
+from trainprobe.attach.pace import Clock, Pace
+from trainprobe.case import Case
 from trainprobe.stacks.arrivals import Arrivals
 
 
@@ -32,12 +35,41 @@ def test_samples_go_on_while_one_rank_seems_late(shows: list[Arrivals], spans: i
     one = SimpleNamespace(
         pace=Pace(),
         clock=SimpleNamespace(left_s=30.0),
+        rounds=SimpleNamespace(load=lambda: False),
         progress=SimpleNamespace(note=notes.append),
-        _hurry=lambda: False,
-        _arrivals=lambda _: next(left),
+        _no_time=lambda *_: False,
+        _arrivals=lambda *_: next(left),
     )
 
     visit.Visit._sample(one)  # type: ignore[arg-type] # all that it asks of a visit
 
     assert len(notes) == spans
     assert all("sampling them for" in note for note in notes)
+
+
+def test_a_look_that_finds_no_time_is_told_of(tmp_path: Path) -> None:
+    case = Case.create(str(tmp_path / "case"), "attach", ())
+    one = SimpleNamespace(
+        case=case,
+        cell="job",
+        clock=Clock(13.5, began=time.monotonic() - 20),
+        lives=SimpleNamespace(over=lambda: False),
+        interruption=SimpleNamespace(asked=False),
+        cut={},
+        _hurry=lambda: True,
+    )
+
+    assert visit.Visit._no_time(one, "samples of the ranks")  # type: ignore[arg-type] # as above
+    visit.Visit._say_what_was_cut(one)  # type: ignore[arg-type] # as above
+
+    (told,) = case.evidence
+    assert told.outcome == "timed_out"
+    assert "were over before samples of the ranks" in told.reason
+
+
+def test_all_looks_obey_one_deadline_and_leave_time_to_bring_in_the_last() -> None:
+    clock = Clock(13.5, kept_s=1.0, began=time.monotonic() - 12.0)
+
+    assert clock.at_most(5.0) == pytest.approx(0.5, abs=0.05)
+    assert clock.at_last(5.0) == pytest.approx(1.5, abs=0.05)
+    assert Pace().whole_s < 15.0, "what is left is for the judgement"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -217,3 +218,51 @@ def test_who_wakes_in_a_collective_and_sleeps_in_one_again_steps_however_slowly(
     waiting.naps, waiting.looked_until = [(50.0, 2.1), (51.9, slept_s)], [50.1, 52.0]
 
     assert rounds.steps() is steps
+
+
+def slept(rank: int, *naps: tuple[float, float], leaf: Sequence[Frame] = WAITING) -> ThreadHistory:
+    """A rank that was looked at when each nap had lasted so long, seconds ago and seconds."""
+    now = time.time()
+    looks = [(now - ago_s, slept_s) for ago_s, slept_s in naps]
+    return ThreadHistory(
+        Member(rank, 100 + rank),
+        [leaf] * len(naps),
+        [10] * len(naps),
+        "S",
+        naps=looks,
+        looked_until=[at + 0.05 for at, _ in looks],
+    )
+
+
+LONG_AGO, BEFORE = ((3.0, 9.0), (1.0, 1.9)), ((3.0, 2.0), (1.0, 1.9))
+
+
+@pytest.mark.parametrize(
+    ("naps", "leaf", "pausing_s"),
+    [
+        ((LONG_AGO, BEFORE), WAITING, 5.0),
+        ((((3.0, 40.0), (1.0, 1.9)), BEFORE), WAITING, None),
+        ((((3.0, 9.0), (1.0, 0.2)), BEFORE), WAITING, None),
+        ((LONG_AGO, ((3.0, 0.1), (1.0, 0.1))), at(7), 12.0),
+    ],
+    ids=["looks broke the sleep", "one has slept for long", "one got on", "one polls"],
+)
+def test_all_may_only_pause(
+    rounds: Rounds,
+    naps: tuple[tuple[tuple[float, float], ...], ...],
+    leaf: Sequence[Frame],
+    pausing_s: float | None,
+) -> None:
+    first, second = slept(0, *naps[0]), slept(1, *naps[1], leaf=leaf)
+    rounds.watched = {(100, None): first, (101, None): second}
+    assert rounds.pausing_s() == (pausing_s and pytest.approx(pausing_s, abs=0.5))
+
+
+def test_who_stopped_or_moves_is_no_pause(rounds: Rounds) -> None:
+    still = slept(0, (3.0, 2.0), (1.0, 1.9))
+    moves = slept(1, (3.0, 2.0), (1.0, 1.9))
+    rounds.watched = {(100, None): still, (101, None): moves}
+    moves.stacks = [at(7), at(9)]
+    assert rounds.pausing_s() is None
+    moves.stacks, moves.state = [at(7), at(7)], "T"
+    assert rounds.pausing_s() is None

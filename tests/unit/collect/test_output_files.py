@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -191,3 +192,27 @@ def test_only_the_end_of_a_long_file_is_read(jobs: Jobs, tmp_path: Path) -> None
     data = next(result.data for result in found if result.outcome == "ok")
     assert (data["head"], len(data["tail"])) == ("", 65536)
     assert data["left_out_bytes"] == data["bytes"] - 65536
+
+
+def test_what_their_shell_started_beside_the_ranks_is_read_too(tmp_path: Path) -> None:
+    speaks = f"{sys.executable} -c '{SPEAKS}'"
+    script = (
+        f"{speaks} one > a.log & echo $!; {speaks} two > b.log & echo $!\n"
+        f"{speaks} 'pid 7 is killed' > watch.log & wait"
+    )
+    # a shell of their own: what stands above this test is never read
+    shell = subprocess.Popen(
+        ["bash", "-c", script],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert shell.stdout is not None
+    with shell, shell.stdout:
+        pids = [int(shell.stdout.readline()) for _ in range(2)]
+        try:
+            found = seen(Member(0, pids[0]), Member(1, pids[1]), expect="pid 7 is killed")
+            assert said(found)[None] == "pid 7 is killed"
+        finally:
+            os.killpg(shell.pid, signal.SIGKILL)

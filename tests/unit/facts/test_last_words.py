@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from trainprobe.facts import Job, MainThread, RankException
-from trainprobe.facts.last_words import join_last_words
+from trainprobe.facts import Facts, Job, MainThread, RankException
+from trainprobe.facts.last_words import gone_ranks, join_last_words
+from trainprobe.stacks.frames import Frame
+from trainprobe.waits.live_standings import live_world
 
 CELL = "job"
 
@@ -28,3 +30,51 @@ def test_who_shuts_down_has_not_survived_its_last_traceback(
 
     assert isinstance(found, RankException)
     assert found.handled is handled
+
+
+@pytest.mark.parametrize(
+    ("began_in", "whose"),
+    [("/job/train.py", 0), ("/job/monitor.py", None)],
+    ids=["of the training", "of another program"],
+)
+def test_a_traceback_of_the_training_is_of_the_only_rank_that_is_not_here(
+    began_in: str, whose: int | None
+) -> None:
+    at = (Frame("main", "/job/train.py", 9), Frame("setup", "/job/train.py", 5))
+    job = Job((), CELL, None, world_size=3, absent=(0,), elsewhere=True)
+    facts = join_last_words(
+        [
+            job,
+            MainThread((), CELL, 1, pid=70, frames=at),
+            MainThread((), CELL, 2, pid=71, frames=at),
+            RankException(
+                (),
+                CELL,
+                None,
+                type="OSError",
+                last_words=True,
+                frames=(Frame("main", began_in, 9),),
+            ),
+        ]
+    )
+
+    assert [one.rank for one in facts if isinstance(one, RankException)] == [whose]
+    assert gone_ranks(facts, job) == ({whose} - {None})
+    assert live_world(Facts(facts), job) == ((0, 1, 2) if whose == 0 else (1, 2))
+
+
+@pytest.mark.parametrize(
+    ("file", "child"), [("/job/server.py", "server.py"), ("/job/train.py", "")]
+)
+def test_a_program_that_a_rank_started_has_not_survived_its_traceback(
+    file: str, child: str
+) -> None:
+    (*_, found) = join_last_words(
+        [
+            Job((), CELL, None, world_size=2, script="/job/train.py"),
+            RankException((), CELL, 1, type="ValueError", frames=(Frame("<module>", file, 9),)),
+        ]
+    )
+
+    assert isinstance(found, RankException)
+    assert (found.child, found.handled) == (child, True)

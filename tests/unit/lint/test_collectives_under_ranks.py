@@ -73,6 +73,26 @@ def test_the_way_through_another_file_is_told() -> None:
     assert "save() -> sync() calls barrier at at/lib/saver.py:6" in one.says
 
 
+RUNNER = (
+    "import torch.distributed as dist\nclass Runner:\n    def save_state_of(self):\n"
+    "        self.link.barrier('saved')\n"
+)
+HOOK = "class Hook:\n    def end(self, run):\n        if run.is_main:\n            run.{}()\n"
+
+
+def test_a_method_of_an_object_of_unknown_class_is_followed_by_its_name_alone() -> None:
+    files = {"hook": HOOK.format("save_state_of"), "train": f"import hook\n{RUNNER}"}
+
+    (one,) = found(**files)
+    assert (one.id, one.file, one.line) == (ID, "at/hook.py", 4)
+    assert one.reaches == ("at/train.py", 5)
+
+    other = "class Other:\n    def save_state_of(self):\n        pass\n"
+    assert found(**files, other=other) == []
+    one_word = {name: text.replace("save_state_of", "save") for name, text in files.items()}
+    assert found(**one_word) == []
+
+
 @pytest.mark.parametrize(
     "source",
     [

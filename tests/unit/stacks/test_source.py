@@ -41,6 +41,21 @@ def test_elif_and_else_tell_which_conditions_did_not_hold() -> None:
     assert blocks_of(text.format("b()", "HERE")) == [first, ("if", "elif rank == 1:", "orelse")]
 
 
+def test_a_decorator_stands_around_its_function() -> None:
+    text = """
+    @once
+    @only_on(0,
+             "save")
+    def save():
+        HERE
+    """
+    assert blocks_of(text) == [
+        ("decorator", "@once", "body"),
+        ("decorator", '@only_on(0, "save")', "body"),
+        ("def", "def save():", "body"),
+    ]
+
+
 def test_loops_with_their_else() -> None:
     assert blocks_of("for a, b in pairs(x[1:]):\n    HERE\n") == [
         ("for", "for a, b in pairs(x[1:]):", "body")
@@ -130,6 +145,13 @@ def test_a_body_on_the_line_of_its_header() -> None:
 def test_a_statement_over_several_lines_is_one_line_of_text() -> None:
     place = place_of("x = call(1,\n    HERE,\n    3)\n")
     assert (place.text, place.function, place.blocks) == ("x = call(1, HERE, 3)", "<module>", ())
+
+
+def test_a_line_with_several_statements_shows_them_all() -> None:
+    assert (
+        place_of("for x in y:\n    t = now(); wait(t); HERE()\n").text
+        == "t = now(); wait(t); HERE()"
+    )
 
 
 def test_methods_and_functions_inside() -> None:
@@ -233,7 +255,7 @@ def test_every_statement_of_a_real_module_has_a_header_that_ends_with_a_colon() 
         for block in place.blocks
     ]
     assert len(found) > 1000
-    assert all(block.text.endswith((":", "…")) for block in found)
+    assert all(block.text.endswith((":", "…")) for block in found if block.kind != "decorator")
     assert sys.modules["ast"] is ast
 
 

@@ -204,3 +204,18 @@ def test_deep_nesting_of_worker_messages_is_cut() -> None:
         ).splitlines()
     )
     assert printed[0].chain[0].type == "KeyError"
+
+
+def test_the_process_of_multiprocessing_that_ended_with_it_is_kept() -> None:
+    lines = [
+        "step 7",
+        "Process reader-2:",
+        "Traceback (most recent call last):",
+        '  File "/usr/lib/python3.11/multiprocessing/process.py", line 314, in _bootstrap',
+        "    self.run()",
+        '  File "/job/reader.py", line 19, in read',
+        "    row['caption']",
+        "KeyError: 'caption'",
+    ]
+    (printed,) = parse_tracebacks(lines)
+    assert (printed.process, printed.chain[0].type) == ("reader-2", "KeyError")

@@ -138,6 +138,16 @@ def test_torchrun_is_found_whole_from_any_of_its_processes(tree: ProcTree, pid: 
     assert job.began == pytest.approx(1700000000 + 11.1)
 
 
+def test_what_a_shell_started_before_it_became_the_launcher_is_no_rank(tree: ProcTree) -> None:
+    torchrun(tree)
+    tree.add(105, 100, [PY, "-u", "/job/mirror.py", "--port", "8000"], {"HOME": "/root"})
+
+    job = job_of(100, tree.path)
+
+    assert set(ranks(job)) == {110, 111}
+    assert others(job)[105] == ("child", None)
+
+
 def test_the_record_has_the_shape_of_the_contract(tree: ProcTree) -> None:
     torchrun(tree)
 

@@ -23,6 +23,7 @@ from tests.unit.waits.live_rows import (
 )
 from trainprobe.facts import CollectiveCall, Connection, Deadline, LockWait
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.stillness import Stillness
 from trainprobe.waits.deadlines import expiries
 from trainprobe.waits.live import live_views
 
@@ -257,6 +258,20 @@ def test_looks_that_fall_into_one_pause_show_one_round() -> None:
     assert (job_with(0), job_with(1)) == ("slow", "healthy")
 
 
+def test_many_looks_into_one_pause_are_not_many_rounds() -> None:
+    late, wait = own("run_tool", 16), calls("all_reduce", 9)
+    looks = 11
+
+    def verdict(slept_through: int) -> str:
+        return view(
+            job(2),
+            rank(0, late, own("step", 5), *[late] * (looks - 2), age_s=0.1),
+            rank(1, late, *[wait] * (looks - 1), age_s=0.1, slept_through=slept_through),
+        ).verdict
+
+    assert (verdict(0), verdict(8)) == ("slow", "healthy")
+
+
 def test_all_that_go_round_in_one_loop_are_suspects_whichever_of_them_was_met_asleep() -> None:
     here = own("claim", 18)
 
@@ -315,6 +330,17 @@ def test_a_first_batch_that_takes_long_is_no_slow_loader(wrote_bytes: int, verdi
     assert found.verdict == verdict
 
 
+def test_looks_into_one_wait_for_a_batch_are_no_slow_loader() -> None:
+    def verdict(slept_through: int, switches: int) -> str:
+        about = {"wrote_bytes": 182, "slept_through": slept_through, "switches": switches}
+        ranks = (rank(number, GET, GET, GET, age_s=0.4, **about) for number in (0, 1))
+        return view(job(2), *ranks).verdict
+
+    assert verdict(0, 40) == "slow"
+    assert verdict(1, 40) != "slow"
+    assert verdict(0, 2) != "slow"
+
+
 def test_a_short_wait_says_when_to_look_again() -> None:
     stands = own("ask", 52)
 
@@ -366,3 +392,18 @@ def test_ranks_met_at_two_lines_of_one_loop_are_one_group() -> None:
     )
 
     assert [group.ranks for group in found.groups] == [(1, 2)]
+
+
+def test_a_nap_in_a_loop_is_not_the_age_of_the_wait() -> None:
+    here = own("claim", 18)
+    naps = Stillness(1.8, wakes=True)
+
+    found = view(
+        job(2),
+        rank(0, here, here, age_s=1.8, stillness=naps),
+        rank(1, age_s=43.0),
+        site(18, "time.sleep(2)", ("while", "while not os.path.exists(path):")),
+    )
+
+    assert found.verdict == "hung"
+    assert [one.since_s for one in found.ranks] == [None, 43.0]

@@ -129,3 +129,46 @@ def test_others_that_woke_in_each_span_waited_several_times_though_no_sample_met
 
     assert view(job(3), asking(3), *spans).verdict == "slow"
     assert view(job(3), asking(3), *asleep).verdict == "healthy"
+
+
+def after_a_pause(number: int, *, loads_s: float) -> Samples:
+    """A rank whose workers begin anew for four seconds, and whose steps then load for so long."""
+    found = sampled(number, *[loads_s] * 15, loads=True)
+    pause = Spell(-4.0, 0.0, LOADS, "dataloader")
+    begun = Spell(-4.1, -4.0, own("forward", 8), "python-run")
+    return replace(found, spells=(begun, pause, *found.spells))
+
+
+def test_workers_that_begin_anew_at_an_epoch_are_no_lack_of_input() -> None:
+    calm = [after_a_pause(number, loads_s=0.04) for number in range(2)]
+    assert view(job(2), moving(2), *calm).verdict == "healthy"
+
+    starved = [after_a_pause(number, loads_s=0.36) for number in range(2)]
+    assert view(job(2), moving(2), *starved).verdict == "slow"
+
+
+def test_samples_that_show_nothing_but_one_pause_leave_it_open() -> None:
+    paused = [
+        Samples(
+            ("E8",),
+            "job",
+            number,
+            pid=100 + number,
+            host="node7",
+            spells=(Spell(0.0, 1.9, LOADS, "dataloader"), Spell(1.9, 2.0, ALL_REDUCE, "comm-wait")),
+        )
+        for number in range(2)
+    ]
+
+    found = view(job(2), moving(2), *paused)
+
+    assert found.verdict == "undetermined"
+    assert "one pause or every step" in found.says
+
+
+def test_one_rank_that_shows_the_steps_speaks_for_all() -> None:
+    starved = sampled(0, *[0.36] * 12, loads=True)
+    unbroken = replace(sampled(1, 0.1), spells=(Spell(0.0, 12 * STEP, LOADS, "dataloader"),))
+
+    assert view(job(2), moving(2), starved, unbroken).verdict == "slow"
+    assert view(job(2), moving(2), unbroken, replace(unbroken, rank=0)).verdict == "undetermined"

@@ -15,14 +15,14 @@ watchdog lines, and by finger prints that differ in shape or type only.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collective_calls import away, of_shape, said_sizes
+from trainprobe.causes.collective_calls import away, is_scalar, lone_print, of_shape, said_sizes
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import job
 from trainprobe.causes.diverging_calls import DISAGREE, camps, disagreement, places
 from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement, weigh_message
-from trainprobe.facts import LogJob
+from trainprobe.facts import LogJob, RankException
 from trainprobe.signatures.messages import message
 from trainprobe.waits import Divergence
 from trainprobe.waits.divergence import camps_say
@@ -43,13 +43,19 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_shape(scene, timeouts)
     yield from weigh_message(scene, WORDING)
     disagree = statement(scene, DISAGREE, scene.world)
+    if (lone := lone_print(scene)) is not None and is_scalar(lone[2]):
+        disagree = None
+        says = f"It was in a {lone[1]} of one element, which cannot differ in size"
+        yield weighing(-13, "suspects-log", says, *scene.of(RankException)[:3])
     if disagree is not None:
         told_sizes = (
             disagree.match.group(0).startswith(("op.preamble", "Received data size"))
             and scene.one(LogJob) is not None
         )
-        points = 13 if told_sizes else 10  # a log shows no other rank's place that could say more
-        says = f"The backend says that the sizes differ: {disagreement(disagree)}"
+        # a log shows no other rank's place that could say more
+        points = 13 if told_sizes else 3 if lone is not None else 10
+        what = "calls" if lone is not None else "sizes"
+        says = f"The backend says that the {what} differ: {disagreement(disagree)}"
         yield weighing(points, "suspects-log", says, disagree.fact)
     found = places(scene)
     sides = camps(found)

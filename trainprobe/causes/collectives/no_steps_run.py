@@ -78,7 +78,8 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
         yield quote(13, "The output says", empty[0])
     step, of, done = _count(scene)
     ended = scene.events("training-ended", "launcher-succeeded")
-    if not (done or ended or empty):
+    # ranks that wait have not ended, and an excerpt need not show the steps before
+    if not (done or ended or empty) or (scene.group.mode == "hang" and not empty):
         return
     # a plan, or the step that was resumed, is no step taken
     if step and not empty and not (of and step < SHORT * of):

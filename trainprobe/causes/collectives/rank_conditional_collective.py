@@ -23,8 +23,10 @@ from trainprobe.causes.collective_calls import away, of_conditional
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
 from trainprobe.causes.diverging_calls import (
+    BEHIND,
     DISAGREE,
     all_asleep,
+    called_alone,
     camps,
     disagreement,
     exchange,
@@ -33,12 +35,20 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
     singled_out,
+    stands_at,
+    under,
 )
-from trainprobe.causes.early_loop_exits import places_of_rest, returned_before, steps_ahead
+from trainprobe.causes.early_loop_exits import (
+    may_be_missed,
+    places_of_rest,
+    returned_before,
+    steps_ahead,
+)
+from trainprobe.causes.linted import LIKELY
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
-from trainprobe.facts import Skip
+from trainprobe.facts import LintFinding, Skip
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.divergence import camps_say
 
@@ -92,7 +102,11 @@ def _weigh(scene: Scene) -> Weighings:
         yield from all_asleep(scene, found)
     elif len(found) == len(scene.world):
         text = f"All ranks are in the same call, {next(iter(found.values()))}"
-        yield weighing(-13, "other-stacks", text, *shown)
+        if _made_one_more(scene) is not None:
+            text += ", and none gets out, as when one of them has made a call more"
+            yield weighing(6, "other-stacks", text, *shown)
+        else:
+            yield weighing(-13, "other-stacks", text, *shown)
     disagree = statement(scene, DISAGREE, scene.world)
     # shared with the two mismatch causes, so it decides little between them
     if disagree is not None:
@@ -101,16 +115,40 @@ def _weigh(scene: Scene) -> Weighings:
     yield from _source(scene)
 
 
+def _made_one_more(scene: Scene) -> LintFinding | None:
+    """All ranks are in one call, and lint is rather sure of a call that only some ranks make: who
+    made it stands in that one call a number further than the others.
+    """
+    found = places(scene)
+    if len(camps(found)) != 1 or len(found) < len(scene.world):
+        return None
+    return first_found(
+        one
+        for one in scene.of(LintFinding)
+        if one.rule == "rank-conditional-collective" and one.confidence >= LIKELY
+    )
+
+
 def _source(scene: Scene) -> Weighings:
     found = places(scene)
     for side in camps(found):
         block = rank_block(scene, found, side)
         if block is not None and len(side) < len(scene.world):
-            says = (
-                f"The call of {ranks_say(side, capital=False)} stands under `{block.text}` (line"
-                f" {block.line})"
-            )
+            says = f"The call of {ranks_say(side, capital=False)} stands {under(block)}"
             yield weighing(10, "source", says, *scene.sites(found[side[0]].frames))
+            return
+    for side in camps(found):
+        if (alone := called_alone(scene, found, side)) is not None:
+            who = ranks_say(side, capital=False)
+            says = (
+                f"To the call in which {who} {verb(side, 'waits', 'wait')} leads another way, by"
+                f" {alone.where}, that only some ranks take"
+            )
+            if stands_at(found[side[0]], alone):
+                says = (
+                    f"{ranks_say(side)} came to that call by {alone.where}, as only some ranks do"
+                )
+            yield weighing(10, "source", says, alone)
             return
     out, skip = steps_ahead(scene)
     if skip is not None:
@@ -138,6 +176,13 @@ def _source(scene: Scene) -> Weighings:
         says = f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}"
         yield weighing(-3, "source", says, *crossed[1])
     for side in camps(found)[:1] if crossed is None else ():
+        if (missed := may_be_missed(scene, side)) is not None and len(side) < len(scene.world):
+            says = (
+                f"The call of {ranks_say(side, capital=False)} stands {under(missed)}, the others'"
+                " does not, and that need not hold on all ranks"
+            )
+            yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
+            continue
         blocks = own_blocks(scene, found, side)
         # a condition that is not about the rank may still differ between ranks
         if blocks and len(side) < len(scene.world):
@@ -182,6 +227,11 @@ def _summary(scene: Scene) -> str:
             for number, side in enumerate(sides[:4])
         )
         return f"{said_of}: not all ranks come to these calls"
+    if (more := _made_one_more(scene)) is not None:
+        return (
+            f"All ranks are in {next(iter(found.values()))} and none gets out: one of them may have"
+            f" made a call more, at {more.where}"
+        )
     if (parted := scene.parted) is not None and not found:
         return (
             f"At collective {parted.position} the ranks were in different calls:"
@@ -194,11 +244,11 @@ def _summary(scene: Scene) -> str:
     ahead = ""
     if skip is not None:
         ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
-    under = f" under `{block.text}`" if block is not None else ahead
+    condition = f" {under(block)}" if block is not None else ahead
     rest = ", which the others do not call"
     if others:
         rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
-    return f"{subject(scene, who)} called {mine}{under}{rest}"
+    return f"{subject(scene, who)} called {mine}{condition}{rest}"
 
 
 def _early_return(scene: Scene) -> tuple[Frame, Skip] | None:
@@ -224,7 +274,7 @@ Or take part with nothing to say
 """
 FIXES = """
 Let all ranks make the same calls
-    move the collective at {place} out of {under}
+    move the collective at {place} {condition}
     {rest}
 Or leave the others out on purpose
     make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
@@ -235,13 +285,17 @@ def _fixes(scene: Scene) -> Fixes:
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
     lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
     place = next(lines, "") or "the call above"
+    alone = called_alone(scene, found, who) or _made_one_more(scene)
+    if alone is not None:
+        place = alone.where
     if parted is not None and parted.kind == "left-out":
         place = file_line(*parted.sites[0]) or place
     block = rank_block(scene, found, who) if who else None
     if block is not None:
-        under = f"`{block.text}` (line {block.line})"
-        rest = "keep only the printing or saving under the rank's `if`"
-        return fixes(FIXES, place=place, under=under, rest=rest)
+        move = "above" if block.branch == BEHIND else "out of"
+        condition = f"{move} `{short(block.text, 80)}` (line {block.line})"
+        rest = "keep only the printing or saving under the rank's condition"
+        return fixes(FIXES, place=place, condition=condition, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
     if (early := _early_return(scene)) is not None:
@@ -253,14 +307,15 @@ def _fixes(scene: Scene) -> Fixes:
             where=file_line(frame.file, frame.line),
         )
     blocks = own_blocks(scene, found, who) if who and len(who) < len(scene.world) else ()
-    branch = "the branch that only some ranks take"
+    branch = "out of the branch that only some ranks take"
     if blocks:
-        branch = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line}), or make it hold on all"
+        where = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line})"
+        branch = f"out of {where}, or make it hold on all"
     rest = (
         "or a rank skipped a step: look for `continue`, `break`, `return` and `except` around the"
         " calls above, and for a loop of another length"
     )
-    return fixes(FIXES, place=place, under=branch, rest=rest)
+    return fixes(FIXES, place=place, condition=branch, rest=rest)
 
 
 CAUSE = Cause(

@@ -19,7 +19,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collective_calls import away, of_divergent_forward
+from trainprobe.causes.collective_calls import away, layers_apart, of_divergent_forward
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import (
     all_asleep,
@@ -35,7 +35,7 @@ from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.places import is_user
-from trainprobe.waits.divergence import camps_say
+from trainprobe.waits.divergence import call_says, camps_say
 
 SHARDED = re.compile(
     r"torch/distributed/(?:fsdp|_composable)/|deepspeed/runtime/zero/|fairscale/nn/"
@@ -184,10 +184,14 @@ def _summary(scene: Scene) -> str:
     sides = _camps(scene)
     by_rank = {thread.rank: thread for thread in scene.threads(scene.world)}
     if not sides:
+        apart, model = layers_apart(Timeouts(scene)), "a sharded model"
         calls = "ZeRO says that the order of layers changed"
         if scene.parted is not None:
             calls = f"their calls part: {camps_say(scene.parted)}"
-        return f"The ranks ran different layers of a sharded model in this step; {calls}"
+        elif apart is not None:
+            model = "the model"
+            calls = f"they gave up in {call_says(apart[0])} and {call_says(apart[1])}"
+        return f"The ranks ran different layers of {model} in this step; {calls}"
     where = and_list(
         [f"{ranks_say(side, capital=False)} in {_word(by_rank[side[0]])}" for side in sides[:2]]
     )

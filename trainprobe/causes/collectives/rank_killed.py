@@ -18,8 +18,9 @@ from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, s
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
-from trainprobe.causes.vanished_ranks import ENDS_ALL_ON_FAILURE, all_at_exit
+from trainprobe.causes.vanished_ranks import all_at_exit, ends_all_on_failure, others_go_on
 from trainprobe.facts import RankEnding
+from trainprobe.facts.printed_endings import PRINTED
 
 # Signals that nobody's own code raises by mistake: an outsider's, a terminal's, or a limit's (CPU
 # time, file size).
@@ -46,7 +47,10 @@ def _killed(scene: Scene) -> tuple[RankEnding, ...]:
         if not (end.by_us or end.by_launcher or end.echo)
     ]
     return tuple(
-        end for end in own if end.how in ("signalled", "oom_killed") and end.signal_name in OUTSIDE
+        end
+        for end in own
+        if end.how in ("signalled", "oom_killed")
+        and (end.signal_name in OUTSIDE or (end.signal is None and end.seen_by == PRINTED))
     )
 
 
@@ -60,7 +64,7 @@ def _gone(scene: Scene) -> Weighings:
         or scene.endings(gone)
         or all_at_exit(scene)
         or not past_rendezvous(scene)
-        or job.launcher in ENDS_ALL_ON_FAILURE
+        or ends_all_on_failure(scene)
     ):
         return
     line = next(iter(scene.oom_kills), None)
@@ -68,7 +72,8 @@ def _gone(scene: Scene) -> Weighings:
     ended = [words for rank in gone if (words := last_printed(scene, rank)) and words.ends]
     broke = [*scene.exceptions(gone), *scene.fatals(gone)]
     word = "" if ended or broke else ", and left no word of an end"
-    yield weighing(10, "exit-status", f"{who} has no process any more{word}", job)
+    yield weighing(6, "exit-status", f"{who} has no process any more{word}", job)
+    yield from others_go_on(scene)
     if broke:
         yield weighing(-26, "suspects-log", "Its output ends with an error of its own", *broke)
     elif ended:
@@ -77,10 +82,6 @@ def _gone(scene: Scene) -> Weighings:
     if line is not None:
         says = f"The kernel killed pid {line.pid} ({line.name}) for lack of memory"
         yield weighing(-13, "kernel-log", says, line)
-    elif scene.memory is not None and scene.memory.oom_kill_rise == 0:
-        yield weighing(
-            3, "host-pressure", "Nothing was killed for lack of memory in its cgroup", scene.memory
-        )
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -98,6 +99,11 @@ def _weigh(scene: Scene) -> Weighings:
             continue
         if end.place is not None:
             yield from _from_log(scene, end)
+            continue
+        if end.seen_by == PRINTED:
+            says = f"Rank {end.rank} has no process, and the output says «{short(end.reason, 120)}»"
+            yield weighing(13, "exit-status", says, end, scene.live)
+            yield from others_go_on(scene)
             continue
         says = (
             f"Rank {end.rank} was ended by {end.signal_name}, which neither trainprobe nor the"
@@ -163,7 +169,7 @@ def _summary(scene: Scene) -> str:
             " ranks with it"
         )
     name, pid = (
-        (end.signal_name, f" (pid {end.pid})" if end.pid else "")
+        (end.signal_name or "a signal", f" (pid {end.pid})" if end.pid else "")
         if end is not None
         else ("a signal", "")
     )

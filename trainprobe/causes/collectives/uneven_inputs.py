@@ -15,15 +15,18 @@ then the place behind the loop says little.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import of_uneven_inputs
 from trainprobe.causes.collective_timeouts import Timeouts
-from trainprobe.causes.diverging_calls import places
+from trainprobe.causes.diverging_calls import called_alone, places, under
 from trainprobe.causes.early_loop_exits import (
     OVER_DATA,
     is_behind,
     loop_left,
+    may_be_missed,
     out_of_loop,
     step_skipped,
 )
@@ -61,20 +64,16 @@ def _weigh(scene: Scene) -> Weighings:
             f"The others are inside `{short(loop.text, 80)}` (line {loop.line}), which"
             f" {ranks_say(out, capital=False)} left"
         )
-        skip = step_skipped(scene, out)
-        says += (
-            f"; but a step of it can be skipped: `{short(skip.text, 60)}` (line {skip.line})"
-            if skip is not None
-            else ""
-        )
+        doubt = _doubt(scene, out)
+        says += f"; but {doubt}" if doubt else ""
         yield weighing(
-            3 if skip is not None else 13 if behind else 6, "source", says, ids=scene.group.evidence
+            3 if doubt else 13 if behind else 6, "source", says, ids=scene.group.evidence
         )
-        if behind and scene.group.mode == "hang" and skip is None:
+        if behind and scene.group.mode == "hang" and not doubt:
             shown = [place.fact for place in places(scene).values()]
             text = (
-                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop,"
-                " in the same function; the others in one inside it"
+                f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop;"
+                " the others in one inside it"
             )
             yield weighing(10, "other-stacks", text, *shown)
     uneven = counts is not None and counts.apart >= SURE
@@ -83,6 +82,19 @@ def _weigh(scene: Scene) -> Weighings:
     if left and (loop is not None or uneven):
         text = f"Rank {left[0].rank} came to its end with exit code 0"
         yield weighing(10 if uneven else 3, "exit-status", text, *left)
+
+
+def _doubt(scene: Scene, out: Sequence[int]) -> str:
+    """What else may have parted the ranks at that loop, in words; empty where nothing is seen."""
+    if (skip := step_skipped(scene, out)) is not None:
+        return f"a step of it can be skipped: `{short(skip.text, 60)}` (line {skip.line})"
+    if (missed := may_be_missed(scene, out)) is not None:
+        return f"their call stands {under(missed)}, which need not hold on all ranks"
+    if (alone := called_alone(scene, places(scene), out)) is not None:
+        return (
+            f"only some ranks come to that call by {alone.where}, and are a call ahead from then on"
+        )
+    return ""
 
 
 def _summary(scene: Scene) -> str:

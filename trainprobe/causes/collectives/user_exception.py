@@ -15,9 +15,12 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.child_processes import others_wait
+from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised, is_the_programs
+from trainprobe.causes.dead_children import dead_child
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
-from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
@@ -46,6 +49,14 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(13, "exit-status", says, left)
         yield from first_to_fail(scene)
+        return
+    if origin is None and (helper := dead_child(scene)) is not None:
+        died, waiting = helper
+        says = f"{_helper(died)} ended with {_what(died)}"
+        says += f", and rank {waiting.rank} waits on at {waiting.where}"
+        yield weighing(6 if died.of_the_system else 26, "suspects-log", says, died, waiting)
+        yield from others_wait(scene)
+        yield from _finer(died)
         return
     if origin is None and (given := _own_object(scene)) is not None:
         yield from weigh_broken(given, 26)
@@ -79,24 +90,37 @@ def _weigh(scene: Scene) -> Weighings:
         if origin.rank is not None
         else OBJECTS.get(origin.role, "The program")
     )
-    # Only what the program itself raised decides; what the network or the system did to it is no
-    # fault of its lines.
-    points = 6 if origin.of_the_system else 26
+    # Only what the program itself raised decides; what the network, the system or a component
+    # below it did to it is no fault of its lines.
+    another = another_raised(scene, OF_THE_PROGRAM)
+    surely_its_own = is_the_programs(scene) or origin.role in OBJECTS
+    points = 26 if surely_its_own else 13
+    points = 6 if origin.of_the_system or another is not None else points
     says = f"{who} raised {_what(origin)}, and nothing before it failed"
     yield weighing(points, "suspects-log", says, origin)
-    yield from first_to_fail(scene)
+    if another is None:
+        yield from first_to_fail(scene)
     echoes = scene.exceptions(scene.others, echo=True)
     if echoes:
         others = "The other exception only repeats"
         if len(echoes) > 1:
             others = f"{len(echoes)} other exceptions only repeat"
         yield weighing(3, "other-stacks", f"{others} that a peer is gone", *echoes)
-    name = finer_cause(lambda wording: re.search(wording, text_of(origin)), CAUSE.id)
-    if name:
-        yield weighing(-13, "source", f"What it says has a name of its own: {name}", origin)
+    yield from _finer(origin)
     if OF_THE_DEVICE.search(text_of(origin)):
         says = "It is the driver that complains, of something that no line of the program names"
         yield weighing(-26, "source", says, origin)
+
+
+def _finer(exception: RankException) -> Weighings:
+    name = finer_cause(lambda wording: re.search(wording, text_of(exception)), CAUSE.id)
+    if name:
+        yield weighing(-13, "source", f"What it says has a name of its own: {name}", exception)
+
+
+def _helper(died: RankException) -> str:
+    whose = f"rank {died.rank}" if died.rank is not None else "the job"
+    return f"{died.child}, a process of {whose},"
 
 
 def _output_was_read(scene: Scene, ending: RankEnding) -> bool:
@@ -145,6 +169,14 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code}"
             f" at {left.left_at.where}"
         )
+    if origin is None and (helper := dead_child(scene)) is not None:
+        died, waiting = helper
+        frame = user_frame(died.frames)
+        where = f" at {frame.where}" if frame is not None else ""
+        return (
+            f"{_helper(died)} died of {_what(died)}{where}, and rank {waiting.rank} waits for it at"
+            f" {waiting.where}"
+        )
     if origin is None and (given := _own_object(scene)) is not None:
         return given.says
     if origin is None:
@@ -156,8 +188,16 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene, who) if who else nobody} raised {_what(origin)}{where}"
 
 
+DEAD_CHILD = """
+Let the wait at {where} end when the helper is gone
+    get(timeout=60) or join(timeout=60) in a loop that raises unless process.is_alive()
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
-    origin = scene.origin
+    origin, helper = scene.origin, dead_child(scene)
+    if origin is None and helper is not None:
+        origin = helper[0]
     frame = user_frame(origin.frames) if origin is not None else None
     where = frame.where if frame is not None else "the last line of the traceback"
     left = _left_with_a_code(scene) if origin is None else None
@@ -187,6 +227,8 @@ def _fixes(scene: Scene) -> Fixes:
     # a child of a probe raised it: no ranks, and no output but this
     if origin is not None and origin.role in OBJECTS:
         return (mend,)
+    if helper is not None and origin is helper[0]:
+        return (mend, *fixes(DEAD_CHILD, where=helper[1].where))
     return (
         mend,
         fix(

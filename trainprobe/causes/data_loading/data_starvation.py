@@ -13,6 +13,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import IDLE, goes_on
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
+from trainprobe.causes.remote_calls import connections
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Gpu, MainThread, Samples, Thread
 from trainprobe.facts.samples import loading_share
@@ -81,6 +82,9 @@ def _weigh(scene: Scene) -> Weighings:
             f" {fetching[0].where}"
         )
         yield weighing(10, "other-stacks", says, *fetching)
+    elif still and scene.of(Samples):  # batches come: each takes long there
+        says = f"{len(still)} of {len(workers)} workers are at {still[0].where} in all looks"
+        yield weighing(6, "other-stacks", says, *still)
     elif still:
         yield weighing(
             -13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still
@@ -109,10 +113,16 @@ def _slowest(scene: Scene) -> list[str]:
 
 def _summary(scene: Scene) -> str:
     ranks, share = _starved(scene)
-    at = f"; its workers are at {and_list(_slowest(scene)[:2])}" if _slowest(scene) else ""
+    at = (
+        f"; {verb(ranks, 'its', 'their')} workers are at {and_list(_slowest(scene)[:2])}"
+        if _slowest(scene)
+        else ""
+    )
+    from_ = sorted({one.remote for one in connections(scene)})
+    read = f", reading from {and_list(from_[:2])}" if at and from_ else ""
     return (
         f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} for input in {share:.0%} of"
-        f" {_of(scene)}{at}"
+        f" {_of(scene)}{at}{read}"
     )
 
 
@@ -146,4 +156,5 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     would_settle="trainprobe attach --watch 5: how often do main threads stand in the data loader?",
+    accounts_for=("remote-service-wait",),
 )

@@ -12,13 +12,15 @@ idle the fault is elsewhere.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import circling_worker
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.causes.user_objects import broken, weigh_broken
-from trainprobe.facts import MainThread, Samples
+from trainprobe.facts import MainThread, Samples, Thread
 from trainprobe.signatures.messages import message
 
 IDLE = "worker-idle"
@@ -72,9 +74,31 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(
             -10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy
         )
+    elif (
+        not workers and scene.group.mode == "hang" and (waiting := _at_their_queue(scene, parents))
+    ):
+        says = "It waits at the queue that the workers fill, and none of them hands anything on"
+        yield weighing(6, "suspects-stack", says, *waiting)
     elif workers and not busy:
         says = f"All {len(workers)} workers are idle and wait for work themselves"
         yield weighing(-13, "suspects-stack", says, *workers)
+
+
+def _at_their_queue(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainThread | Thread, ...]:
+    """A rank's main thread at the queue of its workers, or its pinning thread, which serves it."""
+    pinning = [
+        thread
+        for thread in scene.of(Thread)
+        if thread.rank in scene.ranks
+        and any("_pin_memory_loop" in f"{thread.name} {frame.name}" for frame in thread.frames)
+        and any(frame.file.endswith("multiprocessing/connection.py") for frame in thread.frames)
+    ]
+    direct = [
+        thread
+        for thread in parents
+        if any(frame.file.endswith("multiprocessing/queues.py") for frame in thread.frames)
+    ]
+    return (*direct, *pinning)
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:

@@ -29,6 +29,15 @@ _NPROC = re.compile(
 )
 _NNODES = re.compile(r"--nnodes[= ](\d{1,5})(?:\s|$)")
 
+# How many tasks a scheduler or MPI has started, which a script may not ask.
+_TASKS = (
+    "SLURM_STEP_NUM_TASKS",
+    "SLURM_NTASKS",
+    "SLURM_NPROCS",
+    "OMPI_COMM_WORLD_SIZE",
+    "PMI_SIZE",
+)
+
 
 def _stated(job: Job) -> dict[str, list[str]]:
     """Each WORLD_SIZE of the environment, with whose it is."""
@@ -47,6 +56,14 @@ def _started(job: Job) -> int | None:
     nodes = _NNODES.search(job.launcher_cmdline)
     per_node = int(next(number for number in match.groups() if number))
     return per_node * (int(nodes.group(1)) if nodes is not None and match.group(1) else 1)
+
+
+def _tasks(scene: Scene, job: Job) -> str:
+    """`SLURM_NTASKS is 3`, where as many live here and the ranks expect another number."""
+    alive = len({fact.pid for fact in scene.of(JobRank)})
+    told = {(name, values.get(name)) for values in job.environment.values() for name in _TASKS}
+    names = sorted(name for name, count in told if count == str(alive) != str(job.world_size))
+    return f"{names[0]} is {alive}" if names else ""
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -77,6 +94,9 @@ def _weigh(scene: Scene) -> Weighings:
             says = f"The launcher starts as many processes as the ranks expect: {started}"
             yield weighing(-13, "environment-and-limits", says, job)
             return
+    elif job.world_size is not None and (tasks := _tasks(scene, job)):
+        says = f"{tasks}, and the ranks expect {job.world_size}: no further one is started"
+        yield weighing(13, "environment-and-limits", says, job)
     alive = len(scene.of(JobRank))
     if (
         job.world_size is not None
@@ -87,7 +107,7 @@ def _weigh(scene: Scene) -> Weighings:
         points = 6 if started == alive or job.launcher in ("bare", "spawn") else 3
         says = f"{alive} processes live here, and each waits for a world of {job.world_size}"
         yield weighing(points, "process-state-and-locks", says, job)
-    if len(stated) > 1 or (started is not None and started != job.world_size):
+    if len(stated) > 1 or started not in (None, job.world_size) or _tasks(scene, job):
         ranks = [thread.rank or 0 for thread in waiting]
         says = (
             f"{ranks_say(ranks)} {verb(ranks, 'waits', 'wait')} at the rendezvous for ranks that"

@@ -14,11 +14,9 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import states
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.facts import JobRank, Pressure
+from trainprobe.facts import JobRank, Pressure, ProcessState
+from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
 
-PRESSED = (
-    50.0  # percent of the time in which a thread that could run had to wait (hangs.md, row 35)
-)
 TIMES_OVER = 2.0  # threads that want to run, per CPU that may be used
 SHARE_THROTTLED = 0.1  # of the time between the looks
 
@@ -30,9 +28,7 @@ def _pressures(scene: Scene) -> tuple[Pressure, ...]:
 def _weigh(scene: Scene) -> Weighings:
     pressures = _pressures(scene)
     throttled = [
-        one
-        for one in pressures
-        if one.throttled and (one.throttled_s or 0) >= SHARE_THROTTLED * (one.looked_s or 1)
+        one for one in pressures if one.throttled and one.throttled_share >= SHARE_THROTTLED
     ]
     if throttled:
         one = throttled[0]
@@ -41,22 +37,31 @@ def _weigh(scene: Scene) -> Weighings:
             f"The job's cgroup ran out of its quota{quota} {one.throttled} times between the looks"
         )
         yield weighing(13, "environment-and-limits", says, one)
-    pressed = [one for one in pressures if (one.cpu or 0) >= PRESSED]
+    queued = queued_share(scene.process(rank) for rank in scene.world)
+    # What waits beside the ranks, such as loader workers that start or others' jobs, takes nothing
+    # from them.
+    lost = queued is None or queued >= QUEUED
+    pressed = [one for one in pressures if one.pressed and lost]
     if pressed:
         says = (
             f"Threads waited for a CPU in {pressed[0].cpu:.0f} % of the last 10 s"
             f" ({pressed[0].scope})"
         )
         yield weighing(10, "host-pressure", says, pressed[0])
+    wanting = threads_that_want_to_run(scene.of(ProcessState)) if queued is not None else None
     crowded = [
-        one
+        (one, runnable)
         for one in pressures
-        if one.runnable and one.usable_cpus and one.runnable >= TIMES_OVER * one.usable_cpus
+        for runnable in (one.runnable if wanting is None or one.host else wanting,)
+        if lost and runnable and one.usable_cpus and runnable >= TIMES_OVER * one.usable_cpus
     ]
     if crowded:
-        one = crowded[0]
-        says = f"{one.runnable} threads of the job want to run on {one.usable_cpus:g} CPUs"
+        one, runnable = crowded[0]
+        says = f"{runnable:.0f} threads of the job want to run on {one.usable_cpus:g} CPUs"
         yield weighing(10, "process-state-and-locks", says, one)
+    if crowded and queued is not None:
+        says = f"The ranks' main threads could run and waited for a CPU in {queued:.0%} of the time"
+        yield weighing(6, "suspects-stack", says, *states(scene, scene.world)[:3])
     if not (throttled or pressed or crowded):
         free = [
             one for one in pressures if one.cpu is not None and one.cpu < 5 and one.scope == "host"

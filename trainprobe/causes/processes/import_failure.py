@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.component_told import OF_AN_IMPORT, another_raised
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
@@ -56,14 +57,16 @@ def _weigh(scene: Scene) -> Weighings:
         name = origin.module_importing or "a module"
         # Raised while a module's top level ran: that is what this cause means. ImportError
         # elsewhere (a late import) counts less.
-        points = 6 if origin.of_the_system else 26 if origin.module_importing else 13
+        foreign = origin.of_the_system or another_raised(scene, OF_AN_IMPORT) is not None
+        points = 6 if foreign else 26 if origin.module_importing else 13
         says = f"The import of {name} raised {origin.type}: {short(origin.message, 120)}"
         yield weighing(points, "suspects-log", says, origin)
-        if origin.module_importing and not origin.of_the_system:
+        if origin.module_importing and not foreign:
             yield weighing(
                 10, "suspects-stack", f"The traceback runs through the top level of {name}", origin
             )
-        yield from first_to_fail(scene)
+        if not foreign:
+            yield from first_to_fail(scene)
     elif origin is None and not failed:
         reported = scene.events("module-not-found", "name-not-importable")
         if reported:

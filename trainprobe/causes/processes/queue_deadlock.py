@@ -22,6 +22,7 @@ from trainprobe.causes.child_processes import (
     threads_of,
     who,
 )
+from trainprobe.causes.dead_children import dead_child
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, RankException, Thread
@@ -102,6 +103,9 @@ def _weigh(scene: Scene) -> Weighings:
     if blocked:
         says = f"Pid {blocked[0].pid} sleeps in the write to a full pipe"
         yield weighing(10, "process-state-and-locks", says, *blocked)
+    if (helper := dead_child(scene)) is not None:
+        says = f"{helper[0].child}, which may have been at its other end, died of an exception"
+        yield weighing(-13, "suspects-log", says, *helper)
     yield from others_wait(scene)
 
 
@@ -182,10 +186,9 @@ def _summary(scene: Scene) -> str:
             " empty the queue that it filled"
         )
     if writers_of(scene):
-        return (
-            f"{who(writers_of(scene)[0])} waits at {writers_of(scene)[0].where} to put into a queue"
-            " that nobody empties"
-        )
+        writer = writers_of(scene)[0]
+        does = "for the end of" if queue_call(writer) == "join" else "to put into"
+        return f"{who(writer)} waits at {writer.where} {does} a queue that nobody empties"
     if not reading_of(scene):
         first = piping_of(scene)[0]
         at = next(

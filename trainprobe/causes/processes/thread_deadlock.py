@@ -2,17 +2,21 @@
 
 Thread A holds one lock and wants a second; thread B holds the second and wants the first. So does a
 thread that joins another while it holds what that one wants, and one that takes a lock twice which
-is not made for that.
+is not made for that. A log handler that takes a lock closes such a circle with a thread that logs
+while it holds that lock: a handler's own lock is held while it writes.
 
-It is recognised by two threads of one process that stand at lines which take a lock, each below a
-`with` on the lock that the other wants. The names are read from the source, so two locks of one
-name would look like one. Threads that move on rule it out.
+It is recognised by threads of one process that stand at lines which take a lock, each below a
+`with` on the lock that the next one wants; logging's lock by the frames of its handlers. The names
+are read from the source, so two locks of one name would look like one. Threads that move on rule it
+out.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
@@ -80,6 +84,9 @@ _NO_LOCKS = re.compile(
 )
 
 
+LONGEST = 3  # threads before the last in a circle
+
+
 @dataclass(frozen=True)
 class Waiting:
     """A thread at a line that takes a lock: the locks it wants and holds, as in the source."""
@@ -95,21 +102,48 @@ def _name(spelled: str) -> str:
     return spelled.rsplit(".", 1)[-1]
 
 
+# Handler.handle() holds the handler's lock around emit(), and takes it in acquire(), from Python
+# 3.13 on in handle() itself.
+_LOGGING = re.compile(r"(?:^|/)logging/__init__\.py$")
+HANDLERS_LOCK = "the lock of logging's handler"
+
+
+def _wants_handler(thread: Thread) -> bool:
+    last = thread.frames[-1]
+    return _LOGGING.search(last.file) is not None and last.name.rsplit(".", 1)[-1] in (
+        "acquire",
+        "handle",
+    )
+
+
+def _holds_handler(thread: Thread) -> bool:
+    return any(
+        _LOGGING.search(outer.file) is not None
+        and outer.name.endswith("handle")
+        and inner.name.endswith("emit")
+        for outer, inner in pairwise(thread.frames)
+    )
+
+
 def _waiting(scene: Scene, thread: Thread) -> Waiting | None:
     own = [frame for frame in thread.frames if is_user(frame)]
     sites = scene.sites(own[-1:])
     if not sites:
         return None
     here = sites[-1]
-    match = _WANTS.search(here.text)
+    logs = _wants_handler(thread)
+    match = None if logs else _WANTS.search(here.text)
     joins = (
         match is None
+        and not logs
         and _JOINS.search(here.text) is not None
         and any(frame.base == "threading.py" for frame in thread.frames[-4:])
     )
-    if match is None and not joins:
+    if match is None and not joins and not logs:
         return None
     wanted = _name(match["with"] or match["call"]) if match is not None else ""
+    if logs:
+        wanted = HANDLERS_LOCK
     blocks = [
         block
         for site in scene.sites(own)
@@ -121,13 +155,10 @@ def _waiting(scene: Scene, thread: Thread) -> Waiting | None:
         for block in blocks
         if (found := _WANTS.search(block.text)) is not None and found.group("with")
     }
-    return Waiting(
-        thread,
-        file_line(here.file, here.line),
-        wanted,
-        frozenset(name for name in held if not _NO_LOCKS.search(name)),
-        joins,
-    )
+    locks = {name for name in held if not _NO_LOCKS.search(name)}
+    if _holds_handler(thread):
+        locks.add(HANDLERS_LOCK)
+    return Waiting(thread, file_line(here.file, here.line), wanted, frozenset(locks), joins)
 
 
 def circle(scene: Scene) -> tuple[Waiting, ...]:
@@ -139,15 +170,25 @@ def circle(scene: Scene) -> tuple[Waiting, ...]:
             one for thread in threads_of(scene, pid) if (one := _waiting(scene, thread)) is not None
         ]
         for one in found:
-            for other in found:
-                if (
-                    one is not other
-                    and other.wants in one.holds
-                    and (one.wants in other.holds or one.joins)
-                ):
-                    return (one, other)
-            if one.wants and one.wants in one.holds:
+            if one.wants in one.holds and one.wants != HANDLERS_LOCK:  # that one is an RLock
                 return (one,)
+            if closed := _round((one,), found):
+                return closed
+    return ()
+
+
+def _round(way: tuple[Waiting, ...], all_of: Sequence[Waiting]) -> tuple[Waiting, ...]:
+    """The way from thread to thread, each waiting for the next, on until it is closed; empty
+    where it does not close.
+    """
+    for other in all_of:
+        if other in way or not (way[-1].wants in other.holds or way[-1].joins):
+            continue
+        longer = (*way, other)
+        if way[0].holds and other.wants in way[0].holds:
+            return longer
+        if len(way) < LONGEST and not way[-1].joins and (found := _round(longer, all_of)):
+            return found
     return ()
 
 

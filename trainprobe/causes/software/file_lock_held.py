@@ -71,10 +71,13 @@ def _weigh(scene: Scene) -> Weighings:
     elif not lock_waits(scene) and scene.looked("locks") and scene.threads(scene.ranks):
         says = "The kernel lists none of its processes as waiting for a file lock"
         yield weighing(-13, "process-state-and-locks", says, *scene.threads(scene.ranks))
+    got = {event.captured.get("id") for event in scene.events("lock-got")}
     asking = [
         event
-        for event in scene.events("lock-waiting")
-        if scene.group.mode == "hang" and not late(scene, event)
+        for event in scene.events("lock-waiting", "lock-asked")
+        if scene.group.mode == "hang"
+        and not late(scene, event)
+        and event.captured.get("id") not in got
     ]
     if asking:
         # it asks twenty times a second: one line alone may be of any wait, unless it is the last

@@ -13,9 +13,10 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.signs import confirmed, filled, first_of, import_fails, stated
+from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
 from trainprobe.causes.statements import first_to_fail, quote, quote_after, statement
 from trainprobe.causes.version_conflicts import version_conflict
+from trainprobe.causes.versions_told import pair_says
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_library
@@ -96,17 +97,8 @@ def _pin(scene: Scene, python: str) -> Fix:
     )
 
 
-_unpaired = filled(
-    "Installed packages do not fit each other{quoted}",
-    *(WORDING, MOVED, GONE, PART, ARGUMENT),
-    limit=160,
-)
-
-
 def _summary(scene: Scene) -> str:
     pair = version_conflict(scene, ANY_WORDING)
-    if pair is None:
-        return _unpaired(scene)
     found = next(
         (
             said
@@ -115,7 +107,8 @@ def _summary(scene: Scene) -> str:
         ),
         None,
     )
-    return f"{pair.says}{quote_after(found)}"
+    says = pair_says(scene, "Installed packages do not fit each other")
+    return f"{pair.says if pair is not None else says}{quote_after(found)}"
 
 
 def _fixes(scene: Scene) -> Fixes:

@@ -6,8 +6,9 @@ slow or gone, the one rank that talks to it stands in a read or a connect, and t
 their next collective.
 
 It is recognised by a stack that ends in a client library or a socket in all looks, and by that
-process's connection to an address that is no rank of the job: open and silent, or still trying to
-connect. Bytes that arrive between the looks speak against it.
+process's connection to an address that is no rank of the job: open and silent, still trying to
+connect, or one on which data comes without an end while all wait. Where that thread moves on, bytes
+that arrive between the looks speak against it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait, who
 from trainprobe.causes.phrases import Fixes, fix, fixes, short
-from trainprobe.causes.remote_calls import client, connections, talking
+from trainprobe.causes.remote_calls import client, connections, sends_on, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
 from trainprobe.facts import Connection, LogEvent
@@ -67,11 +68,16 @@ def _weigh(scene: Scene) -> Weighings:
     yield weighing(points, "suspects-stack", says, *threads)
     found = connections(scene)
     if found:
-        words = "holds a silent connection to"
+        words, points = "holds a silent connection to", 10
         if found[0].state == "SYN_SENT":
             words = "has had no answer to its connect to"
+        elif sends_on(found[0]):  # a stream without an end, or a slow answer
+            words, points = "still exchanges data with", 6
         yield weighing(
-            10, "network", f"It {words} {found[0].remote}, which is {_whose(found[0])}", found[0]
+            points,
+            "network",
+            f"It {words} {found[0].remote}, which is {_whose(found[0])}",
+            found[0],
         )
     elif scene.looked("sockets"):
         yield weighing(-6, "network", "It has no connection to anybody outside the job", *threads)
@@ -105,6 +111,11 @@ def _summary(scene: Scene) -> str:
         )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
+    if found and sends_on(found[0]):
+        return (
+            f"{who(first)} is inside one call of {what} with {found[0].remote}, where data still"
+            " comes but no end of it"
+        )
     return (
         f"{who(first)} waits in {what} for {found[0].remote if found else 'a service'}, which does"
         " not answer"
@@ -130,6 +141,7 @@ def _fixes(scene: Scene) -> Fixes:
                 export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)
             Give the call an end
                 pass timeout=30 to the client, or do it in a thread that training does not wait for
+                a stream without an end keeps any timeout from firing: read(MOST_BYTES) ends it
         """),
     )
 

@@ -45,7 +45,8 @@ class LintFinding(Fact):
     `confidence` from 0 to 1.
 
     `span` are the first and the last line of the code that it is about, 0 where that is `line`
-    alone. `says` describes the code, `fix` the rewrite, empty where lint knows none.
+    alone; `reaches` are file and line of the call that it leads to. `says` describes the code,
+    `fix` the rewrite, empty where lint knows none.
     """
 
     cause: str = ""
@@ -57,6 +58,7 @@ class LintFinding(Fact):
     confidence: float = 0.0
     fix: str = ""
     span: Tuple[int, int] = (0, 0)
+    reaches: Tuple[str, int] = ("", 0)
 
     @property
     def where(self) -> str:
@@ -306,6 +308,7 @@ def parse(record: Evidence) -> List[Fact]:
             line=max(0, fields.whole(row, "line") or 0),
             confidence=min(1.0, max(0.0, fields.number(row, "confidence") or 0.0)),
             span=_span(row.get("span")),
+            reaches=_reaches(row.get("reaches")),
             **texts,
         )
 
@@ -321,6 +324,14 @@ def _span(value: Any) -> Tuple[int, int]:
     ):
         return value[0], value[1]
     return 0, 0
+
+
+def _reaches(value: Any) -> Tuple[str, int]:
+    if isinstance(value, list) and len(value) == 2:
+        file, line = value
+        if isinstance(file, str) and isinstance(line, int) and line > 0:
+            return file[: fields.TEXT_CAP], line
+    return "", 0
 
 
 COLLECTOR = Collector(

@@ -20,6 +20,9 @@ from trainprobe.model.facts import Fact
 GROUPS_CAP = 16
 
 
+PRESSED = 50.0  # percent (hangs.md, row 35)
+
+
 @dataclass(frozen=True)
 class Pressure(Fact):
     """Pressure between two looks. `cpu`, `memory` and `io` are the kernel's "some" shares of the
@@ -50,6 +53,20 @@ class Pressure(Fact):
     quota_cpus: Optional[float] = None
     looked_s: Optional[float] = None
     host: str = ""
+
+    @property
+    def throttled_share(self) -> float:
+        """The share of the time between the looks in which the cgroup stood still for its quota,
+        with all CPUs that the quota is worth.
+        """
+        if not self.throttled_s or not self.looked_s:
+            return 0.0
+        return self.throttled_s / self.looked_s / max(1.0, self.quota_cpus or 1.0)
+
+    @property
+    def pressed(self) -> bool:
+        """Did some thread wait for a CPU in most of the last 10 s?"""
+        return (self.cpu or 0.0) >= PRESSED
 
 
 @dataclass(frozen=True)
@@ -243,7 +260,7 @@ COLLECTOR = Collector(
     lambda job, _: read_pressure(job.members, job.round),
     deadline_s=1.0,
     source="/proc/pressure, cgroup",
-    rounds=("first", "second"),
+    rounds=("first", "second", "last"),
     parse=parse_pressure,
     join=join_pressure,
     facts=(Pressure,),

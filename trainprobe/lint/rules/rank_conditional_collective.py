@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.lint import ranks
 from trainprobe.lint.fixing import insert_line
@@ -253,7 +253,8 @@ def _finding(
         )
     message = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
     fix, edits = _fix(program, module, place.call, reached, guard)
-    return RULE.finding(module, place.call, message, confidence=sure, fix=fix, edits=edits)
+    found = RULE.finding(module, place.call, message, confidence=sure, fix=fix, edits=edits)
+    return replace(found, reaches=(reached.module.path, reached.node.lineno))
 
 
 def _what(reached: ReachedCollective, module: Module) -> str:

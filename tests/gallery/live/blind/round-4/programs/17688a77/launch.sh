@@ -1,0 +1,6 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000))
+mkdir -p logs
+"$PYTHON" -u start.py 3 2>&1 | tee logs/all.log

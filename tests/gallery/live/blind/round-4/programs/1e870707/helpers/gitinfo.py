@@ -1,0 +1,5 @@
+import subprocess
+
+
+def snapshot():
+    return [subprocess.Popen(["true"]), subprocess.Popen(["uname", "-a"], stdout=subprocess.DEVNULL)]

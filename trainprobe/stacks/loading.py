@@ -1,0 +1,68 @@
+"""Is a rank short of input, step after step, or has it met a pause of its loader? Both the code
+that decides whether to sample on and the code that judges ask here.
+
+Workers that start anew at an epoch, or before a validation, make a healthy rank wait for seconds.
+So the longest waits prove nothing: what is left without them must still be most of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from trainprobe.stacks.frames import Frame
+
+LOADER = ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
+PAUSES = 2
+"""In the seconds of a look: one at the end of an epoch, and one before its validation."""
+MOST = 0.6
+"""Of the time, from which on loading is what a step mostly waits for."""
+
+
+def loads(frames: Sequence[Frame]) -> bool:
+    """Does a thread that stands here wait for its data loader, or fetch a batch itself?"""
+    return any(part in frame.file for frame in frames for part in LOADER)
+
+
+Spells = Iterable[tuple[float, float, bool]]
+"""(from, to, waits for input), in seconds and in order."""
+
+
+def step_share(spells: Spells) -> float:
+    """The share of the time that a rank waits for input, without its longest waits; 0 where nothing
+    is left then.
+    """
+    waits: list[float] = []
+    all_s, waited_before = 0.0, False
+    for start, end, waits_now in spells:
+        all_s += end - start
+        if waits_now:
+            if not waited_before:
+                waits.append(0.0)
+            waits[-1] += end - start
+        waited_before = waits_now
+    pauses_s, rest_s = sum(sorted(waits)[-PAUSES:]), sum(sorted(waits)[:-PAUSES])
+    return rest_s / (all_s - pauses_s) if all_s > pauses_s else 0.0
+
+
+def by_record(data: Mapping[str, Any]) -> list[tuple[float, float, bool]]:
+    """The spells in a record of samples that this program has written itself."""
+    waits = [
+        any(part in row["file"] for row in stack for part in LOADER) for stack in data["stacks"]
+    ]
+    return [(start, end, waits[stack]) for start, end, stack in data["spells"]]
+
+
+def worth_more(ranks: Iterable[Spells]) -> bool:
+    """Would more samples settle whether these ranks are short of input? They all wait for most of
+    the time, but that may be one pause: no rank shows steps. They go in step, so one is enough.
+    """
+    rows = [list(spells) for spells in ranks]
+    shares = [_share(spells) for spells in rows]
+    return min(shares, default=0.0) >= MOST and max(map(step_share, rows)) < MOST
+
+
+def _share(spells: Spells) -> float:
+    rows = list(spells)
+    all_s = sum(end - start for start, end, _ in rows)
+    return sum(end - start for start, end, waits in rows if waits) / all_s if all_s > 0 else 0.0
