@@ -141,6 +141,9 @@ def giving_up_summary(scene: Scene) -> str:
     """The sentence of a rendezvous that a log tells of; empty where none does."""
     found = startup_failure(scene, GAVE_UP, *SHOWS)
     end = "".join(captured(lines(scene, *_END), "host")[:1])
+    if found is not None and "libuv" in found.text:
+        lacks = "This build of torch lacks what its store asks for, so no rank could join"
+        return sentence(f"{lacks}: {short(found.text, 140)}")
     if found is not None:
         return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(found.text, 140)}")
     return ""
@@ -166,7 +169,7 @@ def end_point(scene: Scene) -> tuple[str, str]:
 
 def fixes_of_start(scene: Scene) -> Fixes:
     """Fixes of a store that this build lacks or a remote shell that prompts; else empty."""
-    if lines(scene, "store-unsupported"):
+    if any("libuv" in event.line for event in lines(scene, "store-unsupported")):
         steps = (
             "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
             'init_method="env://?use_libuv=0"',
