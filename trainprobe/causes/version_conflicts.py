@@ -63,11 +63,11 @@ _REINSTALL_TORCH = "{python} -m pip install --force-reinstall torch torchvision 
 _TAKEN_OUT_OF_1_24 = re.compile(r"'(?:bool|int|float|object|complex|str|long|typeDict)\d?'")
 
 
-def version_conflict(scene: Scene, wording: str) -> VersionConflict | None:
-    """The pair that the first message with this wording tells of, or a line of the output about
-    versions; None where only one of the two is known.
+def version_conflict(scene: Scene, wording: str = "") -> VersionConflict | None:
+    """The pair that the suspects' first exception, the first message with this wording or a line
+    of the output about versions tells of; None where only one of the two is known.
     """
-    found = statement(scene, wording)
+    found = statement(scene, wording) if wording else None
     texts = [text_of(scene.origin)] if scene.origin is not None else []
     texts += [found.text] if found is not None else []
     texts += [
@@ -170,6 +170,14 @@ def _cuda_of_both(match: re.Match[str], _: Scene) -> VersionConflict:
         f"{other} was built for CUDA {match.group('theirs')}"
         f" and torch for CUDA {match.group('torch')}",
         f"{{python}} -m pip install --force-reinstall torch {other}   (both from one index)",
+    )
+
+
+def _toolkit(match: re.Match[str], _: Scene) -> VersionConflict:
+    return VersionConflict(
+        f"nvcc is of CUDA {match.group('found')} and torch was built for CUDA"
+        f" {match.group('torch')}",
+        f"export CUDA_HOME=/usr/local/cuda-{match.group('torch')}   (the toolkit of torch's CUDA)",
     )
 
 
@@ -381,6 +389,13 @@ _FORMS: tuple[
                 r" (?P<found>\d[\d.]{1,10}) not in '(?P<wanted>[^'\n]{1,40})'"
             ),
             _python,
+        ),
+        (
+            (
+                r"detected CUDA version \((?P<found>[\d.]{1,8})\) mismatches the version that was"
+                r" used to compile\s{0,2}PyTorch \((?P<torch>[\d.]{1,8})\)"
+            ),
+            _toolkit,
         ),
         (r"operator torchvision::\w{1,40} does not exist", _operators_of_torchvision),
         (

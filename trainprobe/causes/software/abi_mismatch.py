@@ -17,7 +17,6 @@ from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
 from trainprobe.causes.statements import quote_after, statement
 from trainprobe.causes.version_conflicts import version_conflict
-from trainprobe.causes.versions_told import pair_says
 from trainprobe.signatures.messages import message
 
 WORDING = message("abi-mismatch")
@@ -45,8 +44,7 @@ def _summary(scene: Scene) -> str:
         return f"{pair.says}{quote_after(found)}"
     match = MODULE.search(found.text) if found is not None else None
     name = match.group(1).rsplit("/", 1)[-1] if match else "A native module"
-    says = pair_says(scene, f"{name} does not fit the installed torch or runtime")
-    return f"{says}{quote_after(found)}"
+    return f"{name} does not fit the installed torch or runtime{quote_after(found)}"
 
 
 def _fixes(scene: Scene) -> Fixes:

@@ -16,7 +16,6 @@ from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
 from trainprobe.causes.statements import first_to_fail, quote, quote_after, statement
 from trainprobe.causes.version_conflicts import version_conflict
-from trainprobe.causes.versions_told import pair_says
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_library
@@ -107,8 +106,8 @@ def _summary(scene: Scene) -> str:
         ),
         None,
     )
-    says = pair_says(scene, "Installed packages do not fit each other")
-    return f"{pair.says if pair is not None else says}{quote_after(found)}"
+    says = pair.says if pair is not None else "Installed packages do not fit each other"
+    return f"{says}{quote_after(found)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
