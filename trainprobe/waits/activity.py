@@ -290,7 +290,11 @@ class Watch:
         if main is None:
             return (*self._without_stack(pid, process), False)
         kept = self._kept_waiting(pid, process, where)
-        return kept or self._by_stack(pid, process, main, where)
+        kind, says, condition = kept or self._by_stack(pid, process, main, where)
+        if kind in ("still", "polls", "spins") and kept is None and _another_writes(process, main):
+            says = f"{says} while other threads of its process write, perhaps what it waits for"
+            return "unclear", says, False
+        return kind, says, condition
 
     def _kept_waiting(
         self, pid: int, process: ProcessState | None, where: str
@@ -682,6 +686,7 @@ def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_worke
     if (
         process.wrote_bytes
         and not answers
+        and not _another_writes(process, main)
         and not (loads and silent_workers)
         and not _others_write(process, main)
     ):
@@ -702,6 +707,20 @@ def _others_write(process: ProcessState, main: MainThread | None) -> bool:
         and main.moved is False
         and process.stillness is not None
         and not process.stillness.wakes
+    )
+
+
+def _another_writes(process: ProcessState | None, main: MainThread | None) -> bool:
+    """Did threads beside the main one of a rank write all that was written, so much that it would
+    be work? A thread of telemetry does so in a rank that is stuck, too.
+    """
+    return (
+        process is not None
+        and process.role == "rank"
+        and (main is None or main.leaf != "dataloader")
+        and process.main_wrote_bytes is not None
+        and process.main_wrote_bytes < WROTE_BYTES <= (process.wrote_bytes or 0)
+        and not _others_write(process, main)
     )
 
 

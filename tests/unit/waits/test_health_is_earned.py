@@ -168,3 +168,28 @@ def test_who_asks_in_vain_for_the_interpreter_lock_does_not_go_on(
     )  # fmt: skip
 
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("own_bytes", "verdict"),
+    [
+        pytest.param(0, "undetermined", id="a thread of telemetry, or what it waits for"),
+        pytest.param(1 << 20, "healthy", id="it writes itself"),
+        pytest.param(None, "healthy", id="a case of before that was read"),
+    ],
+)
+def test_what_another_thread_writes_does_not_make_a_rank_go_on(
+    own_bytes: int | None, verdict: str
+) -> None:
+    polls = own("fetch_shard", 9)
+    found = view(
+        job(2),
+        rank(0),
+        rank(
+            1, polls, polls, age_s=0.1, switches=8,
+            stillness=Stillness(0.1, wakes=True), wrote_bytes=400_000, main_wrote_bytes=own_bytes,
+        ),
+        site(9, "time.sleep(0.2)", ("while", "while not os.path.exists(flag):")),
+    )  # fmt: skip
+
+    assert found.verdict == verdict
