@@ -12,6 +12,7 @@ from trainprobe.collect.collectors.awaited import WaitingLine
 from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
+from trainprobe.stacks import compiling
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK, WATCHED_S
 
@@ -92,8 +93,14 @@ class Rounds:
         return any(each.member.role != "rank" and each.member.rank in for_data for each in busy)
 
     def busy_alone(self) -> bool:
-        """Say whether a rank computes in one place, in all looks, while others wait for it."""
-        busy = [each for each in self.ranks if each.moving() == "busy"]
+        """Say whether a rank computes in one place, in all looks, while others wait for it, or
+        wants to and gets no further: another thread of its own may keep the interpreter lock.
+        """
+        busy = [
+            each
+            for each in self.ranks
+            if each.moving() == "busy" or (each.asks_in_vain and not each.waits_for_peers)
+        ]
         return bool(busy) and all(
             each in busy or each.waits_for_peers for each in self.ranks if each.stacks
         )
@@ -225,6 +232,22 @@ class Rounds:
             texts = waiting_texts(place)
             if texts:
                 found.append(WaitingLine(each.member, frame.file, frame.line, texts))
+        return found[:VALUES_CAP]
+
+    def compilations(self) -> list[WaitingLine]:
+        """At most two ranks that dynamo compiles for, and where it knows which compilation that
+        is and why it is needed.
+        """
+        found = []
+        for each in self.ranks:
+            frames = each.stacks[-1] if each.stacks else ()
+            frame = next((one for one in frames if compiling.in_dynamo(one)), None)
+            if frame is not None:
+                found.append(
+                    WaitingLine(
+                        each.member, frame.file, frame.line, (compiling.REASON,), frame.name
+                    )
+                )
         return found[:VALUES_CAP]
 
     def _places(self) -> dict[tuple[str, int], Mapping[str, Any]]:

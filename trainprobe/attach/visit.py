@@ -26,7 +26,7 @@ from trainprobe.collect.stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
-from trainprobe.stacks import loading
+from trainprobe.stacks import compiling, loading
 from trainprobe.stacks.arrivals import Arrivals, arrivals, by_record, together, worth_more
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
@@ -307,6 +307,7 @@ class Visit:
         """
         found: list[Arrivals] = []
         loads: dict[int, list[tuple[float, float, bool]]] = {}
+        compiles: dict[int, list[tuple[float, float, bool]]] = {}
         why = "who comes last to the collectives?"
         for wanted_s in (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s:
             span_s = min(wanted_s, math.floor(self.clock.left_s - START_S / 2))
@@ -314,18 +315,25 @@ class Visit:
             if self._no_time("samples of the ranks", least_s + START_S / 2):
                 return
             self.progress.note(f"The ranks go on, {why}: sampling them for {span_s:g} s.")
-            found.append(self._arrivals(span_s, loads))
+            found.append(self._arrivals(span_s, loads, compiles))
             if worth_more(together(found)):
                 why = "one seems to be late"
             elif loading.worth_more(loads.values()):
                 why = "all of them wait for input"
+            elif compiling.worth_more(compiles.values()):
+                why = "one compiles"
             else:
                 return
 
     def _arrivals(
-        self, span_s: float, loads: dict[int, list[tuple[float, float, bool]]] | None = None
+        self,
+        span_s: float,
+        loads: dict[int, list[tuple[float, float, bool]]] | None = None,
+        compiles: dict[int, list[tuple[float, float, bool]]] | None = None,
     ) -> Arrivals:
-        """Sample all ranks, and say who came last; add to `loads` when each waited for input."""
+        """Sample all ranks, and say who came last; add to `loads` when each waited for input, and
+        to `compiles` when it compiled.
+        """
         ranks = [member for member in self.members if member.role == "rank"]
         looked = look_at_samples(
             self.case,
@@ -343,6 +351,8 @@ class Visit:
         for rank, data in told.items():
             if loads is not None:
                 loads.setdefault(rank, []).extend(loading.by_record(data))
+            if compiles is not None:
+                compiles.setdefault(rank, []).extend(compiling.by_record(data))
         seen = {rank: by_record(data) for rank, data in told.items()}
         return arrivals(
             {rank: spans for rank, (spans, _) in seen.items()},
@@ -389,7 +399,7 @@ class Visit:
 
     def _values(self) -> None:
         """Ask one or two suspects, in loops of their own, for the names in their waiting lines."""
-        for waiting in self.rounds.own_waits():
+        for waiting in (*self.rounds.own_waits(), *self.rounds.compilations()):
             if self._no_time("the values for which a rank waits"):
                 return
             look_at_values(

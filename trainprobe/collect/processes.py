@@ -175,6 +175,8 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         "cpu_allowed": _cpu_allowed(tid),
         "queued_ns": parse_queued(procfs.read_page(f"{folder}/schedstat") or ""),
     }
+    if tid == pid:
+        thread["io"] = parse_io(procfs.read_page(f"{folder}/io") or "")
     call = read_blocked_call(pid, str(thread["syscall"])) if tid == pid else None
     if call is not None:
         thread["call"] = call

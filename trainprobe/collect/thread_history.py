@@ -13,6 +13,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.progress import moved, own_place
+from trainprobe.stacks.stillness import ASKS_PER_S
 
 Moving = Literal["frozen", "busy", "moving", "unseen"]
 
@@ -98,6 +99,16 @@ class ThreadHistory:
                 break
             began = min(began, at - slept_s)
         return began
+
+    @property
+    def asks_in_vain(self) -> bool:
+        """Has it woken time after time between the looks, and stood at one place? It wants the
+        interpreter lock, or polls for something that has not come.
+        """
+        if len(self.naps) < 2 or len(self.voluntary) < 2 or moved(self.stacks) is not False:
+            return False
+        span_s = self.naps[-1][0] - self.naps[0][0]
+        return self.voluntary[-1] - self.voluntary[0] >= ASKS_PER_S * span_s > 0
 
     @property
     def goes_on(self) -> bool:

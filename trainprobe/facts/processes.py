@@ -30,8 +30,8 @@ class ProcessState(Fact):
     the freezer of its cgroup holds it, which is to be thawed and not to be sent SIGCONT. Between
     the first look and the last, `looked_s` apart: `cpu_s` of the main thread and `all_cpu_s` of all
     threads, ended ones too (both to 10 ms), `read_moved` (anything was read, from caches, pipes or
-    sockets too), `wrote_bytes` (handed to write wherever it went, or dirtied through a memory map)
-    and
+    sockets too), `wrote_bytes` (handed to write wherever it went, or dirtied through a memory map),
+    `main_wrote_bytes` (what the main thread alone handed to write) and
     `read_bytes` (the same in bytes; what comes by recv(2) is not in it), `grew_bytes` (how far its
     resident memory rose) and `major_faults` (pages fetched from a disk). All None where there was
     one look or the kernel hid it.
@@ -78,6 +78,7 @@ class ProcessState(Fact):
     looked_at: float | None = None
     stillness: Stillness | None = None
     forked: bool | None = None
+    main_wrote_bytes: int | None = None
     call: BlockedCall | None = None
     thread_calls: tuple[tuple[int, str, str], ...] = ()
     slept_through: int = 0
@@ -105,6 +106,7 @@ class ProcessLook(ProcessState):
     majflt: int | None = None
     rchar: int | None = None
     wchar: int | None = None
+    main_wchar: int | None = None
     write_bytes: int | None = None
 
 
@@ -160,6 +162,7 @@ def parse_process(record: Evidence) -> list[Fact]:
             majflt=fields.whole(data, "majflt"),
             rchar=fields.whole(io, "rchar"),
             wchar=fields.whole(io, "wchar"),
+            main_wchar=fields.whole(fields.part(main, "io"), "wchar"),
             write_bytes=fields.whole(io, "write_bytes"),
             call=_call(main),
             thread_calls=tuple(
@@ -266,6 +269,7 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
             ),
             default=None,
         ),
+        main_wrote_bytes=_rise(looks, "main_wchar"),
         major_faults=_rise(looks, "majflt"),
         cpu_s=None if used is None else used / last.clock_hz,
         all_cpu_s=None if used_by_all is None else used_by_all / last.clock_hz,

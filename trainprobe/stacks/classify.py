@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from trainprobe.stacks import places
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.rules import RULES, Rule
+from trainprobe.stacks.rules import INDEX_QUEUE, RULES, Rule
 from trainprobe.stacks.wait_channels import sleeps_in
 
 WRAPPERS = frozenset(
@@ -106,7 +106,7 @@ def _leaf(
         if rule.leaf == "comm-wait" and rule.op == "backward" and state == "R":
             # Autograd itself computes on this thread; a wait for peers would sleep.
             return "native-run", "backward"
-        if rule.leaf == "worker-idle" and not any(
+        if rule.op == INDEX_QUEUE and not any(
             "multiprocessing/queues.py" in other.file for other in tail
         ):
             return "python-run", "loader-worker"  # it has work, or is still setting up

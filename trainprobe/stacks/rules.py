@@ -23,6 +23,11 @@ LEAVES = (
 )
 
 
+INDEX_QUEUE = "index-queue"
+SERVANT = "servant"
+"""Of a process that only answers what others ask: how much it writes says nothing of their work."""
+
+
 @dataclass(frozen=True)
 class Rule:
     """A frame whose file ends in, or contains, `path` and whose function is one of `names` (all
@@ -39,7 +44,8 @@ class Rule:
     weight: int = 3
 
     def fits(self, file: str, qualified: str, name: str) -> bool:
-        return self.path in file and (
+        # `multiprocess` is the same library with dill for its pickle
+        return self.path in file.replace("/multiprocess/", "/multiprocessing/") and (
             not self.names or name in self.names or qualified in self.names
         )
 
@@ -142,7 +148,7 @@ RULES: tuple[Rule, ...] = (
         "_try_get_data _get_data _next_data __next__ __iter__ _get_iterator __init__ _reset",
         "dataloader",
     ),
-    _rule("worker-idle", "torch/utils/data/_utils/worker.py", "_worker_loop", "index-queue"),
+    _rule("worker-idle", "torch/utils/data/_utils/worker.py", "_worker_loop", INDEX_QUEUE),
     _rule("python-run", "torch/utils/data/_utils/fetch.py", "fetch", "fetch"),
     # Builds, compilers and file locks.
     _rule("lock", "torch/utils/file_baton.py", "wait", "FileBaton"),
@@ -200,7 +206,6 @@ RULES: tuple[Rule, ...] = (
     _rule("child-wait", "multiprocessing/popen_", "wait poll", "join", 2),
     _rule("child-wait", "multiprocessing/process.py", "join", "join", 2),
     _rule("child-wait", "multiprocessing/pool.py", "get wait map join starmap next", "pool", 2),
-    _rule("child-wait", "multiprocess/pool.py", "get wait map join starmap next", "pool", 2),
     _rule(
         "child-wait",
         "/subprocess.py",
@@ -213,7 +218,11 @@ RULES: tuple[Rule, ...] = (
     _rule("lock", "multiprocessing/synchronize.py", "", "mp-lock", 1),
     _rule("lock", "/queue.py", "get put join", "queue", 2),
     _rule("lock", "logging/__init__.py", "acquire _acquireLock handle", "logging", 2),
-    _rule("lock", "multiprocessing/managers.py", "_callmethod acquire get put wait", "manager", 2),
+    # Its main thread waits for the end, whatever others ask of its threads.
+    _rule("worker-idle", "multiprocessing/managers.py", "serve_forever", SERVANT),
+    # What a proxy asks for comes from whoever fills what it stands for.
+    _rule("lock", "multiprocessing/managers.py", "acquire wait", "manager", 3),
+    _rule("child-wait", "multiprocessing/managers.py", "_callmethod", "manager", 2),
     _rule("lock", "tqdm/", "acquire __enter__", "tqdm-lock", 2),
     _rule("lock", "concurrent/futures/", "result wait shutdown __exit__", "future", 2),
     _rule(

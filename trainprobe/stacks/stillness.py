@@ -14,6 +14,8 @@ from dataclasses import dataclass
 
 HUNG_S = 5.0
 """A rank that has waited for less is not called hung: a slow step of a healthy job looks alike."""
+ASKS_PER_S = 50.0
+"""Of 200 by which a thread of Python asks for the interpreter lock while another one keeps it."""
 FRESH_S = 1.0
 """A rank that ran or exchanged data within the last second makes progress: the ranks of a busy job
 sleep for milliseconds.

@@ -19,8 +19,10 @@ from trainprobe.facts import (
     Thread,
 )
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.progress import own_place
-from trainprobe.stacks.stillness import FRESH_S, SWITCHES_PER_LOOK, Stillness
+from trainprobe.stacks.rules import SERVANT
+from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, SWITCHES_PER_LOOK, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.loops import (
     Sites,
@@ -210,6 +212,22 @@ class Watch:
             found = found or (worker, plain and bool(loops) and loops[0].kind == "while")
         return found
 
+    def gil_keeper(self, pid: int) -> Thread | None:
+        """The thread that stands in one call in all looks and keeps the interpreter lock, while
+        the main thread wakes time after time to ask for it and does not get on. One that runs
+        Python hands the lock over within 5 ms: such a call has lasted for all of the looks.
+        """
+        process, main = self.processes.get(pid), self.mains.get(pid)
+        if process is None or main is None or main.moved is not False or _uses_its_share(process):
+            return None
+        if not process.switches or process.switches < ASKS_PER_S * (process.looked_s or HUNG_S):
+            return None
+        looks = len(self.looks(pid))
+        kept = [one for one in self.threads.get(pid, ()) if one.owns_gil]
+        places = {(one.os_thread_id, one.main, one.frames) for one in kept}
+        alone = len(places) == 1 and looks > 1 and len(kept) >= looks - (looks > 2)
+        return kept[-1] if alone and not kept[-1].main else None
+
     def looks(self, pid: int) -> list[Thread]:
         return [thread for thread in self.threads.get(pid, ()) if thread.main and thread.frames]
 
@@ -271,7 +289,26 @@ class Watch:
             return (*plain, False)
         if main is None:
             return (*self._without_stack(pid, process), False)
-        return self._by_stack(pid, process, main, where)
+        kept = self._kept_waiting(pid, process, where)
+        kind, says, condition = kept or self._by_stack(pid, process, main, where)
+        if kind in ("still", "polls", "spins") and kept is None and _another_writes(process, main):
+            says = f"{says} while other threads of its process write, perhaps what it waits for"
+            return "unclear", says, False
+        return kind, says, condition
+
+    def _kept_waiting(
+        self, pid: int, process: ProcessState | None, where: str
+    ) -> tuple[Kind, str, bool] | None:
+        """Does another thread of its own keep the interpreter lock from the main one?"""
+        keeper = self.gil_keeper(pid)
+        if keeper is None or process is None or _gets_on(process):
+            return None
+        frame = user_frame(keeper.frames)
+        at = f" at {frame.where}" if frame is not None else ""
+        says = f"asks{where} for the interpreter lock, which its thread {keeper.name} keeps{at}"
+        lasts = (process.looked_s or 0.0) >= HUNG_S
+        ends = bounded_work(keeper.frames, self.sites)
+        return "polls" if lasts and not ends else "unclear", says, False
 
     def _without_stack(self, pid: int, process: ProcessState | None) -> tuple[Kind, str]:
         """What /proc alone says. Of a rank whose stack was refused that is too little: its Python
@@ -607,9 +644,11 @@ def _by_proc(
 
 def _busy(process: ProcessState) -> bool:
     if process.cpu_s is not None and process.looked_s:
-        return process.cpu_s >= BUSY_SHARE * process.looked_s or (
-            process.state == "R" and process.cpu_s > 0
-        )
+        if process.state != "R" or not process.cpu_s:
+            return process.cpu_s >= BUSY_SHARE * process.looked_s
+        # Who wakes for a moment only to wait again may be met in it.
+        wanted_s = process.cpu_s + (process.queued_s or 0.0)
+        return process.queued_s is None or wanted_s >= BUSY_SHARE * process.looked_s
     return process.state == "R" and process.cpu_moved is not False
 
 
@@ -643,7 +682,14 @@ def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_worke
     # worker answers, some other thread has written, however much: a logger, a profiler, the threads
     # of a notebook's kernel.
     loads = main is not None and main.leaf == "dataloader"
-    if process.wrote_bytes and not (loads and silent_workers) and not _others_write(process, main):
+    answers = main is not None and main.op == SERVANT
+    if (
+        process.wrote_bytes
+        and not answers
+        and not _another_writes(process, main)
+        and not (loads and silent_workers)
+        and not _others_write(process, main)
+    ):
         enough = 1 if loads or process.role == "loader-worker" else WROTE_BYTES
         if process.wrote_bytes >= enough:
             return True
@@ -661,6 +707,20 @@ def _others_write(process: ProcessState, main: MainThread | None) -> bool:
         and main.moved is False
         and process.stillness is not None
         and not process.stillness.wakes
+    )
+
+
+def _another_writes(process: ProcessState | None, main: MainThread | None) -> bool:
+    """Did threads beside the main one of a rank write all that was written, so much that it would
+    be work? A thread of telemetry does so in a rank that is stuck, too.
+    """
+    return (
+        process is not None
+        and process.role == "rank"
+        and (main is None or main.leaf != "dataloader")
+        and process.main_wrote_bytes is not None
+        and process.main_wrote_bytes < WROTE_BYTES <= (process.wrote_bytes or 0)
+        and not _others_write(process, main)
     )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from trainprobe.facts import Facts, Pressure, ProcessState, Rung, Samples, Thread
+from trainprobe.facts import AwaitedValue, Facts, Pressure, ProcessState, Rung, Samples, Thread
 from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
 from trainprobe.facts.samples import (
     arrivals_in,
@@ -20,7 +20,7 @@ from trainprobe.facts.samples import (
     most_at,
     step_shares,
 )
-from trainprobe.stacks import loading
+from trainprobe.stacks import compiling, loading
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, too_long
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
@@ -56,7 +56,8 @@ def slow_groups(
         return (compiling,)
     samples = facts.of(Samples, cell=rung.cell)
     sampled = (
-        _starved(rung, ranks, samples)
+        _recompiling(facts, rung, ranks, watch)
+        or _starved(rung, ranks, samples)
         or _last(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
     )
@@ -103,6 +104,43 @@ def _compiling(
                 f"{ranks_say([standing.rank])} compiles at {standing.where} while the others wait",
                 waiting,
             )
+    return None
+
+
+def _recompiling(
+    facts: Facts, rung: Rung, ranks: Sequence[Standing], watch: Watch
+) -> SuspectGroup | None:
+    """Ranks that compile for most of the sampled time, and for a function that has been compiled so
+    often before that, at this length each, it must have taken much of the job's time. The first
+    compilation may take as long as it likes, and so may a few more.
+    """
+    samples = [one for one in facts.of(Samples, cell=rung.cell) if one.role == "rank"]
+    spells: dict[int, list[tuple[float, float, bool]]] = defaultdict(list)
+    for one in sorted(samples, key=lambda one: one.spells[0].start if one.spells else 0.0):
+        spells[one.rank or 0] += [
+            (spell.start, spell.end, compiling.compiles(spell.frames)) for spell in one.spells
+        ]
+    share = {rank: compiling.compiling_share(rows) for rank, rows in spells.items()}
+    most = tuple(rank for rank, part in sorted(share.items()) if part >= compiling.MOST)
+    longest_s = max((compiling.longest_s(spells[rank]) for rank in most), default=0.0)
+    for fact in facts.of(AwaitedValue, cell=rung.cell):
+        process = watch.processes.get(fact.pid)
+        if fact.name != compiling.REASON or not most or process is None or not process.age_s:
+            continue
+        count = compiling.done_before(fact.value.strip("'\""))
+        if count is None or count < compiling.SEVERAL:
+            continue
+        if (count + 1) * longest_s < compiling.MUCH * process.age_s:
+            continue
+        all_of_them = 2 * len(most) >= len(ranks)
+        says = (
+            f"{ranks_say(most)} {'compiles' if len(most) == 1 else 'compile'} for"
+            f" {max(share.values()):.0%} of the time: the same function was compiled"
+            f" {count} times before"
+        )
+        others = tuple(one.rank for one in ranks if one.rank not in most)
+        suspects, victims = ((), ()) if all_of_them else (most, others)
+        return _group(rung, ranks, suspects, says, victims, samples)
     return None
 
 

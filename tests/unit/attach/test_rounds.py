@@ -196,6 +196,29 @@ def test_a_rank_that_computes_in_one_place_while_all_others_wait(rounds: Rounds)
     assert not rounds.busy_alone(), "its lines change: that is progress"
 
 
+def test_a_rank_that_asks_for_the_interpreter_lock_all_the_time_is_looked_at_for_longer(
+    rounds: Rounds,
+) -> None:
+    put(rounds, Member(0, 100), [WAITING, WAITING])
+    put(rounds, Member(1, 101), [at(7), at(7)])
+    rank = rounds.watched[101, None]
+    rank.naps, rank.voluntary = [(50.0, 0.001), (51.0, 0.003)], [1000, 1180]
+    assert rounds.busy_alone()
+    rank.voluntary = [1000, 1020]
+    assert not rounds.busy_alone(), "it polls, twenty times a second"
+
+
+def test_the_frame_that_knows_which_compilation_is_under_way_is_asked(rounds: Rounds) -> None:
+    dynamo = "/envs/lib/python3.11/site-packages/torch/_dynamo/convert_frame.py"
+    inside = (*at(7), Frame("_compile", dynamo, 2102), Frame("trace_frame", dynamo, 954))
+    put(rounds, Member(0, 100), [WAITING, WAITING])
+    put(rounds, Member(1, 101), [at(7), inside])
+
+    (asked,) = rounds.compilations()
+
+    assert (asked.member.pid, asked.file, asked.function) == (101, dynamo, "_compile")
+
+
 def test_a_worker_that_computes_while_all_ranks_wait_is_looked_at_for_longer(
     rounds: Rounds,
 ) -> None:

@@ -72,6 +72,9 @@ def test_only_plain_values_of_the_waiting_frame_are_kept() -> None:
     dump = json.dumps([{"os_thread_id": 9, "frames": frames}]).encode()
 
     assert values_of(dump, 9, "/job/train.py", ["step", "model"]) == {"step": 12}
+    frames[1]["name"], frames[2]["name"] = "inner", "outer"
+    dump = json.dumps([{"os_thread_id": 9, "frames": frames}]).encode()
+    assert values_of(dump, 9, "/job/train.py", ["step"], "outer") == {"step": 7}
     assert values_of(b"[", 9, "/job/train.py", ["step"]) == {}
 
 

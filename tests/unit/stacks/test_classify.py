@@ -43,6 +43,30 @@ NEXT = (
 )
 
 CASES = {
+    "a manager's own process": (
+        stack(
+            Frame("Server.serve_forever", STD + "multiprocessing/managers.py", 176),
+            Frame("Event.wait", STD + "threading.py", 629),
+        ),
+        "worker-idle",
+        "servant",
+    ),
+    "what others put into a manager": (
+        stack(
+            Frame("BaseProxy._callmethod", SITE + "multiprocess/managers.py", 822),
+            Frame("Connection.recv", SITE + "multiprocess/connection.py", 253),
+        ),
+        "child-wait",
+        "manager",
+    ),
+    "a manager's lock": (
+        stack(
+            Frame("AcquirerProxy.acquire", STD + "multiprocessing/managers.py", 1046),
+            Frame("BaseProxy._callmethod", STD + "multiprocessing/managers.py", 822),
+        ),
+        "lock",
+        "manager",
+    ),
     "collective": (stack(WRAPPER, Frame("all_reduce", C10D, 3252)), "comm-wait", "all_reduce"),
     "collective behind our journal": (
         stack(JOURNAL, WRAPPER, Frame("all_reduce", C10D, 3252)),

@@ -105,3 +105,91 @@ def situation(draw: random.Random) -> list[Fact | list[Fact]]:
 def test_nobody_is_healthy_while_a_main_thread_stands_and_others_wait_for_it(seed: int) -> None:
     found = view(*situation(random.Random(seed)))
     assert found.verdict != "healthy", found.says
+
+
+MANAGERS = STD + "multiprocess/managers.py"
+
+
+def test_a_servant_that_answers_is_no_progress_of_those_who_ask() -> None:
+    """A manager of multiprocessing answers `nothing yet` as often as it is asked."""
+    asks = (*own("prepare", 21), Frame("BaseProxy._callmethod", MANAGERS, 822))
+    serves = (
+        MAIN,
+        Frame("Server.serve_forever", MANAGERS, 176),
+        Frame("Event.wait", STD + "threading.py", 629),
+    )
+    found = view(
+        job(2),
+        rank(0, asks, asks, age_s=0.01, switches=60),
+        rank(1),
+        process(200, serves, serves, rank=0, role="loader-worker", ppid=100, wrote_bytes=5145),
+        process(201, own("embed", 12), own("embed", 12), rank=0, role="loader-worker", ppid=100),
+        site(21, "rows = table.map(embed, num_proc=2)"),
+        site(12, "x = embed(ids)"),
+    )
+
+    assert (found.verdict, found.groups[0].ranks) == ("hung", (0,))
+    assert "pid 201" in found.waits_for[0]
+
+
+@pytest.mark.parametrize(
+    ("switches", "cpu_s", "verdict"),
+    [
+        pytest.param(1700, 0.05, "hung", id="asks in vain"),
+        pytest.param(1700, 6.0, "healthy", id="works as well"),
+        pytest.param(20, 0.05, "undetermined", id="waits for something else"),
+    ],
+)
+def test_who_asks_in_vain_for_the_interpreter_lock_does_not_go_on(
+    switches: int, cpu_s: float, verdict: str
+) -> None:
+    """However it is met: such a thread runs for a moment 200 times a second."""
+    thread = (MAIN, Frame("fill", "/job/train.py", 31))
+    keeps = [
+        Thread(
+            ("E7",), "job", 1, 101, look=look, name="prefetch", os_thread_id=7, owns_gil=True,
+            frames=thread,
+        )
+        for look in (1, 2, 3)
+    ]  # fmt: skip
+    state = "R" if cpu_s < 1 < switches / 100 else "S"
+    waits = (*own("take", 10), Frame("get", STD + "queue.py", 171)) if switches < 100 else None
+    looks = [waits or own("take", 10)] * 3
+    found = view(
+        job(2),
+        rank(0),
+        rank(
+            1, *looks, state=state, age_s=0.0, looked_s=10.0, switches=switches, cpu_s=cpu_s,
+            all_cpu_s=9.9, queued_s=0.1,
+        ),
+        *keeps,
+        site(10, "batch = next(batches)"),
+        site(31, "if ACRONYM.fullmatch(name):"),
+    )  # fmt: skip
+
+    assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("own_bytes", "verdict"),
+    [
+        pytest.param(0, "undetermined", id="a thread of telemetry, or what it waits for"),
+        pytest.param(1 << 20, "healthy", id="it writes itself"),
+        pytest.param(None, "healthy", id="a case of before that was read"),
+    ],
+)
+def test_what_another_thread_writes_does_not_make_a_rank_go_on(
+    own_bytes: int | None, verdict: str
+) -> None:
+    polls = own("fetch_shard", 9)
+    found = view(
+        job(2),
+        rank(0),
+        rank(
+            1, polls, polls, age_s=0.1, switches=8,
+            stillness=Stillness(0.1, wakes=True), wrote_bytes=400_000, main_wrote_bytes=own_bytes,
+        ),
+        site(9, "time.sleep(0.2)", ("while", "while not os.path.exists(flag):")),
+    )  # fmt: skip
+
+    assert found.verdict == verdict

@@ -5,10 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from tests.unit.waits.live_rows import ALL_REDUCE, LOADER, MAIN, job, own, rank, view
-from trainprobe.facts import Samples, Spell
+import pytest
+
+from tests.unit.waits.live_rows import ALL_REDUCE, LOADER, MAIN, SITE, job, own, rank, view
+from trainprobe.facts import AwaitedValue, ProcessState, Samples, Spell
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
+from trainprobe.waits.situation import Situation
 
 LOADS = (MAIN, Frame("__next__", LOADER, 700))
 STEP = 0.4
@@ -172,3 +175,48 @@ def test_one_rank_that_shows_the_steps_speaks_for_all() -> None:
 
     assert view(job(2), moving(2), starved, unbroken).verdict == "slow"
     assert view(job(2), moving(2), unbroken, replace(unbroken, rank=0)).verdict == "undetermined"
+
+
+DYNAMO = SITE + "torch/_dynamo/convert_frame.py"
+COMPILES = (*own("step", 24), Frame("_compile", DYNAMO, 2102), Frame("trace_frame", DYNAMO, 954))
+RUNS_COMPILED = (
+    *own("step", 24),
+    Frame("runtime_wrapper", SITE + "torch/_functorch/_aot_autograd/runtime_wrappers.py", 357),
+    Frame("CompiledFxGraph.__call__", SITE + "torch/_inductor/output_code.py", 656),
+)
+
+
+def compiled(number: int, *, compile_s: float) -> Samples:
+    """Two steps of 5 s, each of which begins with so long a compilation."""
+    spells = []
+    for began in (0.0, 5.0):
+        spells.append(Spell(began, began + compile_s, COMPILES, "compile"))
+        spells.append(Spell(began + compile_s, began + 5.0, RUNS_COMPILED, "native-run"))
+    return Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=tuple(spells))
+
+
+def compiling_job(reason: str, *, compile_s: float, age_s: float) -> Situation:
+    ranks = [
+        replace(fact, age_s=age_s) if isinstance(fact, ProcessState) else fact
+        for number in range(2)
+        for fact in rank(number, own("step", 24), own("step", 25))
+    ]
+    told = AwaitedValue(("E9",), "job", 0, 100, DYNAMO, 2102, "recompile_reason", reason)
+    seen = [compiled(number, compile_s=compile_s) for number in range(2)]
+    return view(job(2), ranks, told, *seen)
+
+
+@pytest.mark.parametrize(
+    ("reason", "compile_s", "age_s", "verdict"),
+    [
+        pytest.param("'0/8: size mismatch'", 4.0, 95.0, "slow", id="for each shape"),
+        pytest.param("None", 4.0, 95.0, "healthy", id="for the first time"),
+        pytest.param("'0/1: size mismatch'", 4.0, 30.0, "healthy", id="once more"),
+        pytest.param("'0/8: size mismatch'", 4.0, 3600.0, "healthy", id="now and then in an hour"),
+        pytest.param("'0/99: size mismatch'", 1.0, 95.0, "healthy", id="for a fifth of each step"),
+    ],
+)
+def test_compiling_most_of_the_time_and_many_times_before_is_slow(
+    reason: str, compile_s: float, age_s: float, verdict: str
+) -> None:
+    assert compiling_job(reason, compile_s=compile_s, age_s=age_s).verdict == verdict

@@ -5,7 +5,8 @@ a call that blocks while it holds
 the lock: no other Python thread of that process runs, heartbeats and watchdogs included.
 
 It is recognised by py-spy: the same thread owns the lock and stands at the same Python line in all
-looks. A thread that waits without the lock rules it out.
+looks. A main thread that waits without the lock rules it out, unless it is that lock that it asks
+for, again and again, while another thread of its process keeps it.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, short, subject
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread, Thread
-from trainprobe.stacks.places import is_native
+from trainprobe.stacks.places import is_native, user_frame
 
 # A loop of Python's own that holds a thread at one line: of a statement, or of a comprehension with
 # a frame of its own or without.
@@ -42,6 +43,19 @@ def _weigh(scene: Scene) -> Weighings:
             continue
         if thread is None or thread.source != "py-spy" or thread.looks < 2:
             continue
+        if keeper := scene.watch.gil_keeper(thread.pid):
+            says = (
+                f"Thread {keeper.name} of rank {rank} owns the interpreter lock{_at(keeper)} in all"
+                f" {thread.looks} looks"
+            )
+            yield weighing(13, "suspects-stack", says, keeper)
+            if process is not None and process.looked_s:
+                says = (
+                    f"Its main thread asked for the lock {process.switches} times in"
+                    f" {process.looked_s:.1f} s and did not get it"
+                )
+                yield weighing(13, "process-state-and-locks", says, process)
+            continue
         if not thread.owns_gil:
             says = f"The main thread of rank {rank} waits without the interpreter lock"
             yield weighing(-26, "suspects-stack", says, thread)
@@ -66,6 +80,17 @@ def _weigh(scene: Scene) -> Weighings:
                 elif process is not None and process.state == "R" and _in_one_call(scene, thread):
                     says = "It computes inside that one call all the time"
                     yield weighing(6, "process-state-and-locks", says, process)
+
+
+def _at(thread: Thread) -> str:
+    frame = user_frame(thread.frames)
+    return f" at {frame.where}" if frame is not None else ""
+
+
+def _keeper(scene: Scene) -> Thread | None:
+    """A thread beside the main one of a suspect that keeps the lock from it."""
+    threads = scene.threads(scene.ranks)
+    return first_found(found for one in threads if (found := scene.watch.gil_keeper(one.pid)))
 
 
 def _from_log(scene: Scene) -> tuple[LogEvent, ...]:
@@ -129,6 +154,8 @@ def _summary(scene: Scene) -> str:
             f" come back from one native call at {worker.where}"
         )
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
+    if keeper := _keeper(scene):
+        where = _at(keeper)
     return (
         f"{subject(scene, _ranks(scene))} holds the interpreter lock inside a native"
         f" call{where}, so none of its other threads runs"
@@ -139,6 +166,8 @@ def _fixes(scene: Scene) -> Fixes:
     workers = tuple(found for rank in scene.ranks if (found := _worker(scene, rank)) is not None)
     threads = workers or scene.threads(scene.ranks)
     where = threads[0].where if threads else "that line"
+    if keeper := _keeper(scene):
+        where = _at(keeper).removeprefix(" at ") or where
     return (
         fix(
             "See the native call",

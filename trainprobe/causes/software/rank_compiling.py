@@ -5,8 +5,10 @@ whose shapes differ, whose cache is cold or that runs another branch compiles al
 wait in their next collective until it is done, or until their timeout.
 
 It is recognised by frames of dynamo, inductor, Triton or an extension build on the suspect, and by
-compiler processes below it that use CPU. A compiler that nobody gives CPU to, or a build that only
-waits for a lock, speaks against it.
+compiler processes below it that use CPU. Where ranks compile for most of the time, dynamo's own
+count of how often it has compiled that function before, and its reason, tell a model that is
+compiled anew for each shape from one that is compiled once. A compiler that nobody gives CPU to, or
+a build that only waits for a lock, speaks against it.
 """
 
 from __future__ import annotations
@@ -17,10 +19,11 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, others_wait, states
 from trainprobe.causes.commands import live_pid
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import last_line
-from trainprobe.facts import MainThread, ProcessState
+from trainprobe.facts import AwaitedValue, MainThread, ProcessState
 from trainprobe.signatures.messages import message
+from trainprobe.stacks import compiling
 
 TOLD = message("rank-compiling.told")
 COMPILER = re.compile(
@@ -49,9 +52,31 @@ def compilers(scene: Scene) -> tuple[ProcessState, ...]:
     )
 
 
+def _recompiles(scene: Scene) -> AwaitedValue | None:
+    """Why dynamo compiles a function anew, with how often it had done so before."""
+    known = [fact for fact in scene.of(AwaitedValue) if fact.name == compiling.REASON]
+    return first_found(fact for fact in known if compiling.done_before(_text(fact)) is not None)
+
+
+def _text(fact: AwaitedValue) -> str:
+    return fact.value.strip("'\"").replace('\\"', '"')
+
+
 def _weigh(scene: Scene) -> Weighings:
-    compiling = _compiling(scene)
-    if not compiling:
+    again = _recompiles(scene) if scene.group.mode == "slow" else None
+    if again is not None:
+        says = (
+            f"Dynamo compiles a function that it has compiled"
+            f" {compiling.done_before(_text(again))} times before: {short(_text(again), 120)}"
+        )
+        yield weighing(26, "suspects-stack", says, again)
+        return
+    yield from _weigh_stacks(scene)
+
+
+def _weigh_stacks(scene: Scene) -> Weighings:
+    compilers_at = _compiling(scene)
+    if not compilers_at:
         reported = last_line(scene, TOLD, within=3) if scene.group.mode == "hang" else None
         if reported is not None:
             says = (
@@ -59,12 +84,12 @@ def _weigh(scene: Scene) -> Weighings:
             )
             yield weighing(13, "suspects-log", says, reported[0])
         return
-    first = compiling[0]
+    first = compilers_at[0]
     says = (
-        f"{ranks_say([t.rank or 0 for t in compiling])} stands in {first.op or 'a compiler'} below"
-        f" {first.where}"
+        f"{ranks_say([t.rank or 0 for t in compilers_at])} stands in"
+        f" {first.op or 'a compiler'} below {first.where}"
     )
-    yield weighing(13, "suspects-stack", says, *compiling)
+    yield weighing(13, "suspects-stack", says, *compilers_at)
     mine = [state for state in compilers(scene) if state.rank in scene.suspects]
     busy = [
         state
@@ -103,6 +128,11 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 def _summary(scene: Scene) -> str:
     reported = last_line(scene, TOLD, within=3)
+    if scene.group.mode == "slow" and (again := _recompiles(scene)) is not None:
+        return (
+            f"{scene.group.says[0].upper()}{scene.group.says[1:]}; now because"
+            f" {short(_text(again).partition(': ')[2], 120)}"
+        )
     if not _compiling(scene):
         return (
             f"{subject(scene)} {verb(scene.ranks, 'was', 'were')} compiling when the others gave"
@@ -127,6 +157,13 @@ def _summary(scene: Scene) -> str:
     )
 
 
+ANEW = """
+Compile once for all shapes
+    torch.compile(model, dynamic=True), or torch._dynamo.mark_dynamic(x, 1) before the first step
+    pad to a few fixed shapes
+Name every reason
+    TORCH_LOGS=recompiles python ...
+"""
 FIXES = """
 Wait for it: compiling ends
     trainprobe attach {live_pid}   (again in a minute: does it still compile?)
@@ -141,6 +178,8 @@ Or wait longer
 
 
 def _fixes(scene: Scene) -> Fixes:
+    if scene.group.mode == "slow" and _recompiles(scene) is not None:
+        return fixes(ANEW)
     return fixes(FIXES, live_pid=live_pid(scene))
 
 

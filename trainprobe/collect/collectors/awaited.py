@@ -60,12 +60,15 @@ class AwaitedPath(Fact):
 
 @dataclass(frozen=True)
 class WaitingLine:
-    """A process at a line: `texts` are the statement and the conditions around it."""
+    """A process at a line: `texts` are the statement and the conditions around it. Its names are
+    those of the innermost frame of the file, of `function` where that is given.
+    """
 
     member: Member
     file: str
     line: int
     texts: Tuple[str, ...]
+    function: str = ""
 
 
 def look_at_values(
@@ -97,7 +100,7 @@ def _read(waiting: WaitingLine, names: Sequence[str], cwd: str, deadline_s: floa
     ran = stacks.dump(path, pid, deadline_s, options)
     if ran.ended.how != "exited" or ran.ended.code != 0:
         return refused("unavailable", f"py-spy did not say what process {pid} waits for", **base)
-    values = values_of(ran.stdout, pid, waiting.file, names)
+    values = values_of(ran.stdout, pid, waiting.file, names, waiting.function)
     known = {name: shown for name, value in values.items() if (shown := short(value)) is not None}
     found = {**base, "values": known}
     asked = next(
@@ -109,8 +112,12 @@ def _read(waiting: WaitingLine, names: Sequence[str], cwd: str, deadline_s: floa
     return LookResult(found)
 
 
-def values_of(content: bytes, pid: int, file: str, names: Sequence[str]) -> Dict[str, object]:
-    """The scalar locals of these names in the innermost frame of `file` on the main thread."""
+def values_of(
+    content: bytes, pid: int, file: str, names: Sequence[str], function: str = ""
+) -> Dict[str, object]:
+    """The scalar locals of these names in the innermost frame of `file`, and of `function` where
+    that is given, on the main thread.
+    """
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):
@@ -123,7 +130,9 @@ def values_of(content: bytes, pid: int, file: str, names: Sequence[str]) -> Dict
         (
             row
             for row in (frames if isinstance(frames, list) else ())
-            if isinstance(row, dict) and row.get("filename") == file
+            if isinstance(row, dict)
+            and row.get("filename") == file
+            and (not function or row.get("name") == function)
         ),
         {},
     )
