@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from tests.causes.fixtures import load
 from tests.unit.waits.live_rows import CELL, facts_of
+from trainprobe.causes.cause import Cause
 from trainprobe.causes.collectives.collective_order_mismatch import CAUSE as ORDER
 from trainprobe.causes.collectives.rank_conditional_collective import CAUSE as CONDITIONAL
+from trainprobe.causes.phrases import Fixes
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.facts import MainThread
@@ -39,9 +41,14 @@ def scene_of(*facts: SourceSite) -> Scene:
     return Scene(facts_of(waits_in_recv(0, 12), waits_in_recv(1, 22), *facts), group)
 
 
+def fixes_of(cause: Cause, scene: Scene) -> Fixes:
+    assert callable(cause.fixes)
+    return cause.fixes(scene)
+
+
 def test_loops_of_sends_and_receives_are_to_be_of_one_length() -> None:
-    first = ORDER.fixes(
-        scene_of(received(12, "for part in parts:"), received(22, "for _ in range(8):"))
+    first = fixes_of(
+        ORDER, scene_of(received(12, "for part in parts:"), received(22, "for _ in range(8):"))
     )[0]
 
     assert first.title == "Send as often as is received"
@@ -57,13 +64,13 @@ def test_a_loop_that_all_are_in_is_not_counted() -> None:
         SourceSite((), CELL, file="/job/stage.py", line=line, blocks=(loop,)) for line in (12, 22)
     ]
 
-    assert ORDER.fixes(scene_of(*both))[0].title == "Pair each receive with a send"
+    assert fixes_of(ORDER, scene_of(*both))[0].title == "Pair each receive with a send"
 
 
 def test_the_condition_is_named_with_its_file_and_the_wrapper_as_what_to_leave_out() -> None:
     scene = load("_confusions", "live_evaluation_on_one_rank_loops_over_data").scene
 
     assert "at score.py:7 under `if rank == 0:` (t.py:30)" in CONDITIONAL.summary(scene)
-    unwrap, move, *_ = CONDITIONAL.fixes(scene)
+    unwrap, move, *_ = fixes_of(CONDITIONAL, scene)
     assert "at score.py:7 call model.module(...)" in unwrap.steps[0]
     assert "`if rank == 0:` (t.py:30)" in move.steps[0]

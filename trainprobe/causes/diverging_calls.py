@@ -201,8 +201,8 @@ def line_of(scene: Scene, place: Place, block: Block) -> str:
     `train.py:3`.
     """
     for site in scene.sites(place.frames):
-        lines = (*site.blocks, *site.skips)
-        if any((one.line, one.text) == (block.line, block.text) for one in lines):
+        heads = {(one.line, one.text) for one in site.blocks}
+        if (block.line, block.text) in heads | {(one.line, one.text) for one in site.skips}:
             if not same_file(site.file, place.file):
                 return file_line(site.file, block.line)
             break
