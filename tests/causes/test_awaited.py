@@ -5,10 +5,11 @@ from __future__ import annotations
 from tests.unit.waits.live_rows import CELL, STD, facts_of, job, own, process, rank, site
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.child_processes import started_afresh
+from trainprobe.causes.classes import what_it_does
 from trainprobe.causes.processes.queue_deadlock import CAUSE as QUEUE_DEADLOCK
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
-from trainprobe.facts import Job, PipeEnd, Thread
+from trainprobe.facts import Connection, Job, PipeEnd, Thread
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.blocked_calls import BlockedCall
 from trainprobe.stacks.frames import Frame
@@ -36,6 +37,32 @@ def says(*facts: Fact | list[Fact]) -> str:
 
 def other_thread(frames: tuple[Frame, ...], name: str) -> Thread:
     return Thread(("E9",), CELL, 1, pid=101, look=2, name=name, os_thread_id=105, frames=frames)
+
+
+def test_the_port_at_which_it_listens_is_said_with_who_may_come() -> None:
+    waits = (*WAIT, Frame("socket.accept", STD + "socket.py", 294))
+    stuck = rank(1, waits, waits, call=BlockedCall("accept4", reads=(9,)))
+    ports: list[Fact] = [
+        Connection(("E7",), CELL, 1, pid=101, fd=fd, kind="tcp", state="LISTEN", local=local)
+        for fd, local in ((7, "127.0.0.1:4001"), (9, "127.0.0.1:4444"))
+    ]
+
+    scene = scene_of(stuck, ports)
+
+    assert says(stuck, ports) == "somebody to connect to 127.0.0.1:4444"
+    assert what_it_does(scene, 1) == (
+        "waits-outside",
+        "waits at train.py:31 in take for somebody to connect to 127.0.0.1:4444",
+    )
+
+
+def test_who_asks_a_person_waits_for_nothing_that_the_job_started() -> None:
+    asks = (*WAIT, Frame("Pdb.interaction", STD + "pdb.py", 400))
+
+    does = what_it_does(scene_of(rank(1, asks, asks)), 1)
+
+    assert does is not None
+    assert does[0] == "waits-outside"
 
 
 def test_the_file_of_a_poll_is_said() -> None:

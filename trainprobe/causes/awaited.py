@@ -12,7 +12,7 @@ from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, first_found, user_frame
 from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
-from trainprobe.facts import MainThread, ProcessState, Thread
+from trainprobe.facts import Connection, MainThread, ProcessState, Thread
 from trainprobe.stacks.blocked_calls import blocked_call
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
@@ -83,6 +83,8 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             " at once"
         )
         yield Awaited("input on its stdin", (), (mend,))
+    if thread.op == "accept":
+        yield _caller(scene, thread)
     asks = scene.live is not None and scene.watch.asks_for_children(pid)
     if (thread.leaf == "child-wait" or asks) and (child := _child(scene, thread)) is not None:
         look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}", f"ls -l /proc/{child.pid}/fd")
@@ -104,6 +106,27 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         mend = "signal.sigtimedwait(..., seconds) in its place"
         yield Awaited("a signal that does not come", (status,), (mend,))
     yield from _condition(scene, thread)
+
+
+def _caller(scene: Scene, thread: MainThread) -> Awaited:
+    """Somebody who connects, as a debugger's client does: nobody was asked for anything."""
+    process = scene.process_of(thread.pid)
+    reads = process.blocked.reads if process is not None else ()
+    port = first_found(
+        one.local
+        for one in scene.of(Connection)
+        if (one.pid, one.state) == (thread.pid, "LISTEN") and one.fd in reads
+    )
+    line = thread.where or "that line"
+    take_out = (
+        f"take {line} out, or what leads there, if nobody is meant to connect (a debugger's port,"
+        " for instance)"
+    )
+    return Awaited(
+        f"somebody to connect to {port or 'a port on which it listens'}",
+        (f"ss -ltnp | grep pid={thread.pid}",),
+        (take_out, "settimeout(60) on the listening socket makes accept() raise"),
+    )
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:

@@ -59,6 +59,12 @@ TITLES: Mapping[str, str] = {
     "works-alone": "A rank works alone",
 }
 _OUTSIDE = frozenset({"net-io", "file-io"})
+WAITS_FOR_SOMEBODY = {
+    "debugger": "a person at the prompt of a debugger",
+    "terminal": "input from a terminal",
+    "accept": "somebody to connect",
+}
+_AT_THE_START = frozenset({"init_process_group", "rendezvous", "store_based_barrier"})
 _PLURALS = {"is": "are", "waits": "wait", "works": "work", "asks": "ask", "sleeps": "sleep"}
 _CHILD = frozenset({"dataloader", "child-wait"})
 
@@ -162,7 +168,7 @@ def passed_the_rendezvous(scene: Scene) -> bool:
 
 
 def _meets(thread: MainThread) -> bool:
-    return thread.leaf == AT_THE_STORE and thread.op == "init_process_group"
+    return thread.leaf == AT_THE_STORE and thread.op in _AT_THE_START
 
 
 def everybody_meets(scene: Scene) -> bool:
@@ -203,9 +209,9 @@ def _class_of(scene: Scene, thread: MainThread, process: ProcessState | None) ->
         return "works-alone", "works"
     if thread.leaf == AT_THE_STORE:
         return "waits-in-store", "waits in the store"
-    if thread.leaf in _OUTSIDE:
+    if thread.leaf in _OUTSIDE or thread.op in WAITS_FOR_SOMEBODY:
         what = "a file" if thread.leaf == "file-io" else "an answer from the network"
-        return "waits-outside", f"waits for {what}"
+        return "waits-outside", f"waits for {WAITS_FOR_SOMEBODY.get(thread.op, what)}"
     if thread.leaf in _CHILD:
         whom = "its loader workers" if thread.leaf == "dataloader" else "a process that it started"
         return "waits-for-child", f"waits for {whom}"

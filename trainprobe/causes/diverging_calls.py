@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from trainprobe.causes.linted import same_file
-from trainprobe.causes.phrases import file_line, short
+from trainprobe.causes.phrases import Fixes, file_line, fixes, short
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import Statement
 from trainprobe.facts import Block, LintFinding
@@ -185,12 +185,28 @@ def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Bl
     )
 
 
-def under(block: Block) -> str:
-    """Where a call stands by such a condition: ``under `if rank == 0:` (line 3)``."""
+def under(block: Block, at: str = "") -> str:
+    """Where a call stands by such a condition: ``under `if rank == 0:` (line 3)``; `at` says the
+    place in other words.
+    """
+    at = at or f"line {block.line}"
     if block.branch == BEHIND:
-        return f"below the way out at `{short(block.text, 80)}` (line {block.line})"
+        return f"below the way out at `{short(block.text, 80)}` ({at})"
     branch = "the `else` of " if block.branch == "orelse" else ""
-    return f"under {branch}`{short(block.text, 80)}` (line {block.line})"
+    return f"under {branch}`{short(block.text, 80)}` ({at})"
+
+
+def line_of(scene: Scene, place: Place, block: Block) -> str:
+    """Where the block stands, for a reader who knows the place: `line 3`, and in another file
+    `train.py:3`.
+    """
+    for site in scene.sites(place.frames):
+        heads = {(one.line, one.text) for one in site.blocks}
+        if (block.line, block.text) in heads | {(one.line, one.text) for one in site.skips}:
+            if not same_file(site.file, place.file):
+                return file_line(site.file, block.line)
+            break
+    return f"line {block.line}"
 
 
 def called_alone(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> LintFinding | None:
@@ -236,6 +252,41 @@ def exchange(scene: Scene) -> dict[int, Place]:
         rank: found[rank] for rank in scene.ranks if rank in found and found[rank].op in P2P_OPS
     }
     return mine if scene.group.how == "cycle" and len(mine) == len(scene.ranks) > 1 else {}
+
+
+def counted_exchanges(scene: Scene) -> tuple[str, ...]:
+    """Who waits in a send or receive in a `for` loop that is not around all others' calls, so that
+    it may go round more often than its partner: ``rank 1's recv at t.py:9 goes round with `for i
+    in range(n):` (line 7)``, once for each line.
+    """
+    found = places(scene)
+    around = {
+        rank: {_branch_key(block) for site in scene.sites(place.frames) for block in site.blocks}
+        for rank, place in found.items()
+    }
+    says: dict[tuple[str, str, int], str] = {}
+    for rank, place in found.items():
+        site = scene.site(place.file, place.line) if place.op in P2P_OPS else None
+        loops = [block for block in site.blocks if block.kind == "for"] if site is not None else []
+        if loops and any(_branch_key(loops[-1]) not in blocks for blocks in around.values()):
+            where = f"`{short(loops[-1].text, 80)}` (line {loops[-1].line})"
+            says.setdefault(place.key, f"rank {rank}'s {place} goes round with {where}")
+    return tuple(says.values())
+
+
+COUNTED = """
+Send as often as is received
+    {first}
+    {second}
+    a short last batch may make one side go round less often: take both numbers from one place, or
+        send the number first
+"""
+
+
+def fixes_of_counts(scene: Scene) -> Fixes:
+    """What to change where a loop of sends and one of receives may differ in length."""
+    first, *others = counted_exchanges(scene) or ("",)
+    return fixes(COUNTED, first=first, second="".join(others[:1])) if first else ()
 
 
 # A condition that holds for all ranks but one, or for a half of them, singles nobody out.

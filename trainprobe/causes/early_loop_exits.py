@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainprobe.causes.diverging_calls import (
+    ASKS_FOR_RANK,
     Place,
     camps,
     own_blocks,
@@ -135,7 +137,9 @@ def places_of_rest(scene: Scene, out: Sequence[int]) -> list[Place]:
 
 
 def loop_left(scene: Scene, out: Sequence[int]) -> Block | None:
-    """The `for` loop that the others' collective is in and these ranks are not."""
+    """The `for` loop that the others' collective is in and these ranks are not; None where only
+    some ranks ever come into it (`if rank == 0: evaluate(model)`): then nobody has left it.
+    """
     found = places(scene)
     mine = {
         (block.line, block.text)
@@ -144,9 +148,36 @@ def loop_left(scene: Scene, out: Sequence[int]) -> Block | None:
         for block in _loops(scene, found[rank].frames)
     }
     theirs = [
-        block for place in places_of_rest(scene, out) for block in _loops(scene, place.frames)
+        block
+        for place in places_of_rest(scene, out)
+        for block in _loops(scene, place.frames)
+        if (block.line, block.text) not in mine
     ]
-    return next((block for block in reversed(theirs) if (block.line, block.text) not in mine), None)
+    return next((loop for loop in reversed(theirs) if not _of_some_ranks(scene, out, loop)), None)
+
+
+def _of_some_ranks(scene: Scene, out: Sequence[int], loop: Block) -> bool:
+    """Does the others' way into the loop stand under a condition on the rank that is not over the
+    calls of these ranks too?
+    """
+    found = dict(places(scene))
+    inside = []
+    for place in places_of_rest(scene, out):
+        depth = next((n for n, one in enumerate(place.frames) if _holds(scene, one, loop)), None)
+        if depth is not None:
+            found[place.rank] = replace(place, frames=place.frames[: depth + 1])
+            inside.append(place.rank)
+    conditions = (*own_blocks(scene, found, inside), *ways_out(scene, found, inside))
+    within = {
+        line
+        for site in scene.sites(found[inside[0]].frames[-1:])
+        for line in (*(one.line for one in site.blocks), *(one.line for one in site.skips))
+        if line > loop.line
+    }
+    return any(
+        ASKS_FOR_RANK.search(block.text) is not None and block.line not in within
+        for block in conditions
+    )
 
 
 def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:

@@ -3,7 +3,8 @@ decides.
 
 Whoever printed an error and lives on has survived it. So its words strengthen a cause that shows
 itself otherwise, with few points. What was printed since the last step, and is no traceback, may
-also speak for itself, as softly. The words of a rank that is gone are its last, and count in full.
+also speak for itself, as softly. The words of a rank that is gone are its last, and count in
+full. So do those that a rank at the rendezvous says again and again, of why it meets nobody there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.network.rendezvous_incomplete import at_the_store
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import (
     Facts,
@@ -38,6 +40,7 @@ class Hearsay:
         self._ids: frozenset[str] = frozenset()
         self._outputs: frozenset[str] = frozenset()
         self._gone: frozenset[int | None] = frozenset()
+        self._retries: frozenset[str] = frozenset()
         job = facts.one(Job, cell=group.cell)
         outputs = facts.of(Output, cell=group.cell)
         if job is None or not outputs or facts.of(LogJob, cell=group.cell):
@@ -50,6 +53,13 @@ class Hearsay:
             id_ for fact in (*outputs, *last) if fact.rank in self._gone for id_ in fact.evidence
         }
         self._ids = self._outputs - told
+        meeting = {thread.rank for thread in at_the_store(self.scene)}
+        self._retries = frozenset(
+            id_
+            for fact in facts.of(LogEvent, cell=group.cell)
+            if fact.rank in meeting and fact.count > 1 and not fact.lived_through
+            for id_ in fact.evidence
+        )
         self._seen = Scene(
             Facts(
                 [self._quiet(fact) for fact in facts.all if not self._survived(fact)],
@@ -62,7 +72,11 @@ class Hearsay:
 
     def weigh(self, cause: Cause) -> tuple[Weighing, ...]:
         """What was measured, and beside it, softly, what was said."""
-        measured = tuple(self._softly(one) for one in cause.weigh(self._seen))
+        of_meeting = cause.refines == "rendezvous-incomplete"
+        measured = tuple(
+            one if of_meeting and self._of_retries(one) else self._softly(one)
+            for one in cause.weigh(self._seen)
+        )
         if self._seen is self.scene or not any(one.points > 0 for one in measured):
             return measured
         told = (one for one in cause.weigh(self.scene) if self._only_said(one))
@@ -84,6 +98,9 @@ class Hearsay:
 
     def _only_said(self, one: Weighing) -> bool:
         return bool(one.evidence) and self._ids.issuperset(one.evidence)
+
+    def _of_retries(self, one: Weighing) -> bool:
+        return bool(one.evidence) and self._retries.issuperset(one.evidence)
 
     def _softly(self, one: Weighing) -> Weighing:
         if not self._only_said(one):

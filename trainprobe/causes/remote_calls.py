@@ -23,7 +23,9 @@ def talking(scene: Scene) -> tuple[MainThread, ...]:
     found = [
         thread
         for thread in ends(scene)
-        if thread.leaf == "net-io" and thread.op != "connection" and thread.moved is not True
+        if thread.leaf == "net-io"
+        and thread.op not in ("connection", "accept")  # who accepts asked nobody
+        and thread.moved is not True
     ]
     return tuple(
         thread

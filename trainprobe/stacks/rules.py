@@ -248,6 +248,8 @@ RULES: tuple[Rule, ...] = (
     _rule("net-io", "/http/client.py", "", "http", 2),
     _rule("net-io", "/grpc/", "", "grpc", 2),
     _rule("net-io", "/ssl.py", "", "ssl", 1),
+    _rule("net-io", "/socket.py", "accept", "accept", 1),
+    _rule("net-io", "/socketserver.py", "serve_forever handle_request", "accept", 2),
     _rule("net-io", "/socket.py", "", "socket", 1),
     _rule("net-io", "multiprocessing/connection.py", "", "connection", 1),
     _rule("net-io", "/selectors.py", "", "select", 1),

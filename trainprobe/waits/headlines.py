@@ -39,7 +39,7 @@ def headline(group: SuspectGroup, ranks: Sequence[Standing]) -> str:
             (
                 f" on {standing.host}"
                 for standing in ranks
-                if standing.rank == group.ranks[0] and standing.host
+                if standing.rank == group.ranks[0] and standing.host and group.how != "not-visible"
             ),
             "",
         )

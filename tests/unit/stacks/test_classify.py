@@ -67,6 +67,19 @@ CASES = {
         "lock",
         "manager",
     ),
+    "waits for somebody to connect": (
+        stack(Frame("socket.accept", STD + "socket.py", 294)),
+        "net-io",
+        "accept",
+    ),
+    "serves until somebody ends it": (
+        stack(
+            Frame("BaseServer.serve_forever", STD + "socketserver.py", 235),
+            Frame("select", STD + "selectors.py", 415),
+        ),
+        "net-io",
+        "accept",
+    ),
     "collective": (stack(WRAPPER, Frame("all_reduce", C10D, 3252)), "comm-wait", "all_reduce"),
     "collective behind our journal": (
         stack(JOURNAL, WRAPPER, Frame("all_reduce", C10D, 3252)),

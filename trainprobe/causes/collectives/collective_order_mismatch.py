@@ -32,6 +32,7 @@ from trainprobe.causes.diverging_calls import (
     camps,
     disagreement,
     exchange,
+    fixes_of_counts,
     of_stopped,
     places,
     rank_block,
@@ -242,7 +243,7 @@ def _fixes(scene: Scene) -> Fixes:
     sites = dict.fromkeys(place for site in called if (place := file_line(*site)))
     where = f" ({' and '.join(sites)})" if sites else ""
     if parted is None and exchange(scene):
-        return fixes("""
+        return fixes_of_counts(scene) + fixes("""
             Pair each receive with a send
                 let neighbours take turns: even ranks send first, odd ranks receive first; tags must
                     be the same

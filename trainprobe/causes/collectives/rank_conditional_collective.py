@@ -18,6 +18,8 @@ and by finger prints that differ in operation or number.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, of_conditional
 from trainprobe.causes.collective_timeouts import Timeouts
@@ -30,6 +32,8 @@ from trainprobe.causes.diverging_calls import (
     camps,
     disagreement,
     exchange,
+    fixes_of_counts,
+    line_of,
     of_stopped,
     own_blocks,
     places,
@@ -48,7 +52,7 @@ from trainprobe.causes.linted import LIKELY
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
-from trainprobe.facts import LintFinding, Skip
+from trainprobe.facts import Block, LintFinding, Skip
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.divergence import camps_say
 
@@ -134,7 +138,8 @@ def _source(scene: Scene) -> Weighings:
     for side in camps(found):
         block = rank_block(scene, found, side)
         if block is not None and len(side) < len(scene.world):
-            says = f"The call of {ranks_say(side, capital=False)} stands {under(block)}"
+            where = under(block, line_of(scene, found[side[0]], block))
+            says = f"The call of {ranks_say(side, capital=False)} stands {where}"
             yield weighing(10, "source", says, *scene.sites(found[side[0]].frames))
             return
     for side in camps(found):
@@ -244,11 +249,19 @@ def _summary(scene: Scene) -> str:
     ahead = ""
     if skip is not None:
         ahead = f" a step ahead: a step is skipped where `{short(skip.text, 60)}` holds"
-    condition = f" {under(block)}" if block is not None else ahead
+    condition = ahead
+    if block is not None:
+        condition = f" {under(block, _line(scene, who, block))}"
     rest = ", which the others do not call"
     if others:
         rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
     return f"{subject(scene, who)} called {mine}{condition}{rest}"
+
+
+def _line(scene: Scene, who: Sequence[int], block: Block) -> str:
+    found = places(scene)
+    places_of_who = (line_of(scene, found[rank], block) for rank in who if rank in found)
+    return next(places_of_who, f"line {block.line}")
 
 
 def _early_return(scene: Scene) -> tuple[Frame, Skip] | None:
@@ -272,6 +285,11 @@ Skip a step on all ranks or on none
 Or take part with nothing to say
     in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()
 """
+UNWRAPPED = """
+Let that rank call the model without the wrapper
+    at {place} call model.module(...) in place of model(...): DistributedDataParallel's own forward
+        exchanges buffers with all ranks
+"""
 FIXES = """
 Let all ranks make the same calls
     move the collective at {place} {condition}
@@ -283,6 +301,8 @@ Or leave the others out on purpose
 
 def _fixes(scene: Scene) -> Fixes:
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
+    if parted is None and (counted := fixes_of_counts(scene)):
+        return counted
     lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
     place = next(lines, "") or "the call above"
     alone = called_alone(scene, found, who) or _made_one_more(scene)
@@ -293,9 +313,11 @@ def _fixes(scene: Scene) -> Fixes:
     block = rank_block(scene, found, who) if who else None
     if block is not None:
         move = "above" if block.branch == BEHIND else "out of"
-        condition = f"{move} `{short(block.text, 80)}` (line {block.line})"
+        condition = f"{move} `{short(block.text, 80)}` ({_line(scene, who, block)})"
         rest = "keep only the printing or saving under the rank's condition"
-        return fixes(FIXES, place=place, condition=condition, rest=rest)
+        wrapped = any(rank in found and found[rank].op == "ddp-sync" for rank in who)
+        unwrap = fixes(UNWRAPPED, place=place) if wrapped else ()
+        return unwrap + fixes(FIXES, place=place, condition=condition, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
     if (early := _early_return(scene)) is not None:

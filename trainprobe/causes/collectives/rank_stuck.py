@@ -15,7 +15,7 @@ from __future__ import annotations
 from trainprobe.causes.awaited import Awaited, at_exit, awaited, endless, last_in_own_code
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_round
-from trainprobe.causes.classes import passed_the_rendezvous
+from trainprobe.causes.classes import WAITS_FOR_SOMEBODY, passed_the_rendezvous
 from trainprobe.causes.collective_calls import away, of_stuck
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.concurrent_calls import second_calls
@@ -164,9 +164,9 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         yield weighing(-26, "suspects-stack", says, thread)
     elif thread.moved is False:
         # Not 13: a more special illness that no rule knows yet looks the same, as a third of the
-        # programs that nobody had planned for did. A thread of its own that keeps it from ending is
-        # seen, and needs no other cause.
-        points = 13 if at_exit(thread) else 10
+        # programs that nobody had planned for did. A thread of its own that keeps it from ending
+        # and a wait for a person are seen, and need no other cause.
+        points = 13 if at_exit(thread) or thread.op in WAITS_FOR_SOMEBODY else 10
         place = thread.where or "the same place"
         if at_exit(thread):
             last = last_in_own_code(scene, thread)

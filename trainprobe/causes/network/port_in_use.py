@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import fixes
+from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.phrases import fixes, ranks_say
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.signs import all_of, failed_at_start, failed_check
 from trainprobe.causes.startup_failures import captured, lines, startup_failure
@@ -40,10 +40,18 @@ def _port(scene: Scene) -> str:
     return named[0] if named else check.value if check is not None else ""
 
 
+def _ended_of_it(scene: Scene) -> tuple[int, ...]:
+    """The rank that ended of it while others wait for it; nobody where all failed."""
+    found = startup_failure(scene, WORDING, "port-in-use") if scene.group.mode == "hang" else None
+    who = found.fact.rank if found is not None and found.last_words else None
+    return (who,) if who is not None and who in scene.ranks else ()
+
+
 def _summary(scene: Scene) -> str:
-    port = _port(scene)
+    port, ended = _port(scene), _ended_of_it(scene)
     which = f"Port {port}" if port else "The port at which the ranks were to meet"
-    return f"{which} is already used by another process"
+    of_it = f", so {ranks_say(ended, capital=False)} has ended" if ended else ""
+    return f"{which} is already used by another process{of_it}"
 
 
 CAUSE = Cause(
@@ -54,7 +62,7 @@ CAUSE = Cause(
     ),
     summary=_summary,
     fixes=lambda scene: fixes(FIXES, port=_port(scene) or "29500"),
-    ranks=nobody,
+    ranks=_ended_of_it,
     would_settle="ss -ltnp at the rendezvous port",
     refines="user-exception",
     accounts_for=("rendezvous-incomplete",),

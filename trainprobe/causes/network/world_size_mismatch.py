@@ -117,11 +117,11 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """Ranks whose world size is not the common one; none if the launch as a whole is wrong."""
+    """Ranks whose world size is not the common one; else those that nobody started."""
     job = scene.live
     stated = _stated(job) if job is not None else {}
     if len(stated) < 2:
-        return ()
+        return absent(scene) if job is not None and not job.elsewhere else ()
     fewest = min(stated.values(), key=len)
     if sum(len(whose) == len(fewest) for whose in stated.values()) == 1:
         return tuple(sorted(int(who) for who in fewest if who.isdigit()))
@@ -136,9 +136,11 @@ def _summary(scene: Scene) -> str:
     if len(stated) > 1:
         return f"The ranks were given different world sizes: {and_list(sorted(stated))}"
     alive = started if started is not None else len(scene.of(JobRank))
+    missing = _ranks(scene)
+    whom = f" for {ranks_say(missing, capital=False)}" if missing else ""
     return (
         f"The job expects {job.world_size} ranks and {alive} were started, so all of them wait at"
-        " the rendezvous"
+        f" the rendezvous{whom}"
     )
 
 
