@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.awaited import awaited, lock_is_seen
 from trainprobe.causes.component_told import component_told, words_told
+from trainprobe.causes.phase_told import phase_told
 from trainprobe.causes.phrases import ranks_say, subject, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import MainThread, ProcessState
@@ -32,6 +33,7 @@ TRUST: Mapping[str, float] = {
     "slow-job": 0.85,
     "first-failure": 0.9,
     "ended-by-hand": 0.9,
+    "stops-in": 0.85,
 }
 # A rank that has passed the rendezvous was counted there: others that still wait in it may belong
 # to another world, and then it holds up nobody.
@@ -78,7 +80,7 @@ TOLD_BY: Mapping[str, float] = {
 @dataclass(frozen=True)
 class Class:
     """`trust` is the probability that it is right where no cause is known, `says` one sentence.
-    `named` is the component of a class that is one.
+    `named` is the component of a class that is one, or when it is where the log stops.
     """
 
     id: str
@@ -88,10 +90,13 @@ class Class:
 
     @property
     def title(self) -> str:
+        if self.id.startswith(STOPS_IN):
+            return f"The log stops {self.named}"
         return f"The trouble shows in {self.named}" if self.named else TITLES[self.id]
 
 
 IN_COMPONENT = "in-"
+STOPS_IN = "stops-in-"
 
 
 def is_component(class_id: str) -> bool:
@@ -104,6 +109,10 @@ def classes(scene: Scene) -> tuple[Class, ...]:
     group = scene.group
     if group.unready or group.foreseen is not None or group.stressed is not None:
         return ()
+    phase = phase_told(scene)
+    if phase is not None:
+        name = f"{STOPS_IN}{phase.id}"
+        return (Class(name, TRUST["stops-in"], group.says, phase.when),)
     found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
     return found or tuple(_of_component(scene, TRUST["first-failure"]))
 

@@ -27,6 +27,7 @@ from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
 from trainprobe.waits.log_hangs import hang_groups
+from trainprobe.waits.log_phases import phase_group
 from trainprobe.waits.log_stack_hangs import pressed, still_group
 from trainprobe.waits.situation import Situation, failed_before
 from trainprobe.waits.standings import Standing
@@ -286,14 +287,17 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
     if waiting is not None:
         return _ended(waiting)
     says = _stops(job, last, count)
-    words = _last_words(facts, job, told, says)
+    words, stopped = _last_words(facts, job, told, says), phase_group(facts, job, says)
+    if stopped is not None and stopped.waits and (words is None or words.mode == "hang"):
+        return _ended(stopped)
+    groups = tuple(one for one in (words, stopped) if one is not None)
     return Situation(
         job.cell,
         "undetermined",
         conclusive=False,
         says=says,
-        groups=(words,) if words is not None else (),
-        tentative=words is not None,
+        groups=groups,
+        tentative=bool(groups),
     )
 
 
