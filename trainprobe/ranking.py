@@ -448,19 +448,17 @@ def _next_steps(scene: Scene, ordered: Sequence[Candidate]) -> tuple[str, ...]:
         return steps_of(scene) or ("trainprobe ready --standard",)
     nearest = [_settles(scene, candidate.cause) for candidate in ordered[:_SEPARATED]]
     nearest = list(dict.fromkeys(sorted(nearest, key=lambda step: not is_command(step))))
-    phase = phase_told(scene)
-    if phase is not None:
-        return (phase.separates, *nearest)
     if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
-        return (
+        phase = phase_told(scene)
+        record = (
             (
                 "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
                 " TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_"
             ),
             "when it has hung: trainprobe explain <LOGS> DIR/nccl_trace_rank_*",
             "or while it hangs, on each node: trainprobe attach",
-            *nearest,
         )
+        return (*((phase.separates,) if phase is not None else record), *nearest)
     if scene.live is not None and only_dumps(scene.live):
         return (
             "read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>",

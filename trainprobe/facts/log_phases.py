@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.phases import (
     is_of_others,
+    is_warning,
     read_phase,
     says_it_waits,
     signs_in,
-    tells_nothing,
 )
 from trainprobe.logtext.steps import read_step
 from trainprobe.model.evidence import Evidence
@@ -30,14 +30,15 @@ _PEER_ACCESS = re.compile(r"P2P=(Enabled|Disabled) Bandwidth")
 _MATRIX = re.compile(r"^\s{1,8}\d{1,3}((?: +\d{1,6}\.\d{2})+)\s{0,4}$")
 _BUSY = re.compile(r"\|\s{1,8}100%\s{1,8}(?:Default|E\. ?Process|N/A)")
 MUCH_SLOWER = 2.0
+FULL_USE = "nvidia-smi shows 100 %"
 
 
 @dataclass(frozen=True)
 class LogPhase(Fact):
     """The phase (logtext.phases) at which one rank of one file ends. `line` is the last line that
     told it; `first_place` that of the first line of this rank that told it, `place` of the last.
-    `signs` are what the file says besides; `waits` is the line that says that it waits, empty where
-    none does.
+    `signs` are what the file says besides; `waits` is the line that says that it waits, or
+    FULL_USE, which is a wait where the ranks only set up; empty where nothing does.
     """
 
     phase: str = ""
@@ -62,11 +63,21 @@ def parse_log_phases(record: Evidence) -> list[Fact]:
     if not found:
         return []
     signs = frozenset(_signs(every[-SIGN_ROWS:]))
-    waits = _waits(every[len(rows) :]) or ("nvidia-smi: 100%" if _busy(every) else "")
+    latest = max(one.place for one in found)
+    if sum(not _by_the_way(row.text) for row in rows if row.place > latest) > UNKNOWN_LINES:
+        return []  # others went on
+    waits = next(
+        (
+            row.text.strip()[:TEXT]
+            for row in every
+            if row.place > latest and says_it_waits(row.text.strip())
+        ),
+        FULL_USE if _busy(every) else "",
+    )
     return [
         LogPhase(
             one.evidence, one.cell, one.rank, one.phase, one.line, one.place, one.first_place,
-            one.seen_at, one.at, signs | _speakers(rows, one), one.waits or waits,
+            one.seen_at, one.at, signs | _speakers(rows, one), waits,
         )
         for one in found
     ]  # fmt: skip
@@ -88,8 +99,9 @@ def _own_rows(rows: list[Row]) -> list[Row]:
 
 def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhase | None:
     strange = 0
-    waits = ""
-    last = [row for row in rows[-LAST_ROWS:] if row.text.strip()]
+    last = [row for row in rows[-LAST_ROWS:] if re.search(r"\w", row.text)]
+    if last and is_warning(last[-1].text) and read_phase(last[-1].text) is None:
+        return None  # where the warning is what somebody asks about, nothing need have stopped
     for number, row in reversed(list(enumerate(last))):
         phase = read_phase(row.text)
         if phase is not None:
@@ -98,7 +110,7 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
                 told = read_phase(before.text)
                 if told is not None and told.id == phase.id:
                     first = before
-                elif not tells_nothing(before.text):
+                elif not _by_the_way(before.text):
                     break
             return LogPhase(
                 (record.id,),
@@ -110,12 +122,8 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
                 first.place,
                 row.seen_at,
                 row.at,
-                waits=waits,
             )
-        if says_it_waits(row.text.strip()):
-            waits = row.text.strip()[:TEXT]
-            continue
-        if tells_nothing(row.text):
+        if _by_the_way(row.text):
             continue
         step = read_step(row.text)
         strange += 1
@@ -124,8 +132,9 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
     return None
 
 
-def _waits(rows: Iterable[Row]) -> str:
-    return next((row.text.strip()[:TEXT] for row in rows if says_it_waits(row.text.strip())), "")
+def _by_the_way(text: str) -> bool:
+    """Whether a line tells nothing of where a job is."""
+    return is_warning(text) or "NCCL INFO" in text or says_it_waits(text.strip())
 
 
 def _busy(rows: Sequence[Row]) -> bool:

@@ -1,5 +1,5 @@
 """In which phase of a job a line was printed: its start, the rendezvous, NCCL's set-up, the loading
-of model and data, the first step, an evaluation, a save …
+of model and data, the first step, an evaluation, a save.
 
 `phases.yaml` holds the phases, with what usually stops a job in each of them.
 """
@@ -77,9 +77,9 @@ def read_phase(line: str) -> Phase | None:
     return None if mild else found
 
 
-def tells_nothing(line: str) -> bool:
-    """Whether a line is printed at any time: a warning, an ornament, one of NCCL's many."""
-    return "NCCL INFO" in line or _pattern("neutral").search(line[:READ]) is not None
+def is_warning(line: str) -> bool:
+    """Whether a line only warns, which any phase does, or has no word."""
+    return _pattern("neutral").search(line[:READ]) is not None
 
 
 def is_of_others(line: str) -> bool:
