@@ -14,7 +14,7 @@ from trainprobe.logtext.phases import (
     says_it_waits,
     signs_in,
 )
-from trainprobe.logtext.steps import read_step
+from trainprobe.logtext.steps import has_loss, read_step
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 
@@ -127,7 +127,7 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
             continue
         step = read_step(row.text)
         strange += 1
-        if strange > UNKNOWN_LINES or (step is not None and step.step is not None):
+        if strange > UNKNOWN_LINES or has_loss(row.text) or (step and step.step is not None):
             return None
     return None
 

@@ -36,6 +36,22 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
             "rendezvous-incomplete",
         ),
     ),
+    "store-barrier": (
+        (
+            (
+                "rank 0 is up\nWaiting in store based barrier to initialize process group for rank: 0,"
+                " key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"
+            ),
+            "unknown",
+        ),
+        (
+            (
+                "INFO:c10d:Waiting in store based barrier to initialize process group for rank: 5, key:"
+                " store_based_barrier_key:2 (world_size=6, worker_count=2, timeout=0:10:00)\n"
+            ),
+            "unknown",
+        ),
+    ),
     "met": (
         (
             "GPU: NVIDIA GeForce RTX 4090 x 2\n"
@@ -161,6 +177,16 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("reached the save interval\nSaving model checkpoint to out/step-40\n", ""),
         ("12:00:04 INFO saving checkpoint at iteration 900 to /data/out\n", ""),
     ),
+    "end-of-epoch": (
+        (
+            "Epoch 1/4: 100%|##########| 40/40 [00:20<00:00,  2.00it/s, v_num=3]\n",
+            "uneven-inputs",
+        ),
+        (
+            "epochs: 9\nTraining epoch 2/9: 100%|##########| 40/40 [00:20<00:00,  2.00it/s]\n",
+            "uneven-inputs",
+        ),
+    ),
     "tracker": (
         ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
         ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),
@@ -217,6 +243,9 @@ def test_the_later_phase_counts() -> None:
         "Added key: store_based_barrier_key:1 to store for rank: 0\none\ntwo\nthree\n",
         # other ranks went on
         "NCCL version 2.21.5+cuda12.4\n[rank0]: one\n[rank1]: one\n[rank0]: two\n[rank1]: two\n",
+        # what was written is no epoch, and a loss came after
+        "Writing model shards: 100%|##########| 1/1 [00:00<00:00, 9.1it/s]\n",
+        "Epoch 1/3: 100%|##########| 4/4 [00:02<00:00, 2.00it/s]\n{'loss': 4.3, 'epoch': 1.0}\n",
         # steps were made
         "step 3 loss 2.9\nNCCL version 2.21.5+cuda12.4\n",
         # a warning is what somebody asks about
