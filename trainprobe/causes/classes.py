@@ -33,7 +33,6 @@ TRUST: Mapping[str, float] = {
     "slow-job": 0.85,
     "first-failure": 0.9,
     "ended-by-hand": 0.9,
-    "stops-in": 0.85,
 }
 # A rank that has passed the rendezvous was counted there: others that still wait in it may belong
 # to another world, and then it holds up nobody.
@@ -97,6 +96,8 @@ class Class:
 
 IN_COMPONENT = "in-"
 STOPS_IN = "stops-in-"
+# How often the last known line tells the phase, by hand: the next may begin without a word.
+STOPS_TRUST = 0.85
 
 
 def is_component(class_id: str) -> bool:
@@ -112,7 +113,7 @@ def classes(scene: Scene) -> tuple[Class, ...]:
     phase = phase_told(scene)
     if phase is not None:
         name = f"{STOPS_IN}{phase.id}"
-        return (Class(name, TRUST["stops-in"], group.says, phase.when),)
+        return (Class(name, STOPS_TRUST, group.says, phase.when),)
     found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
     return found or tuple(_of_component(scene, TRUST["first-failure"]))
 
