@@ -78,7 +78,10 @@ def judge(
     ranked = [rank_group(facts, group, causes, priors) for group in now.groups[:_MOST_GROUPS]]
     if now.tentative:
         now = settled(now, *_titles(ranked))
-        ranked = ranked if now.groups else []
+        kept = {(group.cell, group.mode, group.phase) for group in now.groups}
+        ranked = [
+            one for one in ranked if (one.group.cell, one.group.mode, one.group.phase) in kept
+        ]
     groups, more = now.groups[:_MOST_GROUPS], len(now.groups) - _MOST_GROUPS
     if more > 0:
         notes = (*notes, f"{more} more groups of suspects were found and not weighed.")

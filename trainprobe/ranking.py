@@ -23,6 +23,7 @@ from trainprobe.causes.hearsay import Hearsay
 from trainprobe.causes.last_printed import printed_sentence
 from trainprobe.causes.linted import Linted, linted, with_lint
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
+from trainprobe.causes.phase_told import phase_told, phase_weighings
 from trainprobe.causes.phrases import sentence
 from trainprobe.causes.priors import Priors
 from trainprobe.causes.readiness_signs import steps_of
@@ -54,7 +55,8 @@ HOLDS_POINTS = (
 @dataclass(frozen=True)
 class Candidate:
     """A cause that has something to say for itself about one group. `own_points` leaves the
-    prior out; `linted` is what lint says of it.
+    prior out; `linted` is what lint says of it. `merely`: it is only what usually stops
+    a job there.
     """
 
     cause: Cause
@@ -62,11 +64,13 @@ class Candidate:
     own_points: int
     points: float
     linted: tuple[Linted, ...] = ()
+    merely: bool = False
 
 
 @dataclass(frozen=True)
 class RankedGroup:
-    """One group's answer: `placed` in order, the first named or `unknown`. `deep` is the look
+    """One group's answer: `placed` in order, the first named or `unknown`; where a log
+    simply stops, the first may be likelier than `unknown` and yet not named. `deep` is the look
     inside the ranks that would tell more.
     """
 
@@ -128,6 +132,18 @@ def rank_group(
             }
         )
         candidates = _candidates(speaking, read, group, priors)
+    if _leader(candidates, priors) is None:
+        candidates += [
+            Candidate(
+                silent[id_][0],
+                (one,),
+                one.points,
+                priors.prior(id_, group.mode) + one.points,
+                merely=True,
+            )
+            for id_, one in phase_weighings(scene).items()
+            if id_ in silent and silent[id_][1] >= 0
+        ]
     possible = _possible(scene, silent, read, LISTED - len(candidates))
     placed, undecided = _placed(scene, candidates, possible, priors)
     return RankedGroup(group, placed, tuple(ruled_out), undecided, deep_look(scene))
@@ -275,7 +291,7 @@ def _leader(candidates: Iterable[Candidate], priors: Priors) -> Candidate | None
     of `unknown`.
     """
     ordered = _ordered(candidates)
-    if not ordered or _shares(ordered, priors)[0] < NAMED_CONFIDENCE:
+    if not ordered or ordered[0].merely or _shares(ordered, priors)[0] < NAMED_CONFIDENCE:
         return None
     runner_up = max([priors.unknown, *(candidate.points for candidate in ordered[1:])])
     return ordered[0] if ordered[0].points - runner_up >= NAMED_MARGIN_POINTS else None
@@ -291,7 +307,9 @@ def _placed(
     shares = _shares(ordered, priors)
     named = _leader(candidates, priors) is not None
     placed = [
-        _place(scene, candidate, share, named and index == 0, first=index == 0)
+        _mere(scene, candidate, share)
+        if candidate.merely
+        else _place(scene, candidate, share, named and index == 0, first=index == 0)
         for index, (candidate, share) in enumerate(zip(ordered, shares, strict=False))
     ]
     # What is merely possible is part of what is not known: it has at most half of the confidence of
@@ -303,10 +321,14 @@ def _placed(
     if named:
         own = placed[0].ranks in ((), scene.group.ranks)  # else it is not what the class speaks of
         return (replace(placed[0], classes=held if own else ()), *placed[1:]), ()
-    unknown = _unknown(scene, left, priors, ordered, held)
+    phase = phase_told(scene)
+    leads = phase is not None and shares[0] > left
+    unknown = _unknown(scene, left, priors, ordered, () if leads else held)
     undecided = tuple(
         Undecided(candidate.cause.id, _settles(scene, candidate.cause)) for candidate in ordered[:3]
     )
+    if leads:
+        return (replace(placed[0], classes=held), *placed[1:], unknown), undecided
     return (unknown, *placed), undecided
 
 
@@ -427,15 +449,16 @@ def _next_steps(scene: Scene, ordered: Sequence[Candidate]) -> tuple[str, ...]:
     nearest = [_settles(scene, candidate.cause) for candidate in ordered[:_SEPARATED]]
     nearest = list(dict.fromkeys(sorted(nearest, key=lambda step: not is_command(step))))
     if scene.group.mode == "hang" and scene.facts.one(LogJob, cell=scene.cell) is not None:
-        return (
+        phase = phase_told(scene)
+        record = (
             (
                 "let the next run record its collectives: TORCH_NCCL_TRACE_BUFFER_SIZE=2000"
                 " TORCH_NCCL_DUMP_ON_TIMEOUT=1 TORCH_NCCL_DEBUG_INFO_TEMP_FILE=DIR/nccl_trace_rank_"
             ),
             "when it has hung: trainprobe explain <LOGS> DIR/nccl_trace_rank_*",
             "or while it hangs, on each node: trainprobe attach",
-            *nearest,
         )
+        return (*((phase.separates,) if phase is not None else record), *nearest)
     if scene.live is not None and only_dumps(scene.live):
         return (
             "read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>",

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.awaited import awaited, lock_is_seen
 from trainprobe.causes.component_told import component_told, words_told
+from trainprobe.causes.phase_told import phase_told
 from trainprobe.causes.phrases import ranks_say, subject, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import MainThread, ProcessState
@@ -84,7 +85,7 @@ TOLD_BY: Mapping[str, float] = {
 @dataclass(frozen=True)
 class Class:
     """`trust` is the probability that it is right where no cause is known, `says` one sentence.
-    `named` is the component of a class that is one.
+    `named` is the component of a class that is one, or when it is where the log stops.
     """
 
     id: str
@@ -94,10 +95,15 @@ class Class:
 
     @property
     def title(self) -> str:
+        if self.id.startswith(STOPS_IN):
+            return f"The log stops {self.named}"
         return f"The trouble shows in {self.named}" if self.named else TITLES[self.id]
 
 
 IN_COMPONENT = "in-"
+STOPS_IN = "stops-in-"
+# How often the last known line tells the phase, by hand: the next may begin without a word.
+STOPS_TRUST = 0.85
 
 
 def is_component(class_id: str) -> bool:
@@ -110,6 +116,10 @@ def classes(scene: Scene) -> tuple[Class, ...]:
     group = scene.group
     if group.unready or group.foreseen is not None or group.stressed is not None:
         return ()
+    phase = phase_told(scene)
+    if phase is not None:
+        name = f"{STOPS_IN}{phase.id}"
+        return (Class(name, STOPS_TRUST, group.says, phase.when),)
     found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
     return found or tuple(_of_component(scene, TRUST["first-failure"]))
 

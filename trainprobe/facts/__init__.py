@@ -34,6 +34,7 @@ from trainprobe.facts.knobs import KnobTried
 from trainprobe.facts.log_events import LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
+from trainprobe.facts.log_phases import LogPhase
 from trainprobe.facts.log_stacks import LogStack
 from trainprobe.facts.log_work import LogWork
 from trainprobe.facts.main_threads import MainThread, Thread
@@ -99,6 +100,7 @@ __all__ = [
     "LogEvent",
     "LogFailure",
     "LogJob",
+    "LogPhase",
     "LogProgress",
     "LogStack",
     "LogWork",

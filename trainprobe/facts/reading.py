@@ -44,6 +44,7 @@ from trainprobe.facts.log_jobs import (
 )
 from trainprobe.facts.log_joins import join_log_failures
 from trainprobe.facts.log_order import join_log_order
+from trainprobe.facts.log_phases import parse_log_phases
 from trainprobe.facts.log_settings import join_given, parse_given
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
@@ -126,6 +127,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_job,
         parse_log_events,
         parse_log_components,
+        parse_log_phases,
         parse_log_exceptions,
         parse_log_deaths,
         parse_log_kernel,

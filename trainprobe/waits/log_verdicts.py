@@ -27,6 +27,7 @@ from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
 from trainprobe.waits.log_hangs import hang_groups
+from trainprobe.waits.log_phases import phase_group
 from trainprobe.waits.log_stack_hangs import pressed, still_group
 from trainprobe.waits.situation import Situation, failed_before
 from trainprobe.waits.standings import Standing
@@ -233,7 +234,8 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
         else ""
     )
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
-    if said or well or left or (of and step is not None and step >= of):
+    all_made = bool(of and step is not None and step >= of) and not _epochs_left(last)
+    if said or well or left or all_made:
         done_before = any(
             event.event == "already-trained" for event in empty
         )  # the step that is told is the one that was resumed
@@ -283,18 +285,31 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
     if slow is not None:
         return _slow(job, slow)
     waiting = _still_waiting(facts, job)
-    if waiting is not None:
-        return _ended(waiting)
     says = _stops(job, last, count)
+    stopped = phase_group(facts, job, says)
+    if waiting is not None:
+        return _ended(replace(waiting, phase=stopped.phase) if stopped is not None else waiting)
     words = _last_words(facts, job, told, says)
+    if stopped is not None and stopped.waits and (words is None or words.mode == "hang"):
+        return _ended(stopped)
+    groups = tuple(one for one in (words, stopped) if one is not None)
     return Situation(
         job.cell,
         "undetermined",
         conclusive=False,
         says=says,
-        groups=(words,) if words is not None else (),
-        tentative=words is not None,
+        groups=groups,
+        tentative=bool(groups),
     )
+
+
+def _epochs_left(last: LogProgress | None) -> bool:
+    """Whether its last line tells of an epoch with others to come: what is full is that one's bar.
+    An epoch may be counted from 0.
+    """
+    if last is None or last.epoch is None or last.of_epochs is None:
+        return False
+    return last.epoch < last.of_epochs - 1
 
 
 def _did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | None:

@@ -78,21 +78,34 @@ def settled(situation: Situation, title: str, component: str = "") -> Situation:
     if not title and component:
         last = situation.attempts[0]
         says = f"{component}: {last.says[:1].lower()}{last.says[1:]}"
-        return replace(_of_last(situation, says=says), says=says)
+        return _of_last(situation, says=says, groups=_but_stopped(situation))
+    stopped = next((one for one in situation.groups if one.phase), None)
     if not title:
         without = _of_last(situation, groups=())
-        return replace(without, says=without.attempts[0].says, remarks=failed_before(without))
-    first = situation.groups[0]
+        remarks = failed_before(without)
+        if stopped is not None:
+            return replace(
+                _of_last(situation, says=stopped.says, groups=(stopped,)), remarks=remarks
+            )
+        return replace(without, says=without.attempts[0].says, remarks=remarks)
+    groups = _but_stopped(situation)
+    first = groups[0]
     if first.mode == "hang":  # where it stopped is known, and not whether it would have gone on
-        return situation
+        return _of_last(situation, groups=groups)
     last = situation.attempts[0]
     says = f"{title}: {last.says[:1].lower()}{last.says[1:]}"
-    groups = (replace(first, says=says), *situation.groups[1:])
+    groups = (replace(first, says=says), *groups[1:])
     return replace(
         _of_last(situation, verdict=_VERDICT_OF[first.mode], conclusive=True),
         says=says,
         groups=groups,
     )
+
+
+def _but_stopped(situation: Situation) -> tuple[SuspectGroup, ...]:
+    """The groups without the phase at which the log stops, where another one says more."""
+    first, *others = situation.groups
+    return (first, *(one for one in others if not one.phase))
 
 
 def failed_before(situation: Situation) -> tuple[str, ...]:

@@ -88,6 +88,8 @@ class SuspectGroup:
     for a value that differs, `pair` for traffic,
     `node.look` for a node without an answer. `links` are pairs of hosts between which alone it
     fails; one way only, that is (from, to).
+    `phase` is that of logtext.phases at which a log simply stops; `waits`: its text says that it
+    waits.
     """
 
     cell: str
@@ -107,3 +109,5 @@ class SuspectGroup:
     stressed: Stressed | None = None
     unready: tuple[str, ...] = ()
     links: tuple[tuple[str, str], ...] = ()
+    phase: str = ""
+    waits: bool = False

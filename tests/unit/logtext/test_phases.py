@@ -1,0 +1,312 @@
+"""A log that simply stops: in which phase, what usually stops a job there, and what must not be
+guessed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from trainprobe import causes
+from trainprobe.logtext.phases import phases, read_phase, signs_in
+from trainprobe.model.diagnosis import Report
+from trainprobe.pipelines import explain
+
+NAMED_FROM = 0.6  # a phase alone is worth less
+BUILT = {cause.id for cause in causes.built()}
+
+# Two excerpts for each phase, and who leads then.
+EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "rendezvous": (
+        (
+            (
+                "Seed set to 7\nInitializing distributed: GLOBAL_RANK: 1, MEMBER: 2/6\n"
+                "Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/6\n"
+                "\nJOBID PARTITION NAME ST NODES\n 912 long fit R 3\n"
+            ),
+            "launcher-args",
+        ),
+        (
+            (
+                "2031-04-02 10:00:01 - INFO - model: mlp\n"
+                "[2031-04-02 10:00:04,100] [INFO] [comm.py:637:init_distributed] cdb=None\n"
+            ),
+            "rendezvous-incomplete",
+        ),
+    ),
+    "store-barrier": (
+        (
+            (
+                "rank 0 is up\nWaiting in store based barrier to initialize process group for rank: 0,"
+                " key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"
+            ),
+            "unknown",
+        ),
+        (
+            (
+                "INFO:c10d:Waiting in store based barrier to initialize process group for rank: 5, key:"
+                " store_based_barrier_key:2 (world_size=6, worker_count=2, timeout=0:10:00)\n"
+            ),
+            "unknown",
+        ),
+    ),
+    "met": (
+        (
+            "GPU: NVIDIA GeForce RTX 4090 x 2\n"
+            "All distributed processes registered. Starting with 2 processes\n" + "-" * 60 + "\n",
+            "p2p-blocked",
+        ),
+        (
+            (
+                "building the trainer\nLOCAL_RANK: 1 - CUDA_VISIBLE_DEVICES: [0,1]\n"
+                "LOCAL_RANK: 0 - CUDA_VISIBLE_DEVICES: [0,1]\n"
+            ),
+            "p2p-blocked",
+        ),
+    ),
+    "nccl-bootstrap": (
+        (
+            (
+                "alpha:71:71 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.2<0>\n"
+                "beta:65:65 [0] NCCL INFO Bootstrap : Using docker0:172.17.0.2<0>\n"
+                "beta:65:65 [0] NCCL INFO NET/Plugin : No plugin found (libnccl-net.so)\n"
+            ),
+            "wrong-network-interface",
+        ),
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO Using network Socket\n"
+                "alpha:72:81 [1] NCCL INFO Using network Socket\n"
+            ),
+            "p2p-blocked",
+        ),
+    ),
+    "nccl-connect": (
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO Channel 00/0 : 0[1000] -> 1[2000] via P2P/CUMEM\n"
+                "alpha:72:81 [1] NCCL INFO Channel 00/0 : 1[2000] -> 0[1000] via P2P/CUMEM\n"
+            ),
+            "p2p-blocked",
+        ),
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO Channel 00 : 0[1000] -> 1[2000] via SHM/direct/direct\n"
+                "alpha:71:80 [0] NCCL INFO Connected all rings\n"
+            ),
+            "nccl-shm-segment",
+        ),
+    ),
+    "nccl-ready": (
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO comm 0x7f10 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+                "alpha:72:81 [1] NCCL INFO comm 0x7f20 rank 1 nranks 2 cudaDev 1 - Init COMPLETE\n"
+            ),
+            "p2p-blocked",
+        ),
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO comm 0x7f10 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
+                "alpha:71:71 [0] NCCL INFO Launch mode Parallel\n"
+            ),
+            "p2p-blocked",
+        ),
+    ),
+    "engine": (
+        (
+            (
+                "Loading extension module fused_adam...\nTime to load fused_adam op: 2.1 seconds\n"
+                "cards: 4 x RTX A6000\nTime to load fused_adam op: 2.2 seconds\n"
+            ),
+            "p2p-blocked",
+        ),
+        ("> setting random seeds to 99 ...\n> compiling dataset index builder ...\n", "unknown"),
+    ),
+    "extension-build": (
+        (
+            "Creating extension directory /tmp/ext/ops...\nDetected CUDA files, patching ldflags\n",
+            "extension-build-lock",
+        ),
+        ("Using /tmp/ext as PyTorch extensions root...\n" * 2, "extension-build-lock"),
+    ),
+    "compile": (
+        ("step plan ready\nStart compiling function <code object forward>\n", "rank-compiling"),
+        (
+            "kv cache: 8 GiB\nCapturing CUDA graph shapes:   3%|3         | 1/35\n",
+            "rank-compiling",
+        ),
+    ),
+    "workers-asked": (
+        ("head node up\nNo current placement group found. Creating a new placement group.\n", ""),
+        ("(Engine pid=4) Waiting for creating a placement group of specs for 30 seconds.\n", ""),
+    ),
+    "model-load": (
+        ("building tokenizer\nStarting to load model demo/base...\n", ""),
+        ("all ranks are up\nInstantiating Demo model under default dtype torch.float16.\n", ""),
+    ),
+    "shared-dataset": (
+        (
+            (
+                "epochs: 3\nrank0[12][MainThread]: WARNING: streaming.base.dataset: Because"
+                " `predownload` was not specified, it will default to 512\n"
+            ),
+            "unknown",
+        ),
+        ("StreamingDataset: num_canonical_nodes defaults to 2\n", "unknown"),
+    ),
+    "data-prepare": (
+        ("vocabulary: 32000\n> building train, validation, and test datasets ...\n", ""),
+        ("rank 0 of 4\nGenerating train split\n", ""),
+    ),
+    "first-step": (
+        ("***** Running training *****\n  Num examples = 900\n  Num Epochs = 3\n", "unknown"),
+        ("hooks: 4\nworkflow: [('train', 1), ('val', 1)], max: 24 epochs\n", "unknown"),
+    ),
+    "first-steps": (
+        ("2031-04-02 - mmcv - INFO - Reducer buckets have been rebuilt in this iteration.\n", ""),
+        ("lr 0.02\nReducer buckets have been rebuilt in this iteration.\n", ""),
+    ),
+    "evaluation": (
+        ("rank 0: before eval\nrank 2: before eval\nrank 1: before eval\n", "uneven-inputs"),
+        ("metrics: acc\n***** Running Evaluation *****\n", "rank-conditional-collective"),
+    ),
+    "saving": (
+        ("reached the save interval\nSaving model checkpoint to out/step-40\n", ""),
+        ("12:00:04 INFO saving checkpoint at iteration 900 to /data/out\n", ""),
+    ),
+    "end-of-epoch": (
+        (
+            "Epoch 1/4: 100%|##########| 40/40 [00:20<00:00,  2.00it/s, v_num=3]\n",
+            "uneven-inputs",
+        ),
+        (
+            "epochs: 9\nTraining epoch 2/9: 100%|##########| 40/40 [00:20<00:00,  2.00it/s]\n",
+            "uneven-inputs",
+        ),
+    ),
+    "tracker": (
+        ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
+        ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),
+    ),
+}
+
+
+def explained(folder: Path, text: str) -> Report:
+    path = folder / "a.log"
+    path.write_text(text, encoding="utf-8")
+    return explain([str(path)])
+
+
+@pytest.mark.parametrize(
+    ("phase", "text", "leads"),
+    [(phase, *one) for phase, both in EXCERPTS.items() for one in both],
+    ids=[f"{phase}-{number}" for phase in EXCERPTS for number in (1, 2)],
+)
+def test_a_log_that_stops_tells_its_phase(
+    phase: str, text: str, leads: str, tmp_path: Path
+) -> None:
+    report = explained(tmp_path, text)
+
+    assert report.verdict in ("undetermined", "hung")
+    first = report.causes[0]
+    known = {f"stops-in-{phase}"} <= {one.id for cause in report.causes for one in cause.classes}
+    assert known or first.named  # evidence of its own says more than a phase
+    assert leads in ("", first.id)
+    assert first.named or first.id == "unknown" or first.confidence < NAMED_FROM
+
+
+def test_every_cause_of_a_phase_exists_and_has_a_reason() -> None:
+    for phase in phases().values():
+        for likely in (phase.causes, *phase.given.values()):
+            assert set(likely) <= BUILT, phase.id
+            assert all(
+                one.reason and one.reason[-1] != "." for one in likely.values() if one.points
+            )
+            assert all(one.points in (0, 3, 6, 10, 13) for one in likely.values())
+
+
+def test_the_later_phase_counts() -> None:
+    told = [read_phase(line) for line in ("NCCL version 2.21.5+cuda12.4", "plain words")]
+    assert [one.id if one else "" for one in told] == ["nccl-bootstrap", ""]
+    assert "over-network" in signs_in("Channel 00 : 0[1] -> 1[1] [send] via NET/Socket/0")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # steps go on
+        "***** Running training *****\nstep 1 loss 3.0\nstep 2 loss 2.9\nstep 3 loss 2.9\n",
+        # the program said more since than the phase
+        "Added key: store_based_barrier_key:1 to store for rank: 0\none\ntwo\nthree\n",
+        # other ranks went on
+        "NCCL version 2.21.5+cuda12.4\n[rank0]: one\n[rank1]: one\n[rank0]: two\n[rank1]: two\n",
+        # what was written is no epoch, and a loss came after
+        "Writing model shards: 100%|##########| 1/1 [00:00<00:00, 9.1it/s]\n",
+        "Epoch 1/3: 100%|##########| 4/4 [00:02<00:00, 2.00it/s]\n{'loss': 4.3, 'epoch': 1.0}\n",
+        # steps were made
+        "step 3 loss 2.9\nNCCL version 2.21.5+cuda12.4\n",
+        # a warning is what somebody asks about
+        (
+            "All distributed processes registered. Starting with 2 processes\n"
+            "/opt/x.py:4: UserWarning: the argument `foo` is deprecated\n"
+        ),
+        "WARNING: this may hang; call init_process_group() with device_id\n",
+        # the launcher alone tells of nothing
+        (
+            "*****************************************\nSetting OMP_NUM_THREADS environment variable"
+            " for each process to be 1 in default\n*****************************************\n"
+        ),
+    ],
+)
+def test_nothing_is_guessed(text: str, tmp_path: Path) -> None:
+    report = explained(tmp_path, text)
+
+    assert (report.verdict, report.causes) == ("undetermined", ())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "^C\n",
+        "it gets stuck here forever\n",
+        (
+            "\n$ nvidia-smi\n| NVIDIA-SMI 550.1  Driver Version: 550.1 |\n"
+            "| N/A   41C    P0    80W / 300W |   2100MiB / 81920MiB |    100%      Default |\n"
+        ),
+    ],
+)
+def test_it_is_hung_where_the_text_says_that_it_waits(more: str, tmp_path: Path) -> None:
+    said = "alpha:71:80 [0] NCCL INFO Channel 00/0 : 0[1000] -> 1[2000] via P2P/IPC\n"
+    report = explained(tmp_path, said + more)
+
+    assert report.verdict == "hung"
+    assert not report.causes[0].named
+
+
+def test_a_bandwidth_test_that_is_slower_with_peer_access(tmp_path: Path) -> None:
+    matrix = "     0 800.00  {0}\n     1  {0} 800.00\n"
+    text = (
+        "alpha:71:71 [0] NCCL INFO NET/Socket : Using [0]eth0:10.0.0.4<0>\n\n"
+        "$ ./p2pBandwidthLatencyTest\nUnidirectional P2P=Disabled Bandwidth Matrix (GB/s)\n"
+        f"{matrix.format('14.00')}"
+        "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
+    )
+    slow, fast = (
+        explained(tmp_path, text + matrix.format(rate)).causes[0].id for rate in ("1.40", "26.00")
+    )
+
+    assert (slow, fast) == ("p2p-blocked", "wrong-network-interface")
+
+
+def test_ranks_that_never_came_to_the_last_phase(tmp_path: Path) -> None:
+    lines = [f"[rank{rank}]: NCCL version 2.21.5+cuda12.4" for rank in range(4)]
+    lines += [
+        f"[rank{rank}]: alpha:7{rank}:80 [{rank}] NCCL INFO Connected all rings"
+        for rank in (0, 1, 3)
+    ]
+    report = explained(tmp_path, "\n".join(lines) + "\n")
+
+    assert [suspect.ranks for suspect in report.suspects] == [(2,)]

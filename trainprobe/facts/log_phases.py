@@ -1,0 +1,187 @@
+"""In which phase the lines of a rank end, where they simply stop."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from trainprobe.facts.log_rows import Row, rows_of, streams
+from trainprobe.logtext.phases import (
+    is_of_others,
+    is_warning,
+    read_phase,
+    says_it_waits,
+    signs_in,
+)
+from trainprobe.logtext.steps import has_loss, read_step
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+
+TEXT = 200
+UNKNOWN_LINES = 2  # so many lines behind a phase's own may tell of something else
+LAST_ROWS = 80  # of one rank that are looked at
+SIGN_ROWS = 400  # of one file in which signs are sought
+RANKS_CAP = 64  # of one file; more ranks do not tell more
+_MEMBER = re.compile(r"\bGLOBAL_RANK: ?(\d{1,6}), MEMBER: ?\d{1,6}/(\d{1,6})\b")
+_NODES = re.compile(r"\bnNodes (\d{1,5})\b|\bnnodes[=: ]{1,3}(\d{1,5})\b")
+_SPEAKER = re.compile(r"\b[Rr]ank[ :=]{0,2}(\d{1,6})\b|\bdevice[ :=](\d{1,6})\b|^(\d{1,4}): ")
+_PEER_ACCESS = re.compile(r"P2P=(Enabled|Disabled) Bandwidth")
+_MATRIX = re.compile(r"^\s{1,8}\d{1,3}((?: +\d{1,6}\.\d{2})+)\s{0,4}$")
+_BUSY = re.compile(r"\|\s{1,8}100%\s{1,8}(?:Default|E\. ?Process|N/A)")
+MUCH_SLOWER = 2.0
+FULL_USE = "nvidia-smi shows 100 %"
+
+
+@dataclass(frozen=True)
+class LogPhase(Fact):
+    """The phase (logtext.phases) at which one rank of one file ends. `line` is the last line that
+    told it; `first_place` that of the first line of this rank that told it, `place` of the last.
+    `signs` are what the file says besides; `waits` is the line that says that it waits, or
+    FULL_USE, which is a wait where the ranks only set up; empty where nothing does.
+    """
+
+    phase: str = ""
+    line: str = ""
+    place: int = 0
+    first_place: int = 0
+    seen_at: str = ""
+    at: float | None = None
+    signs: frozenset[str] = frozenset()
+    waits: str = ""
+
+
+def parse_log_phases(record: Evidence) -> list[Fact]:
+    """One for each rank whose last lines tell a phase."""
+    rows = _own_rows(every := rows_of(record))
+    found = [
+        told
+        for rank, of_rank in list(streams(rows).items())[:RANKS_CAP]
+        for told in [_of_rank(record, rank, of_rank)]
+        if told is not None
+    ]
+    if not found:
+        return []
+    signs = frozenset(_signs(every[-SIGN_ROWS:]))
+    latest = max(one.place for one in found)
+    if sum(not _by_the_way(row.text) for row in rows if row.place > latest) > UNKNOWN_LINES:
+        return []  # others went on
+    waits = next(
+        (
+            row.text.strip()[:TEXT]
+            for row in every
+            if row.place > latest and says_it_waits(row.text.strip())
+        ),
+        FULL_USE if _busy(every) else "",
+    )
+    return [
+        LogPhase(
+            one.evidence, one.cell, one.rank, one.phase, one.line, one.place, one.first_place,
+            one.seen_at, one.at, signs | _speakers(rows, one), waits,
+        )
+        for one in found
+    ]  # fmt: skip
+
+
+def _own_rows(rows: list[Row]) -> list[Row]:
+    """The rows before another program's output, which somebody pasted behind the log."""
+    end = next(
+        (
+            number
+            for number in range(max(1, len(rows) - SIGN_ROWS), len(rows))
+            if is_of_others(rows[number].text)
+            and any(read_phase(row.text) for row in rows[max(0, number - LAST_ROWS) : number])
+        ),
+        len(rows),
+    )
+    return rows[:end]
+
+
+def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhase | None:
+    strange = 0
+    last = [row for row in rows[-LAST_ROWS:] if re.search(r"\w", row.text)]
+    if last and is_warning(last[-1].text) and read_phase(last[-1].text) is None:
+        return None  # where the warning is what somebody asks about, nothing need have stopped
+    for number, row in reversed(list(enumerate(last))):
+        phase = read_phase(row.text)
+        if phase is not None:
+            first = row
+            for before in reversed(last[:number]):
+                told = read_phase(before.text)
+                if told is not None and told.id == phase.id:
+                    first = before
+                elif not _by_the_way(before.text):
+                    break
+            return LogPhase(
+                (record.id,),
+                record.cell,
+                rank,
+                phase.id,
+                row.text.strip()[:TEXT],
+                row.place,
+                first.place,
+                row.seen_at,
+                row.at,
+            )
+        if _by_the_way(row.text):
+            continue
+        step = read_step(row.text)
+        strange += 1
+        if strange > UNKNOWN_LINES or has_loss(row.text) or (step and step.step is not None):
+            return None
+    return None
+
+
+def _by_the_way(text: str) -> bool:
+    """Whether a line tells nothing of where a job is."""
+    return is_warning(text) or "NCCL INFO" in text or says_it_waits(text.strip())
+
+
+def _busy(rows: Sequence[Row]) -> bool:
+    """Whether `nvidia-smi` behind the log shows a GPU in full use: NCCL's kernels poll."""
+    return any(_BUSY.search(row.text) for row in rows[-SIGN_ROWS:])
+
+
+def _signs(rows: Sequence[Row]) -> set[str]:
+    text = "\n".join(row.text[:TEXT] for row in rows)
+    found = signs_in(text)
+    nccl = [row for row in rows if "NCCL INFO" in row.text]
+    nodes = max((int(one[1] or one[2]) for one in _NODES.finditer(text)), default=0)
+    hosts = {row.host for row in nccl if row.host}
+    several = len({row.text for row in nccl}) < len(nccl)  # ranks, who print the same
+    if nodes == 1 or (not nodes and len(hosts) == 1 and several and "via NET/" not in text):
+        found.add("one-host")
+    members = list(_MEMBER.finditer(text))
+    if members and len({one[1] for one in members}) < max(int(one[2]) for one in members):
+        found.add("members-missing")
+    if _slow_peer_access(rows):
+        found.add("slow-peer-access")
+    return found
+
+
+def _speakers(rows: Sequence[Row], told: LogPhase) -> frozenset[str]:
+    """`several-ranks` where more than one of them spoke in this phase."""
+    spoke = {
+        row.rank if row.rank is not None else match and next(filter(None, match.groups()), None)
+        for row in rows
+        if told.first_place <= row.place
+        for match in [_SPEAKER.search(row.text[:TEXT])]
+    } - {None}
+    return frozenset({"several-ranks"} if len(spoke) > 1 else ())
+
+
+def _slow_peer_access(rows: Sequence[Row]) -> bool:
+    """Whether CUDA's p2pBandwidthLatencyTest copies slower with peer access than without it."""
+    best: dict[str, float] = {}
+    under = ""
+    for row in rows:
+        head = _PEER_ACCESS.search(row.text)
+        if head is not None:
+            under = head[1]
+            number = 0
+        cells = _MATRIX.match(row.text) if under else None
+        if cells is not None:
+            apart = [float(cell) for place, cell in enumerate(cells[1].split()) if place != number]
+            best[under] = max([best.get(under, 0.0), *apart])
+            number += 1
+    return "Disabled" in best and best.get("Enabled", 1e9) * MUCH_SLOWER < best["Disabled"]

@@ -1,0 +1,136 @@
+"""In which phase of a job a line was printed: its start, the rendezvous, NCCL's set-up, the loading
+of model and data, the first step, an evaluation, a save.
+
+`phases.yaml` holds the phases, with what usually stops a job in each of them.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from trainprobe.shipped import shipped
+
+READ = 400  # characters of a line
+
+
+@dataclass(frozen=True)
+class Likely:
+    """What may hold a job up in a phase: points, and the reason as a clause."""
+
+    points: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Phase:
+    """`when` ends the sentence `The log stops …`. `causes` are the usual ones by id, `given` those
+    that another sign puts in their place; `separates` tells them apart. `everyone`: each rank
+    prints lines of it. `warns`: they may be warnings, which tell no other phase.
+    """
+
+    id: str
+    when: str
+    causes: Mapping[str, Likely]
+    given: Mapping[str, Mapping[str, Likely]]
+    separates: str
+    everyone: bool
+    warns: bool
+
+    def likely(self, signs: frozenset[str]) -> dict[str, Likely]:
+        """The causes where these signs were seen, the likeliest first."""
+        found = dict(self.causes)
+        for sign, causes in self.given.items():
+            if sign in signs:
+                found.update(causes)
+        kept = [(id_, one) for id_, one in found.items() if one.points > 0]
+        return dict(sorted(kept, key=lambda item: -item[1].points))
+
+
+@functools.cache
+def phases() -> Mapping[str, Phase]:
+    """All phases by id, in the order in which a job goes through them."""
+    return {
+        name: Phase(
+            name,
+            row["when"],
+            _likely(row["causes"]),
+            {sign: _likely(causes) for sign, causes in row.get("given", {}).items()},
+            row["separates"],
+            bool(row.get("everyone", False)),
+            bool(row.get("warns", False)),
+        )
+        for name, row in _data()["phases"].items()
+    }
+
+
+def read_phase(line: str) -> Phase | None:
+    """The phase that a line tells; None where it tells none. The later phase counts."""
+    text = line[:READ]
+    if not _any_form().search(text):
+        return None
+    found = next((phases()[name] for name, form in _forms() if form.search(text)), None)
+    mild = found is not None and not found.warns and _pattern("neutral").search(text) is not None
+    return None if mild else found
+
+
+def is_warning(line: str) -> bool:
+    """Whether a line only warns, which any phase does, or has no word."""
+    return _pattern("neutral").search(line[:READ]) is not None
+
+
+def is_of_others(line: str) -> bool:
+    """Whether another program's output begins here, such as a prompt or a table of the queue."""
+    return _pattern("others").search(line[:READ]) is not None
+
+
+def says_it_waits(line: str) -> bool:
+    """Whether a line says in plain words that nothing more came, or shows a pressed Ctrl-C."""
+    return len(line) < READ and _pattern("waits").search(line) is not None
+
+
+def signs_in(text: str) -> set[str]:
+    """Ids of the signs that a text shows."""
+    return {name for name, pattern in _signs() if pattern.search(text)}
+
+
+def _likely(rows: Mapping[str, Any]) -> dict[str, Likely]:
+    return {name: Likely(points, reason) for name, (points, reason) in rows.items()}
+
+
+@functools.cache
+def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    """The forms of each phase in one, the later phases first."""
+    rows = [(name, "|".join(_bare(row["forms"]))) for name, row in _data()["phases"].items()]
+    return tuple((name, re.compile(form)) for name, form in reversed(rows))
+
+
+@functools.cache
+def _any_form() -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{form.pattern})" for _, form in _forms()))
+
+
+def _bare(forms: Iterable[str]) -> Iterator[str]:
+    """Patterns that can stand side by side: a flag for the whole is one for its part."""
+    for form in forms:
+        yield f"(?i:{form[4:]})" if form.startswith("(?i)") else f"(?:{form})"
+
+
+@functools.cache
+def _pattern(name: str) -> re.Pattern[str]:
+    told = _data()[name]
+    return re.compile("|".join(_bare([told] if isinstance(told, str) else told)))
+
+
+@functools.cache
+def _signs() -> tuple[tuple[str, re.Pattern[str]], ...]:
+    return tuple((name, re.compile(form)) for name, form in _data()["signs"].items())
+
+
+@functools.cache
+def _data() -> Mapping[str, Any]:
+    data: Mapping[str, Any] = shipped(__package__, "phases.yaml")
+    return data

@@ -1,0 +1,64 @@
+"""The suspect group of a log that simply stops: the phase at whose lines it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from trainprobe.facts import Facts, LogJob, LogPhase, LogProgress
+from trainprobe.facts.log_phases import FULL_USE
+from trainprobe.logtext.phases import phases
+from trainprobe.waits.suspects import SuspectGroup
+
+PROBE = "job"
+FIRST_STEPS = "first-steps"
+
+
+def last_phases(facts: Facts, cell: str) -> tuple[LogPhase, ...]:
+    """Where the ranks of one attempt stopped, those in the latest phase first."""
+    order = {name: number for number, name in enumerate(phases())}
+    told = facts.of(LogPhase, cell=cell)
+    return tuple(sorted(told, key=lambda one: (-order[one.phase], -one.place)))
+
+
+def phase_group(facts: Facts, job: LogJob, says: str) -> SuspectGroup | None:
+    """Nobody in particular, with the phase at which all ranks stopped, or some of them at the
+    latest; None where no phase is told. It is hung only where the text says that it waits.
+    """
+    told = last_phases(facts, job.cell)
+    if not told or not job.ends or not phases()[told[0].phase].causes or _went_on(facts, told):
+        return None
+    first = told[0]
+    sets_up = phases()[first.phase].everyone
+    waits = next(
+        (one.waits for one in told if one.waits and (sets_up or one.waits != FULL_USE)), ""
+    )
+    behind = _behind(told)
+    more = f", and it waits: «{waits}»" if waits else ""
+    return SuspectGroup(
+        job.cell,
+        PROBE,
+        behind,
+        "never-joined" if behind else "stuck-inside",
+        f"{says.partition(': ')[0]} {phases()[first.phase].when}{more}",
+        "hang",
+        evidence=tuple(dict.fromkeys(id_ for one in told for id_ in one.evidence))[:8],
+        world_size=job.world_size or 1,
+        phase=first.phase,
+        waits=bool(waits),
+    )
+
+
+def _went_on(facts: Facts, told: Sequence[LogPhase]) -> bool:
+    """Whether steps were made, so that the job has long passed its start."""
+    order = list(phases())
+    made = any(one.step for one in facts.of(LogProgress, cell=told[0].cell))
+    return made and order.index(told[0].phase) < order.index(FIRST_STEPS)
+
+
+def _behind(told: Sequence[LogPhase]) -> tuple[int, ...]:
+    """Ranks that never came to the latest phase, where every rank tells of it."""
+    latest = told[0].phase
+    ranks = {one.rank for one in told if one.phase == latest} - {None}
+    if not phases()[latest].everyone or len(ranks) < 2:
+        return ()
+    return tuple(sorted(one.rank for one in told if one.rank is not None and one.rank not in ranks))
