@@ -26,7 +26,6 @@ SHOWS = (
     "rendezvous-timeout",
     "rendezvous-failed",
     "world-incomplete",
-    "store-unsupported",
     "remote-shell-failed",
     "store-refused",
     "connect-failed",
@@ -165,13 +164,7 @@ def end_point(scene: Scene) -> tuple[str, str]:
 
 
 def fixes_of_start(scene: Scene) -> Fixes:
-    """Fixes of a store that this build lacks or a remote shell that prompts; else empty."""
-    if lines(scene, "store-unsupported"):
-        steps = (
-            "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
-            'init_method="env://?use_libuv=0"',
-        )
-        return (fix("Use the store that this build of torch has", *steps),)
+    """Fixes of a remote shell that prompts; else empty."""
     if lines(scene, "remote-shell-failed"):
         steps = (
             "ssh NODE hostname   (for each node of the hostfile)",

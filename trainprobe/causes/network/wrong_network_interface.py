@@ -13,6 +13,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import UNHANDLED_SYSTEM
 from trainprobe.causes.startup_failures import (
     captured,
     failed_of_something_else,
@@ -21,6 +22,7 @@ from trainprobe.causes.startup_failures import (
     made_steps,
     of_one_host,
     of_several_hosts,
+    only_generally,
     startup_failure,
     weigh_general,
     weigh_startup_failure,
@@ -52,7 +54,7 @@ def _weigh(scene: Scene) -> Weighings:
     if found is None:
         yield from weigh_general(
             scene,
-            r"unhandled system error|ncclSystemError",
+            UNHANDLED_SYSTEM,
             "a system call failed, as on an interface that leads nowhere",
         )
     cut, odd = lines(scene, *CUT), _odd(scene)
@@ -80,6 +82,16 @@ def _weigh(scene: Scene) -> Weighings:
         yield quote(points, "An interface that leads nowhere is used", odd[0])
     if odd and cut and found is not None:
         yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
+    bridges = lines(scene, "bridges-used")
+    if (
+        found is None
+        and not odd
+        and bridges
+        and only_generally(scene, UNHANDLED_SYSTEM, beside="bridges-used")
+    ):
+        yield quote(
+            13, "NCCL also uses a bridge of containers, which no other host reaches", bridges[0]
+        )
     mesh = lines(scene, "gloo-mesh-failed")
     if (
         found is None

@@ -3,7 +3,9 @@
 A package compiled for NumPy 1 beside NumPy 2, a transformers that wants another tokenizers, an
 interface that moved between two releases. The program fails at import, or at the first call.
 
-It is recognised by the packages' own words about versions.
+Or a build of torch lacks what this job asks it for: libuv for the store, a transport for Gloo.
+
+It is recognised by the packages' own words about versions, and by torch's about its build.
 """
 
 from __future__ import annotations
@@ -13,7 +15,15 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.signs import confirmed, filled, first_of, import_fails, stated
+from trainprobe.causes.signs import (
+    confirmed,
+    failed_at_start,
+    filled,
+    first_of,
+    import_fails,
+    stated,
+)
+from trainprobe.causes.startup_failures import startup_failure
 from trainprobe.causes.statements import first_to_fail, quote, statement
 from trainprobe.causes.versions_told import pair_says
 from trainprobe.model.diagnosis import Fix
@@ -23,6 +33,7 @@ from trainprobe.stacks.places import is_library
 WORDING = message("library-version-conflict")
 MOVED = message("library-version-conflict.moved")
 GONE = message("library-version-conflict.gone")
+LACKS = message("library-version-conflict.build-lacks")
 ARGUMENT = r"\(\) got an unexpected keyword argument '(?P<name>\w+)'"
 # Packages whose missing names mean another release.
 WELL_KNOWN = re.compile(
@@ -90,13 +101,39 @@ def _pin(scene: Scene, python: str) -> Fix:
     )
 
 
+LACKING = {
+    "store": fix(
+        "Use the store that this build of torch has",
+        "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
+        'init_method="env://?use_libuv=0"',
+    ),
+    "gloo": fix(
+        "Use a torch whose Gloo has a transport",
+        "on Windows: torch 2.7 (2.8 and 2.9 have none), or the job under WSL 2",
+        "unset GLOO_DEVICE_TRANSPORT, if it is set; one process alone needs no process group",
+    ),
+}
+
+
+def _lacking(scene: Scene) -> str:
+    """`store` or `gloo` where this build of torch has no such part; else empty."""
+    found = startup_failure(scene, LACKS, "build-lacks")
+    match = re.search(LACKS, found.text) if found is not None else None
+    return next((name for name in LACKING if match is not None and match.group(name)), "")
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if lacking := _lacking(scene):
+        return (LACKING[lacking],)
     python = scene.plan.interpreter_path or "python"
     check = f"{python} -m pip check"
     return (fix("See what does not fit", check, verify=check), _pin(scene, python))
 
 
 def _summary(scene: Scene) -> str:
+    if lacking := _lacking(scene):
+        part = "libuv, which its store is to use" if lacking == "store" else "a transport for Gloo"
+        return f"This build of torch has not got {part}"
     says = pair_says(scene, "Installed packages do not fit each other")
     return filled(says + "{quoted}", WORDING, MOVED, GONE, ARGUMENT, limit=160)(scene)
 
@@ -108,6 +145,7 @@ CAUSE = Cause(
         confirmed(
             first_of(import_fails(WORDING, "over versions"), stated(WORDING)), _named_versions
         ),
+        failed_at_start(LACKS, "build-lacks"),
         _moved,
     ),
     summary=_summary,
@@ -116,5 +154,5 @@ CAUSE = Cause(
     would_settle="pip check in the interpreter of the job",
     refines="import-failure",
     accounts_for=("user-exception",),
-    wording=WORDING,
+    wording=f"{WORDING}|{LACKS}",
 )
