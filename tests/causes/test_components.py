@@ -143,7 +143,7 @@ def test_a_version_conflict_names_the_pair(tmp_path: Path) -> None:
     first = judged(lines, tmp_path).causes[0]
 
     assert first.id == "library-version-conflict"
-    assert first.summary.startswith("tokenizers 0.20.1 does not fit pack, which asks for")
+    assert first.summary.startswith("pack needs tokenizers>=0.14,<0.19 and finds tokenizers 0.20.1")
     assert "in-software" in held(first)
 
 

@@ -14,41 +14,38 @@ OWN_BYTES = 70 * 2**20
 
 @dataclass(frozen=True)
 class Pace:
-    """All in seconds. `whole_s` bounds everything up to the judgement, so that the command takes
-    15 s at most where nobody asks for more.
+    """Deadlines and pauses of one attach, all in seconds."""
 
-    `between_looks_s` runs from the beginning of the first look to the beginning of the second: long
-    enough for a line of a loop to change. `settled_s`: where nobody moves, but nobody is known to
-    have waited for so long either, a last look is taken when it has passed; a little more than the
-    five seconds from which on a wait counts as a hang. `pause_s`: where all sleep for less than
-    that, looks go on, `pause_look_s` apart, to see whether it ends: a lock, an answer or a tool of
-    some seconds is no hang. `third_look_s` is the pause before a third look, taken when two leave
-    it open whether somebody goes on. `busy_s`: where a rank still computes in one place and others
-    wait for it, looks are taken so long after the first. `samples_s`: a job that moves is sampled
-    for so long, and for the next of these as long as it is open whether one rank is steadily late.
-    `loads_s` is for ranks that all stand in their loaders: some steps. `grace_s` is how long the
-    visit waits for the looks in the background when all else is done. `lint_s` ends the look with
-    lint before the pause and the second look are over, on most machines. `values_s` is for the
-    locals of one suspect. `pipe_s` is for the dumps that --trigger- dump asks for, `deep_s` for all
-    ranks of --deep.
-    """
-
+    # Everything up to the judgement, so that the command takes 15 s where nobody asks for more.
     whole_s: float = 13.5
+    # From the beginning of the first look to that of the second: a line of a loop may change.
     between_looks_s: float = 0.35
+    # A last look where nobody moves, but nobody is known to have waited for so long either: a
+    # little more than the five seconds from which on a wait counts as a hang.
     settled_s: float = 5.3
+    # Where all sleep for less, looks go on, so far apart, until the pause has ended or is longer:
+    # a lock, an answer or a tool of some seconds is no hang.
     pause_s: float = 10.0
     pause_look_s: float = 3.0
+    # Before a third look, where two leave it open whether somebody goes on.
     third_look_s: float = 2.0
+    # So long after the first look, where a rank computes in one place and others wait for it.
     busy_s: tuple[float, ...] = (5.3, 10.3)
+    # A job that moves is sampled for so long, one span after the other, as long as it is open
+    # whether one rank is steadily late; `loads_s` where all stand in their loaders: some steps.
     samples_s: tuple[float, ...] = (2.0, 3.0, 5.0)
     loads_s: float = 8.0
     stacks_s: float = 5.0
     processes_s: float = 2.0
+    # For looks in the background, when all else is done.
     grace_s: float = 1.0
     source_s: float = 1.0
+    # Over before the pause and the second look are, on most machines.
     lint_s: float = 1.5
+    # The locals of one suspect, and its C frames.
     values_s: float = 1.5
     native_s: float = 2.5
+    # The dumps that --trigger-dump asks for; all ranks of --deep.
     pipe_s: float = 8.0
     deep_s: float = 15.0
 

@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 from trainprobe.causes.phrases import short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import text_of
-from trainprobe.causes.versions_told import versions_told
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.facts import LogEvent, RankException
 from trainprobe.facts.log_components import COMPONENT_LINE, component_named
 from trainprobe.logtext.components import Reading, read_component
@@ -45,7 +45,7 @@ def words_told(scene: Scene, of: Reading) -> str:
     last = _last_line(scene)
     if scene.origin is None and scene.first_failure is None and last is not None:
         return f"{short(last.line, 160)} ({last.seen_at})"
-    pair = versions_told(scene) if of.component.id == "software" else None
+    pair = version_conflict(scene) if of.component.id == "software" else None
     return f"{pair.says}: {scene.group.says}" if pair is not None else scene.group.says
 
 

@@ -47,7 +47,22 @@ def proof(scene: Scene) -> LogEvent | None:
 
 def kill_report(scene: Scene) -> LogEvent | None:
     """A line that reports SIGKILL, or a process of the job that is gone."""
-    return next(iter(scene.events("sigkill", "worker-sigkill", *GONE)), None)
+    return next(
+        (
+            event
+            for event in scene.events("sigkill", "worker-sigkill", *GONE)
+            if not _announced(scene, event)
+        ),
+        None,
+    )
+
+
+def _announced(scene: Scene, event: LogEvent) -> bool:
+    """Had a launcher said before that it kills all that are left?"""
+    return any(
+        said.event == "launcher-kills-all" and (said.place or 0) < (event.place or 0)
+        for said in scene.of(LogEvent)
+    )
 
 
 def limit_of(scene: Scene) -> float | None:

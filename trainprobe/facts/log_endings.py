@@ -63,8 +63,8 @@ _AGENT = re.compile(
     r" (?P<pid>\d{1,9})\)"
 )
 _SPAWN = re.compile(
-    r"\b[Pp]rocess (?P<rank>\d{1,7}) (?:terminated|exited) with (?:signal"
-    r" (?P<signal>SIG[A-Z]{2,8}|\d{1,2})|(?:exit )?code (?P<code>-?\d{1,6}))"
+    r"\b[Pp]rocess (?P<rank>\d{1,7}) (?:terminated|exit|exited) with (?:signal"
+    r" (?P<signal>SIG[A-Z]{2,8}|\d{1,2})|(?:exit |status )?code (?P<code>-?\d{1,6}))"
 )
 _DEEPSPEED = re.compile(
     r"--local[_-]rank[= ](?P<local>\d{1,7})\b.{0,2000}exits with return code = (?P<code>-?\d{1,6})"
@@ -75,7 +75,11 @@ _MPI_SIGNAL = re.compile(
     r" (?P<pid>\d{1,9}) )?on node (?P<host>[\w.-]{1,80}) (?:exited|died) on signal"
     r" (?P<signal>\d{1,3})"
 )
-_MPI_NAME = re.compile(r"Process name: \[\[\d{1,9},\d{1,9}\],(?P<rank>\d{1,7})\]")
+# Open MPI up to 4, Open MPI 5 (PRRTE), horovodrun
+_MPI_NAME = re.compile(
+    r"Process name: (?:\[\[\d{1,9},\d{1,9}\],|\[[\w.-]{1,120}@\d{1,9},)?(?P<rank>\d{1,7})\]?"
+    r"\s{0,4}$"
+)
 _MPI_CODE = re.compile(r"Exit code:\s{1,6}(?P<code>-?\d{1,6})")
 _CALLED = re.compile(
     r"(?:died with <Signals\.(?P<signal>SIG[A-Z]{2,8}): \d{1,2}>|returned non-zero exit status"

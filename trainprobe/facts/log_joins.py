@@ -63,7 +63,11 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         and fact.rank not in ended
     ]
     logged = [ending for ending in endings if ending.place is not None]
-    merged = _with_ranks(merged_endings(logged), exceptions)
+    merged = _with_ranks(
+        merged_endings(logged),
+        exceptions,
+        {host for fact in mine if isinstance(fact, LogJob) for host in fact.hosts},
+    )
     exceptions = lived_through(exceptions, merged, progress)
     exceptions = _in_time(exceptions, mine)
     whose = _whose(exceptions, merged)
@@ -104,6 +108,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         ]
         failures = words_of(exceptions, signals, said, progress)
     merged = _stopped(merged, failures)
+    merged = _killed_with_all(merged, events)
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
     failures += _deaths(merged, failures)
     if not any(not failure.echo for failure in failures):
@@ -307,11 +312,16 @@ def _done(progress: Sequence[LogProgress]) -> bool:
     )
 
 
-def _with_ranks(endings: list[RankEnding], exceptions: Sequence[RankException]) -> list[RankEnding]:
-    """A launcher that names a local rank or a pid: on one host the local rank is the rank."""
+def _with_ranks(
+    endings: list[RankEnding], exceptions: Sequence[RankException], spoke: set[str]
+) -> list[RankEnding]:
+    """A launcher that names a local rank or a pid: on one host the local rank is the rank.
+    `spoke` are the hosts whose names stand before lines.
+    """
     hosts = {ending.host for ending in endings if ending.host} | {
         fact.host for fact in exceptions if fact.host
     }
+    hosts |= spoke
     by_pid = {fact.pid: fact.rank for fact in exceptions if fact.pid and fact.rank is not None}
     by_pid |= {
         ending.pid: ending.rank for ending in endings if ending.pid and ending.rank is not None
@@ -354,6 +364,23 @@ def _stopped(endings: list[RankEnding], failures: Sequence[LogFailure]) -> list[
             else ending
         )
     return done
+
+
+def _killed_with_all(endings: list[RankEnding], events: Sequence[LogEvent]) -> list[RankEnding]:
+    """A launcher has said that it now kills all others: whoever is killed behind that line is one
+    of them.
+    """
+    said = min(
+        (fact.place or 0 for fact in events if fact.event == "launcher-kills-all"), default=None
+    )
+    if said is None:
+        return endings
+    return [
+        replace(one, by_launcher=True)
+        if one.signal in (9, 15) and one.place is not None and one.place > said
+        else one
+        for one in endings
+    ]
 
 
 def _later(ending: RankEnding, own: Sequence[LogFailure]) -> bool:

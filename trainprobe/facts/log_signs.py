@@ -29,7 +29,9 @@ MARKED = re.compile(r"^(?:\s*[=*-]{5,}|\s*$)")
 
 
 def parse_log_events(record: Evidence) -> list[Fact]:
-    """Every wording of signatures/ that a rank used, alike lines as one with their number."""
+    """Every wording of signatures/ that a rank used, alike lines as one with their number. Where
+    another process tells of a rank, the wording captures `whose` line it is.
+    """
     rows = rows_of(record)
     found: dict[tuple[str, int | None, str], LogEvent] = {}
     told: dict[tuple[str, int | None], int] = {}
@@ -47,7 +49,7 @@ def parse_log_events(record: Evidence) -> list[Fact]:
         found[key] = LogEvent(
             evidence=(record.id,),
             cell=record.cell,
-            rank=row.rank,
+            rank=int(captured["whose"]) if "whose" in captured else row.rank,
             signature=signature.id,
             event=signature.shows,
             line=_around(row.text, match),

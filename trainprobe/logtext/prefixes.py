@@ -73,6 +73,10 @@ _RAY = re.compile(
     r"\((\w[\w.:<>()=, _-]{0,100}?) ?pid=(\d{1,9})(?:, ip=([\w.:]{1,64}))?\)(?:\x20|$)"
 )
 _RAY_RANK = re.compile(r"\brank=(\d{1,7})")
+# vLLM's worker among those that share a model, where nothing else splits it.
+_VLLM_WORKER = re.compile(r"(?:Worker_TP|VllmWorker-)(\d{1,4})$")
+# torchx and NeMo-Run: the role and the number of its replica.
+_TORCHX = re.compile(r"([A-Za-z][\w.-]{0,60}/\d{1,5}) (?=\[[A-Za-z_-]{1,30}\d{1,6}\]:)")
 _COMPOSE = re.compile(
     r"((?:[A-Za-z][\w.-]{0,60}[-_])?(?:worker|node|trainer|train|master|launcher|server|rank|host"
     r"|pytorch|torch)s?[-_]?\d{1,4}|algo-\d{1,4}-\w{5})\s{1,20}\|(?:\x20|$)"
@@ -83,6 +87,8 @@ _STERN = re.compile(
     r"|trainer)-\d{1,5}(?:-[a-z0-9]{4,8})?)"
     r" ([a-z][a-z0-9-]{0,62}) "
 )
+# pdsh's own word about a host, before that host's name: `pdsh@login: node-b: ssh exited …`.
+_PDSH = re.compile(r"pdsh@[\w.-]{1,80}: (?=[\w.-]{1,80}: )")
 _TREE = re.compile(r"([\w-]{1,60}(?:\.[\w-]{1,60}){1,4}) \[(?:stdout|stderr)\] ?")
 _COMPOSER = re.compile(r"rank(\d{1,7})\[(\d{1,9})\](?=\[)", re.IGNORECASE)
 _BARE_RANK = re.compile(r"rank(\d{1,7}): ", re.IGNORECASE)
@@ -181,7 +187,7 @@ def learn_labels(lines: Iterable[str]) -> Labels:
     if _counts_up(sample) and not (_TASK.match(sample[0]) and sample[0].lstrip().startswith("0:")):
         return Labels(numbered=True)
     enough = 0.6 * len(sample)
-    past = [_behind_stamp(line) for line in sample]
+    past = [_PDSH.sub("", _behind_stamp(line), count=1) for line in sample]
     tasks = [int(match.group(1)) for match in map(_TASK.match, past) if match]
     brackets = [int(match.group(1)) for match in map(_BRACKET.match, past) if match]
     pairs = [int(match.group(2)) for match in map(_MPI_PAIR.match, past) if match]
@@ -315,6 +321,8 @@ def _take_ray(text: str, found: _Found) -> int:
     found.host = match.group(3) or found.host
     if rank := _RAY_RANK.search(match.group(1)):
         found.is_rank(int(rank.group(1)))
+    elif worker := _VLLM_WORKER.match(match.group(1)):
+        found.is_rank(int(worker.group(1)), certain=False)
     return match.end()
 
 
@@ -325,6 +333,8 @@ def _take_word(text: str, found: _Found) -> int:
         if match.re is _NCCL and int(match.group(4)) >= 0:
             found.is_local(int(match.group(4)))
         return match.end()
+    if match := _PDSH.match(text):
+        return match.end()
     if match := _COMPOSER.match(text):
         found.is_rank(int(match.group(1)))
         found.pid = int(match.group(2))
@@ -332,7 +342,7 @@ def _take_word(text: str, found: _Found) -> int:
     if match := _BARE_RANK.match(text):
         found.is_rank(int(match.group(1)))
         return match.end()
-    if match := _COMPOSE.match(text) or _TREE.match(text):
+    if match := _COMPOSE.match(text) or _TREE.match(text) or _TORCHX.match(text):
         found.host = match.group(1)
         return match.end()
     return 0

@@ -37,6 +37,9 @@ _NOBODY_CAME = (
     ("Timed out after", "rendezvous-timeout"),
     ("The client socket has timed out after", "rendezvous-timeout"),
     ("Connection was likely closed", "store-closed"),
+    # vLLM's executor, of a worker that does not answer
+    ("RPC call to execute_model timed out", "peer-timeout"),
+    ("RPC call to sample_tokens timed out", "peer-timeout"),
 )
 # Evidence of a mismatch, whatever else stands in the message: such a rank did something itself.
 _ORIGINS = (
@@ -59,7 +62,8 @@ _TYPES = {
 _DIST_ERRORS = ("DistBackendError", "DistNetworkError", "DistStoreError")
 _LAUNCHER_ERRORS = frozenset(
     "ChildFailedError ProcessRaisedException ProcessExitedException SignalException ActorDiedError"
-    " RayActorError WorkerCrashedError".split()
+    " RayActorError WorkerCrashedError EngineDeadError MQEngineDeadError"
+    " ExecuteUserScriptError".split()
 )
 # Ranks that look for their peer on their own host were given a wrong address.
 _LOOPBACK_PEER = re.compile(r"connectFullMesh failed[^\n]{0,300}remote=\[127\.|\bconnect \[127\.\d")
@@ -75,6 +79,21 @@ _LAUNCHERS = (
 _RUNS_PYTHON = re.compile(
     r"Command '?\[['\"][^'\"\n]{0,300}python[\d.]{0,8}(?:\.exe)?['\"],(?:"
     r" ['\"]-[a-zA-Z]['\"],){0,3} ['\"][^'\"\n]{1,300}\.py['\"]"
+)
+# A launcher of ranks among the words of the command, whoever ran it.
+_RUNS_LAUNCHER = re.compile(
+    r"Command .{0,300}?(?:torch\.distributed\.(?:run|launch)\b"
+    r"|\b(?:torchrun|accelerate|deepspeed|horovodrun|mpirun|mpiexec)\b['\", ])"
+)
+# What the process that waits for others says when one of them has ended: vLLM's engine and its
+# server, Spark's TorchDistributor, horovodrun and Horovod's ranks, SageMaker's toolkit.
+_OTHERS_ENDED = (
+    "See stack trace (above) for the root cause",
+    "Engine core initialization failed",
+    "Engine process failed to start",
+    "TorchDistributor failed during training",
+    "Horovod detected that one or more processes exited",
+    "Horovod has been shut down. This was caused by an exception on one of the ranks",
 )
 # The texts of the system's errors are RuntimeErrors only where C++ throws them: the TCPStore of
 # torch 1.0 to 1.9. The two timeouts are all that c10d's socket.cpp and its stores say of theirs.
@@ -109,10 +128,15 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     name = type_name.rsplit(".", 1)[-1]
     # mp.spawn before torch 1.8 raised a plain Exception.
     spawned = message.lstrip().startswith("-- Process ") and " terminated with" in message
-    if spawned or name in _LAUNCHER_ERRORS:
+    if (
+        spawned
+        or name in _LAUNCHER_ERRORS
+        or any(words in message[:400] for words in _OTHERS_ENDED)
+    ):
         return "launcher"
     if name == "CalledProcessError":
         ours = any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS)
+        ours = ours or _RUNS_LAUNCHER.match(message) is not None
         return "launcher" if ours or (not files and _RUNS_PYTHON.match(message)) else ""
     if name == "RuntimeError" and message.strip() in _ERRNO_TEXTS:
         return _ERRNO_TEXTS[message.strip()]
@@ -142,6 +166,8 @@ _UNMISTAKABLE = frozenset(
         "wait timeout after",
         "failed to pass monitoredBarrier",
         "timed out in monitoredBarrier",
+        "RPC call to execute_model timed out",
+        "RPC call to sample_tokens timed out",
         "Timed out initializing process group in store based barrier",
     }
 )

@@ -32,6 +32,8 @@ _BARE = re.compile(
     r"|Died|Exit)|KeyboardInterrupt|StopIteration)"
     r"(?:\([A-Z]\w{0,80}\))?(?:: (.{0,2000}))?$"
 )
+# Ray raises what a remote task raised, and puts the task's own frames behind the name.
+_RAY_TASK = re.compile(r"(?:\w{1,40}\.){0,4}RayTaskError(?:\(\w{1,100}\))?: .{0,40}ray::\S")
 _DIGITS = re.compile(r"\d")
 _PARTS_OF_NAMES = ("Err", "Exc", "Inter", "NotMet", "Exit", "Died", "Timeout", "StopIter")
 _WITHOUT_MESSAGE = ("KeyboardInterrupt", "StopIteration", "MemoryError", "AssertionError")
@@ -46,6 +48,8 @@ def classic(lines: Sequence[str]) -> list[str]:
     place = 0
     while place < len(done):
         line = done[place]
+        if "RayTaskError" in line and _RAY_TASK.match(line) and _has_frames(done, place + 1):
+            done[place] = HEADER
         if "Traceback (most recent call last)" in line:
             if _BOX_TOP.match(line):
                 place = _box(done, place)
@@ -57,6 +61,10 @@ def classic(lines: Sequence[str]) -> list[str]:
                 _prefixed(done, place)
         place += 1
     return done
+
+
+def _has_frames(lines: Sequence[str], place: int) -> bool:
+    return place < len(lines) and lines[place].startswith('  File "')
 
 
 def _box(lines: list[str], place: int) -> int:

@@ -131,9 +131,14 @@ def judged(truth: Row, result: Row) -> Row:
         "answer": first["id"],
         "confidence": first["confidence"],
         "cause": first["id"] in (truth["cause"], *(truth.get("also") or ())),
-        "ranks": sorted(first["ranks"]) == sorted(truth["ranks"] or ()),
+        "ranks": _particular(first["ranks"], truth) == _particular(truth["ranks"], truth),
         "right_verdict": result["verdict"] in truth["verdict"],
     }
+
+
+def _particular(ranks: Sequence[int] | None, truth: Row) -> list[int]:
+    """All ranks of the world are no particular one: some label them so, others name none."""
+    return [] if len(ranks or ()) == truth["world"] else sorted(ranks or ())
 
 
 def ended_before(rows: Sequence[Row]) -> list[Row]:

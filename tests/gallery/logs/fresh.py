@@ -5,8 +5,10 @@ and judged once, before anything was mended for them.
     python -m tests.gallery.logs.fresh batch-1 --again     judge it with today's rules; writes nothing
     python -m tests.gallery.logs.fresh batch-1 --misses    the same, and show what is not right
 
-Each folder `fresh/batch-N` holds `cases/ID/`, what a reporter pasted, and `answers.yaml`, the truth
-with the address of the thread. What was found first stays on the accuracy page as it was.
+Each folder `fresh/batch-N` holds `answers.yaml`, the truth with the address of the thread, and
+`cases/ID/`, what a reporter pasted, rendered anew: messages of software, forms of lines and relations
+of numbers stay; names, paths, addresses, clock times and people's own sentences are others. The
+figures were taken on the pasted text, before; what was found first stays on the accuracy page.
 """
 
 from __future__ import annotations

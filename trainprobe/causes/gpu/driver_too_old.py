@@ -14,7 +14,8 @@ from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, admin_fix, fixes, short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.signs import all_of, check_or, failed_check, first_of, quoted, stated
-from trainprobe.causes.statements import advice, statement
+from trainprobe.causes.statements import advice, quote_after, statement
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.signatures.messages import message
 
 WORDING = message("driver-too-old")
@@ -47,6 +48,9 @@ def _fixes(scene: Scene) -> Fixes:
 
 def _summary(scene: Scene) -> str:
     found = statement(scene, WORDING) or statement(scene, NONE_AT_ALL)
+    pair = version_conflict(scene, WORDING)
+    if pair is not None:
+        return f"{pair.says}{quote_after(found)}"
     return short(found.text) if found else "The NVIDIA driver is older than torch needs"
 
 
@@ -67,6 +71,7 @@ CAUSE = Cause(
     ranks=nobody,
     would_settle="nvidia-smi beside torch.version.cuda",
     refines="user-exception",
+    accounts_for=("import-failure",),
     wording=f"{WORDING}|{NONE_AT_ALL}",
     ready=ReadySigns(
         says=("has a driver too old for this torch", "have drivers too old for this torch"),

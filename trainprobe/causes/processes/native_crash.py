@@ -19,11 +19,13 @@ from trainprobe.causes.phrases import Fixes, fix, short, subject
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement
 from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
-from trainprobe.facts import FatalSignal, RankEnding, Segfault
+from trainprobe.facts import FatalSignal, LogEvent, RankEnding, Segfault
+from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
 
 FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGABRT", "SIGTRAP", "SIGSYS")
 BAD_ALLOC = message("native-crash.bad-alloc")
+WATCHDOG = message("native-crash.watchdog")
 TOLD = message("native-crash.told")
 
 
@@ -77,6 +79,9 @@ def _against(scene: Scene, end: RankEnding) -> Weighings:
             f" {disagreement(disagree)}"
         )
         yield weighing(-26, "suspects-log", says, disagree.fact)
+    elif end.signal_name == "SIGABRT" and (told := _watchdog(scene, end)) is not None:
+        says = "It is the abort of c10d's watchdog, which found a collective late"
+        yield weighing(-26, "suspects-log", says, told)
     elif echoes or scene.exceptions(ranks, echo=True):
         says = "The crash came after an error that only repeats another rank's end"
         yield weighing(-26, "suspects-log", says, *echoes, *scene.exceptions(ranks, echo=True))
@@ -85,6 +90,25 @@ def _against(scene: Scene, end: RankEnding) -> Weighings:
     memory = scene.memory
     if statement(scene, BAD_ALLOC, ranks) is not None:
         yield weighing(-10, "host-pressure", "It speaks of memory that could not be had", memory)
+
+
+def _watchdog(scene: Scene, end: RankEnding) -> Fact | None:
+    """The line in which the watchdog of this process gives up waiting, or its thread's stack."""
+    ranks = [end.rank] if end.rank is not None else list(scene.suspects)
+    stood = statement(scene, WATCHDOG, ranks)
+    return (
+        stood.fact
+        if stood is not None
+        else next(
+            (
+                event
+                for event in scene.of(LogEvent)
+                if event.event in ("collective-timeout", "watchdog-stuck")
+                and event.rank in (end.rank, None)
+            ),
+            None,
+        )
+    )
 
 
 def _fatal(scene: Scene) -> FatalSignal | None:

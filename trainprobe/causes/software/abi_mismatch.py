@@ -12,11 +12,11 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fixes
+from trainprobe.causes.phrases import Fixes, fix, fixes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
 from trainprobe.causes.statements import quote_after, statement
-from trainprobe.causes.versions_told import pair_says
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.signatures.messages import message
 
 WORDING = message("abi-mismatch")
@@ -39,10 +39,21 @@ def _loader(scene: Scene) -> Weighings:
 
 def _summary(scene: Scene) -> str:
     found = statement(scene, WORDING)
+    pair = version_conflict(scene, WORDING)
+    if pair is not None:
+        return f"{pair.says}{quote_after(found)}"
     match = MODULE.search(found.text) if found is not None else None
     name = match.group(1).rsplit("/", 1)[-1] if match else "A native module"
-    says = pair_says(scene, f"{name} does not fit the installed torch or runtime")
-    return f"{says}{quote_after(found)}"
+    return f"{name} does not fit the installed torch or runtime{quote_after(found)}"
+
+
+def _fixes(scene: Scene) -> Fixes:
+    python = scene.plan.interpreter_path or "python"
+    pair = version_conflict(scene, WORDING)
+    if pair is None:
+        return fixes(FIXES, python=python)
+    fits = fix("Take the pair that fits", pair.command.replace("{python}", python))
+    return (fits, *fixes(FIXES, python=python)[1:])
 
 
 CAUSE = Cause(
@@ -52,7 +63,7 @@ CAUSE = Cause(
         first_of(import_fails(WORDING, "in the loader"), stated(WORDING, log_points=26)), _loader
     ),
     summary=_summary,
-    fixes=lambda scene: fixes(FIXES, python=scene.plan.interpreter_path or "python"),
+    fixes=_fixes,
     ranks=nobody,
     would_settle="ldd -r on the module that the message names",
     refines="import-failure",

@@ -15,17 +15,10 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.signs import (
-    confirmed,
-    failed_at_start,
-    filled,
-    first_of,
-    import_fails,
-    stated,
-)
+from trainprobe.causes.signs import confirmed, failed_at_start, first_of, import_fails, stated
 from trainprobe.causes.startup_failures import startup_failure
-from trainprobe.causes.statements import first_to_fail, quote, statement
-from trainprobe.causes.versions_told import pair_says
+from trainprobe.causes.statements import first_to_fail, quote, quote_after, statement
+from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.model.diagnosis import Fix
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_library
@@ -34,16 +27,22 @@ WORDING = message("library-version-conflict")
 MOVED = message("library-version-conflict.moved")
 GONE = message("library-version-conflict.gone")
 LACKS = message("library-version-conflict.build-lacks")
+# Python names the whole path only where the first part of it was imported: the package is there,
+# this part of it is not.
+PART = r"No module named '(?P<module>\w+)\.(?P<name>[\w.]+)'(?!; )"
 ARGUMENT = r"\(\) got an unexpected keyword argument '(?P<name>\w+)'"
 # Packages whose missing names mean another release.
 WELL_KNOWN = re.compile(
     r"torch|torchvision|torchaudio|transformers|accelerate|datasets|huggingface_hub|tokenizers|peft"
-    r"|trl|deepspeed|diffusers|numpy|scipy|sklearn|pandas|pyarrow|lightning|pytorch_lightning"
+    r"|trl|triton|deepspeed|diffusers|numpy|scipy|sklearn|pandas|pyarrow|lightning|pytorch_lightning"
     r"|torchmetrics|typing_extensions|urllib3|pydantic|packaging"
 )
 CLASSES = (
     r"\b(?:Accelerator|TrainingArguments|Trainer|SFTTrainer|LoraConfig|DataLoader|GradScaler)"
     r"\.__init__\(\)"
+)
+ANY_WORDING = "|".join(
+    re.sub(r"\?P<\w+>", "?:", pattern) for pattern in (WORDING, MOVED, GONE, PART, ARGUMENT)
 )
 INSTALLED = re.compile(r"(?:site|dist)-packages")
 
@@ -58,6 +57,7 @@ def _moved(scene: Scene) -> Weighings:
     """A missing interface: of an installed package another release, else the user's code."""
     origin, name = scene.origin, statement(scene, MOVED)
     gone, argument = statement(scene, GONE), statement(scene, ARGUMENT)
+    part = statement(scene, PART)
     by_library = origin is not None and bool(origin.frames) and is_library(origin.frames[-1])
     if name is not None:
         file, module = name.match.group("file") or "", name.match.group("module") or ""
@@ -65,6 +65,8 @@ def _moved(scene: Scene) -> Weighings:
         # A circular import or a local file of that name says the same.
         points = 13 if installed and "unknown location" not in file else 6
         yield quote(points, "A name is not where it is expected", name)
+    elif part is not None and WELL_KNOWN.fullmatch(part.match.group("module")):
+        yield quote(13, "The package is there, this part of it is not", part)
     elif gone is not None and (gone.match.group("module") != "torch" or by_library):
         yield quote(13 if by_library else 10, "An interface is not there", gone)
     elif argument is not None and (by_library or re.search(CLASSES, argument.text)):
@@ -75,6 +77,7 @@ def _moved(scene: Scene) -> Weighings:
 
 
 def _pin(scene: Scene, python: str) -> Fix:
+    pair = version_conflict(scene, ANY_WORDING)
     found = statement(scene, WORDING) or statement(scene, MOVED) or statement(scene, GONE)
     text = found.text.lower() if found is not None else ""
     groups = found.match.groupdict() if found is not None else {}
@@ -84,12 +87,8 @@ def _pin(scene: Scene, python: str) -> Fix:
             "torch.load(path, weights_only=False) for a file that you trust, or pip install"
             " 'torch<2.6'",
         )
-    if "numpy" in text or "_array_api" in text:
-        return fix(
-            "Pin the pair",
-            f"{python} -m pip install 'numpy<2'   or newer builds of the package that the traceback"
-            " names",
-        )
+    if pair is not None:
+        return fix("Take the pair that fits", pair.command.replace("{python}", python))
     if module := groups.get("module"):
         return fix(
             f"Take the {module} that has {groups.get('name') or 'it'}",
@@ -122,20 +121,29 @@ def _lacking(scene: Scene) -> str:
     return next((name for name in LACKING if match is not None and match.group(name)), "")
 
 
+def _summary(scene: Scene) -> str:
+    if lacking := _lacking(scene):
+        part = "libuv, which its store is to use" if lacking == "store" else "a transport for Gloo"
+        return f"This build of torch has not got {part}"
+    pair = version_conflict(scene, ANY_WORDING)
+    found = next(
+        (
+            said
+            for wording in (WORDING, MOVED, GONE, PART, ARGUMENT)
+            if (said := statement(scene, wording))
+        ),
+        None,
+    )
+    says = pair.says if pair is not None else "Installed packages do not fit each other"
+    return f"{says}{quote_after(found)}"
+
+
 def _fixes(scene: Scene) -> Fixes:
     if lacking := _lacking(scene):
         return (LACKING[lacking],)
     python = scene.plan.interpreter_path or "python"
     check = f"{python} -m pip check"
     return (fix("See what does not fit", check, verify=check), _pin(scene, python))
-
-
-def _summary(scene: Scene) -> str:
-    if lacking := _lacking(scene):
-        part = "libuv, which its store is to use" if lacking == "store" else "a transport for Gloo"
-        return f"This build of torch has not got {part}"
-    says = pair_says(scene, "Installed packages do not fit each other")
-    return filled(says + "{quoted}", WORDING, MOVED, GONE, ARGUMENT, limit=160)(scene)
 
 
 CAUSE = Cause(
