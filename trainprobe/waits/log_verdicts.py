@@ -191,7 +191,10 @@ def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
     )
     says = f"{who} {first.says}"
     if first.echo_of == "launcher-stops":
-        says += f" ({first.seen_at}); why it ended them the log does not say"
+        # torchrun passes on what it was sent; what it sends by itself is SIGTERM
+        own = re.search(r"SIG(?:HUP|INT)\b", first.text)
+        why = "it was sent that signal itself" if own else "why it ended them the log does not say"
+        says += f" ({first.seen_at}); {why}"
     elif first.echo_of != "launcher":
         gone = "a rank" if who == "The launcher" else "another one"
         says += f" ({first.seen_at}), which only repeats that {gone} is gone"
