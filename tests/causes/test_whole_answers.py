@@ -138,3 +138,30 @@ def test_a_traceback_that_is_there_is_not_asked_for(tmp_path: Path) -> None:
     text = said([*FRAMES, "KeyError: 'label'"], tmp_path)
     assert "Mend train.py:40" in text
     assert "@record" not in text
+
+
+def test_a_shortened_path_into_torch_is_no_place_of_the_program(tmp_path: Path) -> None:
+    lines = [
+        *FRAMES,
+        '  File ".../torch/serialization.py", line 965, in save',
+        "    _save(obj, opened_zipfile)",
+        "RuntimeError: PytorchStreamWriter failed writing file data/305: file write failed",
+    ]
+    assert "at train.py:40 in main" in said(lines, tmp_path)
+
+
+def test_a_gloo_that_fails_is_given_no_setting_that_only_nccl_knows(tmp_path: Path) -> None:
+    mesh = (
+        "ERROR 02-11 21:40:13 base.py:574] RuntimeError: Gloo connectFullMesh failed with"
+        " [../third_party/gloo/gloo/transport/tcp/pair.cc:144] no error"
+    )
+    text = said([mesh], tmp_path)
+    assert "GLOO_SOCKET_IFNAME=eth0" in text
+    assert "^lo" not in text
+    assert "base.py:574" not in text
+
+
+def test_versions_are_named_where_there_are_some(tmp_path: Path) -> None:
+    text = said(["RuntimeError: Numpy is not available"], tmp_path)
+    assert "themselves name the versions" not in text
+    assert "pip install 'numpy<2'" in text

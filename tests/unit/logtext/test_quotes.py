@@ -21,6 +21,7 @@ LINES = {
     ),
     "I0510 07:28:04.417845 139863945226048 c10d.py:337] Waiting in barrier": "Waiting in barrier",
     "[2024-01-22 16:50:49,553] [INFO] [launch.py:315:sigkill_handler] Killing 108": "Killing 108",
+    "ERROR 02-11 21:40:13 worker_base.py:574] RuntimeError: no": "RuntimeError: no",
     "10/26 11:27:48 - mmengine - INFO - Evaluating bbox...": "Evaluating bbox...",
     "2024-02-27 15:56:22,424 - /env/_api.py[line:254] - DEBUG: Attempting to": "Attempting to",
     "2023-07-26 09:59:13.221 | INFO     | utils.train:__init__:52 - Searching": "Searching",

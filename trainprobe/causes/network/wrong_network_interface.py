@@ -27,7 +27,7 @@ from trainprobe.causes.startup_failures import (
     weigh_general,
     weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote, quote_after
+from trainprobe.causes.statements import quote, quote_after, text_of
 from trainprobe.facts import LogEvent
 from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
@@ -138,13 +138,25 @@ See which interface leads to the other nodes
     ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)
 Name it
     export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}
-    export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)
+    {leave_out}
 [admin] Let the node's own name be its address
     getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)
 """
 
 
+# only NCCL understands a name that begins with ^
+LEAVE_OUT = "export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)"
+
+
+def _of_nccl(scene: Scene) -> bool:
+    """Whether NCCL is what fails, or nothing tells that Gloo does."""
+    said = " ".join(event.line for event in (*lines(scene, *SURE, *CUT), *_odd(scene)))
+    said += " ".join(text_of(one) for one in final_exceptions(scene))
+    return "nccl" in said.lower() or "gloo" not in said.lower()
+
+
 def _fixes(scene: Scene) -> Fixes:
+    gloo = not _of_nccl(scene)
     own = next(
         (
             given.value
@@ -154,7 +166,7 @@ def _fixes(scene: Scene) -> Fixes:
         "",
     )
     now = f"   (now {own})" if own else ""
-    return fixes(FIXES, now=now)
+    return fixes(FIXES, now=now, leave_out="" if gloo else LEAVE_OUT)
 
 
 CAUSE = Cause(

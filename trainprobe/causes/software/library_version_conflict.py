@@ -50,7 +50,9 @@ INSTALLED = re.compile(r"(?:site|dist)-packages")
 def _named_versions(scene: Scene) -> Weighings:
     found = statement(scene, WORDING)
     if found is not None:
-        yield weighing(10, "source", "The packages themselves name the versions", found.fact)
+        named = re.search(r"\d", found.text)
+        says = "themselves name the versions" if named else "themselves say that they do not fit"
+        yield weighing(10, "source", f"The packages {says}", found.fact)
 
 
 def _moved(scene: Scene) -> Weighings:
@@ -89,6 +91,11 @@ def _pin(scene: Scene, python: str) -> Fix:
         )
     if pair is not None:
         return fix("Take the pair that fits", pair.command.replace("{python}", python))
+    if "numpy is not available" in text:
+        return fix(
+            "Install the NumPy that torch was built for",
+            f"{python} -m pip install 'numpy<2'   (for torch before 2.3), or a newer torch",
+        )
     if module := groups.get("module"):
         return fix(
             f"Take the {module} that has {groups.get('name') or 'it'}",
