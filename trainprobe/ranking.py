@@ -18,6 +18,7 @@ from trainprobe.causes.classes import classes, everybody_meets
 from trainprobe.causes.commands import again, is_command
 from trainprobe.causes.component_told import component_told
 from trainprobe.causes.deep_looks import deep_look
+from trainprobe.causes.fitting_fixes import fitting
 from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.hearsay import Hearsay
 from trainprobe.causes.last_printed import printed_sentence
@@ -375,7 +376,7 @@ def _place(
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
         fixes=(
             *_mends(candidate, near=True),
-            *(_verified(scene, fix, candidate) for fix in cause.fixes_for(scene)),
+            *(_verified(scene, one, candidate) for one in fitting(scene, cause.fixes_for(scene))),
             *_mends(candidate, near=False),
         ),
         docs=f"docs/causes/{cause.id}.md",
@@ -508,7 +509,8 @@ def _unknown(
         held[-1].says.rstrip(".") if held else group.says[:1].upper() + group.says[1:].rstrip(".")
     )
     nearest = (
-        f" The nearest causes are {near}, but the evidence does not decide."
+        f" The nearest cause{'s are' if ', ' in near else ' is'} {near}, but the evidence does not"
+        " decide."
         if near
         else " Nothing in the catalogue fits what was seen."
     )

@@ -425,7 +425,7 @@ LOGS: list[tuple[str, str, str]] = [
         + "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients. 1/2 clients joined.",
     ),
     (
-        "rendezvous-incomplete",
+        "library-version-conflict",
         "libuv",
         "RuntimeError: use_libuv was requested but PyTorch was built without libuv support",
     ),
@@ -548,6 +548,37 @@ LOGS: list[tuple[str, str, str]] = [
             'last):\n  File "/job/train.py", line 189, in main\n    for batch in loader:\n  File '
             '"/env/lib/python3.11/multiprocessing/popen_fork.py", line 66, in _launch\n    self.pid = '
             "os.fork()\nOSError: [Errno 12] Cannot allocate memory"
+        ),
+    ),
+    (
+        "wrong-network-interface",
+        "bridges of containers",
+        (
+            "node-a:77:77 [0] NCCL INFO NET/Socket : Using [0]eth0:10.2.0.3<0> "
+            "[1]br-5f0c1a2b3d4e:172.19.0.1<0> [2]veth0a1b2c3:fe80::1%veth0a1b2c3<0>\n"
+            "RuntimeError: NCCL error: unhandled system error\nncclSystemError: System call "
+            "(socket, malloc, munmap, etc) failed."
+        ),
+    ),
+    (
+        "wrong-network-interface",
+        "loopback before a lost actor",
+        (
+            "RuntimeError: Gloo connectFullMesh failed with [/pytorch/third_party/gloo/gloo/transport"
+            "/tcp/pair.cc:152] timed out connecting: SO_ERROR: Connection refused, "
+            "remote=[127.0.0.1]:40211 (rank=4, size=8, local=[127.0.0.1])\n\n"
+            "ray.exceptions.ActorHandleNotFoundError: the handle was created in job 01000000\n"
+            "RuntimeError: Engine core initialization failed"
+        ),
+    ),
+    (
+        "nccl-shm-segment",
+        "before a kernel that failed without it",
+        (
+            "misc/shmutils.cc:87 NCCL WARN Error: failed to extend /dev/shm/nccl-abc123 to 9637892 "
+            "bytes, error: No space left on device (28)\nterminate called after throwing an "
+            "instance of 'EPException'\n  what():  Failed: CUDA error /job/ep.cpp:89 'an illegal "
+            "memory access was encountered'"
         ),
     ),
     # What only looks like the network's fault.

@@ -145,3 +145,20 @@ def test_a_version_conflict_names_the_pair(tmp_path: Path) -> None:
     assert first.id == "library-version-conflict"
     assert first.summary.startswith("pack needs tokenizers>=0.14,<0.19 and finds tokenizers 0.20.1")
     assert "in-software" in held(first)
+
+
+def test_a_frame_by_itself_tells_no_component(tmp_path: Path) -> None:
+    lines = ['ERROR File "/env/site-packages/serve/core.py", line 6, in collective_rpc', "    go()"]
+    report = judged(lines, tmp_path)
+    assert not report.causes, report.says
+
+
+def test_a_store_that_was_reset_makes_think_of_its_peer(tmp_path: Path) -> None:
+    line = (
+        "[rank1]: torch.distributed.DistBackendError: [1] is setting up NCCL communicator and"
+        " retrieving ncclUniqueId from [0] via c10d key-value store by key '0', but store->get('0')"
+        " got error: Connection reset by peer"
+    )
+    said = [cause.id for cause in judged([line], tmp_path).causes]
+    assert said[0] == "unknown"
+    assert {"rank-exited-early", "rank-killed"} <= set(said)

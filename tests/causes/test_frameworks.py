@@ -247,7 +247,7 @@ LOGS: dict[str, tuple[str, Told]] = {
     "windows without libuv": (
         FRAMES
         + "RuntimeError: use_libuv was requested but PyTorch was build without libuv support\n",
-        Told("crashed", "rendezvous-incomplete", (), "This build of torch lacks"),
+        Told("crashed", "library-version-conflict", (), "This build of torch has not got libuv"),
     ),
     "a watchdog's abort that a supervisor retells": (
         (

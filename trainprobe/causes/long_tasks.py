@@ -223,12 +223,12 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif early and not timeouts.together:
         # rank 0 prepares, and here it did not give up
         points = 6 if 0 in timeouts.first else 13 if early[0].number <= VERY_FIRST else 10
-        says = f"The others waited in a barrier at the start, {call_says(early[0])}"
+        says = f"The others waited at the start in {call_says(early[0])}, as in a barrier"
         yield weighing(points, "other-stacks", says, early[0])
     elif kept is not None and (meet is not None or barriers):
         yield weighing(6, "other-stacks", f"The others waited inside {kept[0]}", kept[1])
     elif barriers and not timeouts.together and list(timeouts.first) != [0]:
-        says = f"The others waited in a barrier, {call_says(barriers[0])}"
+        says = f"The others waited in {call_says(barriers[0])}, as in a barrier"
         yield weighing(6, "other-stacks", says, barriers[0])
 
 

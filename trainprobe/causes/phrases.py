@@ -8,6 +8,7 @@ from inspect import cleandoc
 
 from trainprobe.causes.commands import job, live_pid
 from trainprobe.causes.scene import Scene
+from trainprobe.logtext.quotes import quoted_words
 from trainprobe.model.diagnosis import Fix, Risk, Who
 from trainprobe.model.ranks import and_list, name_ranks
 
@@ -44,8 +45,10 @@ def size(count: float | None) -> str:
 
 
 def short(text: str, limit: int = 160) -> str:
-    """The first line that says something, cut to `limit` characters."""
-    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    """The first line that says something, without the stamp and the logger before it, cut to
+    `limit` characters.
+    """
+    line = quoted_words(next((line for line in text.splitlines() if line.strip()), ""))
     return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
 
 

@@ -26,7 +26,6 @@ SHOWS = (
     "rendezvous-timeout",
     "rendezvous-failed",
     "world-incomplete",
-    "store-unsupported",
     "remote-shell-failed",
     "store-refused",
     "connect-failed",
@@ -141,9 +140,6 @@ def giving_up_summary(scene: Scene) -> str:
     """The sentence of a rendezvous that a log tells of; empty where none does."""
     found = startup_failure(scene, GAVE_UP, *SHOWS)
     end = "".join(captured(lines(scene, *_END), "host")[:1])
-    if found is not None and "libuv" in found.text:
-        lacks = "This build of torch lacks what its store asks for, so no rank could join"
-        return sentence(f"{lacks}: {short(found.text, 140)}")
     if found is not None:
         return sentence(f"Not all ranks met{f' at {end}' if end else ''}: {short(found.text, 140)}")
     return ""
@@ -168,13 +164,7 @@ def end_point(scene: Scene) -> tuple[str, str]:
 
 
 def fixes_of_start(scene: Scene) -> Fixes:
-    """Fixes of a store that this build lacks or a remote shell that prompts; else empty."""
-    if any("libuv" in event.line for event in lines(scene, "store-unsupported")):
-        steps = (
-            "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
-            'init_method="env://?use_libuv=0"',
-        )
-        return (fix("Use the store that this build of torch has", *steps),)
+    """Fixes of a remote shell that prompts; else empty."""
     if lines(scene, "remote-shell-failed"):
         steps = (
             "ssh NODE hostname   (for each node of the hostfile)",

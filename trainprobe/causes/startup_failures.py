@@ -195,17 +195,20 @@ _SAID_BETTER = (
     "nccl-proxy-failed",
     "nccl-no-transport",
     "store-closed",
+    "bridges-used",
 )
 
 
-def only_generally(scene: Scene, general: str) -> RankException | None:
-    """NCCL's exception that says no more than `general`, if no line says more."""
+def only_generally(scene: Scene, general: str, *, beside: str = "") -> RankException | None:
+    """NCCL's exception that says no more than `general`, if no line says more, but for one that
+    shows `beside`.
+    """
     for exception in final_exceptions(scene)[:1]:
         text = text_of(exception)
         if (
             re.search(general, text)
             and "Last error:" not in text
-            and not lines(scene, *_SAID_BETTER)
+            and not lines(scene, *(shown for shown in _SAID_BETTER if shown != beside))
         ):
             return exception
     return None

@@ -14,6 +14,7 @@ from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogProgress
+from trainprobe.logtext.quotes import quoted_words
 from trainprobe.stacks.places import user_frame
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
@@ -165,6 +166,7 @@ def _first_line(message: str, cap: int = 160) -> str:
     line = next(
         (text for text in message.splitlines() if any(letter.isalnum() for letter in text)), ""
     ).strip()
+    line = line.rstrip(" :") if line.endswith(":") else line.removesuffix(".")
     return line if len(line) <= cap else line[: cap - 1].rstrip() + "…"
 
 
@@ -202,7 +204,7 @@ def _said(fact: LogEvent) -> LogFailure:
         rank=fact.rank,
         what="event",
         kind=fact.event,
-        says=f"said: {_first_line(fact.line)}",
+        says=f"said: {_first_line(quoted_words(fact.line))}",
         echo=fact.echo,
         echo_of=fact.event if fact.echo else "",
         at=fact.at,

@@ -65,6 +65,7 @@ def _fails(text: str) -> bool:
     """
     return (
         event_kind(text) in _FAILS
+        and _FRAME.search(text) is None
         and not _EXCEPTION.match(text)
         and not _MILD.search(text)
         and read_step(text) is None

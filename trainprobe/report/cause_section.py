@@ -43,12 +43,14 @@ def cause_lines(
     others: Sequence[PlacedCause] = (),
     brief: bool = False,
     verbose: bool = False,
+    said: str = "",
 ) -> list[Line]:
     """Return a cause in full, with the `others` of its group in one sentence; `brief` keeps its
-    line, its summary and the first thing to do, `verbose` adds the ids of the evidence.
+    line, its summary and the first thing to do, `verbose` adds the ids of the evidence. `said` is
+    what stands above already.
     """
     lines = [_title(cause, place, width)]
-    lines += wrapped([span(cause.summary or cause.title)], width, first=INDENT)
+    lines += wrapped([span(_unsaid(cause, said))], width, first=INDENT)
     lines += _surer(cause, width)
     if brief:
         return [*lines, *_fix(cause.fixes[0], 0, width)] if cause.fixes else lines
@@ -72,6 +74,18 @@ def cause_lines(
         page = span(f"trainprobe causes {cause.id}", "faint")
         lines += wrapped([page], width, first=f"{INDENT}page ")
     return lines
+
+
+def _unsaid(cause: PlacedCause, said: str) -> str:
+    """The summary; where no cause is named without the title, and without what `said` says."""
+    text = cause.summary or cause.title
+    if not _is_open(cause):
+        return text
+    _, told, rest = text.partition(said.strip().rstrip(".")[1:]) if said else ("", "", "")
+    if told and rest.strip(" ."):
+        return rest.lstrip(" .")
+    text = text.removeprefix(f"{cause.title}: ")
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def how_sure(cause: PlacedCause) -> str:

@@ -43,7 +43,7 @@ def rank_lines(report: Report, width: int) -> list[Line]:
         if since is not None:
             parts.append(span(f"for {duration(since)}"))
         if where:
-            parts.append(span(f"at {where}"))
+            parts.append(span(where.strip() if where.strip().startswith("in ") else f"at {where}"))
         if rows[0].source:
             parts.append(span(f"`{shortened(rows[0].source)}`", "strong"))
         if waits_for:

@@ -64,7 +64,7 @@ def report_lines(report: Report, width: int = WIDTH, *, verbose: bool = False) -
         ladder_lines(ladder, width, brief=report.verdict != "healthy"),
         suite_lines(ladder, width),
         *(
-            cause_lines(first, place, width, others=others, verbose=verbose)
+            cause_lines(first, place, width, others=others, verbose=verbose, said=report.says)
             for place, first, others in _places(report.causes)
         ),
         sbatch_lines(report, width) or readiness_lines(report, width),

@@ -65,6 +65,8 @@ _LAUNCHER_ERRORS = frozenset(
     " RayActorError WorkerCrashedError EngineDeadError MQEngineDeadError"
     " ExecuteUserScriptError".split()
 )
+# Ranks that look for their peer on their own host were given a wrong address.
+_LOOPBACK_PEER = re.compile(r"connectFullMesh failed[^\n]{0,300}remote=\[127\.|\bconnect \[127\.\d")
 # What a launcher raises about a child of its own, by the file of its frames; elsewhere such a child
 # is the program's own (ffmpeg, ninja).
 _LAUNCHERS = (
@@ -138,7 +140,7 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
         return "launcher" if ours or (not files and _RUNS_PYTHON.match(message)) else ""
     if name == "RuntimeError" and message.strip() in _ERRNO_TEXTS:
         return _ERRNO_TEXTS[message.strip()]
-    if any(words in message for words in _ORIGINS):
+    if any(words in message for words in _ORIGINS) or _LOOPBACK_PEER.search(message):
         return ""
     distributed = any(word in message for word in _DISTRIBUTED) or any(
         "torch/distributed" in file for file in files

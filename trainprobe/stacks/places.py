@@ -14,7 +14,10 @@ _LIBRARY = re.compile(
     r"|/\w\w/c\w\w[a-z2-7]{40,}\.py$"
 )
 _STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/")
-_TORCH = re.compile(r"(?:^|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/")
+# `.../` stands where somebody has shortened a path.
+_TORCH = re.compile(
+    r"(?:^(?:(?:\.\.\.|\u2026)/)?|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/"
+)
 _NATIVE = re.compile(
     r"\.so(?:\.[\d.]+)?$|(?:^|/)python\d[\d.]*t?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$"
 )

@@ -20,6 +20,7 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.facts.compared_calls import FOUND_APART
+from trainprobe.logtext.quotes import quoted_words
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.waits.absentees import world_of
 from trainprobe.waits.bars_apart import bars_of_other_lengths
@@ -38,6 +39,7 @@ LAST = "job"
 PROBE = "job"
 NOBODY = "A rank that the log does not name"
 MOST_ROWS = 4096
+QUOTED = 160  # characters
 
 
 def logged_situation(facts: Facts) -> Situation | None:
@@ -185,14 +187,18 @@ def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
         ranks_say((first.rank,))
         if first.rank is not None
         else "The launcher"
-        if first.echo_of == "launcher"
+        if first.echo_of.startswith("launcher")
         else "A rank"
     )
-    says = (
-        f"{who} {first.says} ({first.seen_at}), which only repeats that another one is gone"
-        if first.echo_of != "launcher"
-        else f"{who} {first.says}"
-    )
+    says = f"{who} {first.says}"
+    if first.echo_of == "launcher-stops":
+        # torchrun passes on what it was sent; what it sends by itself is SIGTERM
+        own = re.search(r"SIG(?:HUP|INT)\b", first.text)
+        why = "it was sent that signal itself" if own else "why it ended them the log does not say"
+        says += f" ({first.seen_at}); {why}"
+    elif first.echo_of != "launcher":
+        gone = "a rank" if who == "The launcher" else "another one"
+        says += f" ({first.seen_at}), which only repeats that {gone} is gone"
     ranks: tuple[int, ...] = ()
     if spoke and 0 < len(silent) < len(world) and len(silent) <= len(spoke):
         ranks = silent
@@ -351,11 +357,15 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
         PROBE,
         (),
         "stuck-inside",
-        f"The log ends with a wait ({last.seen_at}): {last.line[:160]}",
+        f"The log ends with a wait ({last.seen_at}): {_cut(quoted_words(last.line))}",
         "hang",
         evidence=tuple(dict.fromkeys(id_ for event in waits for id_ in event.evidence))[:8],
         world_size=job.world_size or 1,
     )
+
+
+def _cut(line: str) -> str:
+    return line if len(line) <= QUOTED else f"{line[: QUOTED - 1].rstrip()}…"
 
 
 def _all_came(event: LogEvent) -> bool:

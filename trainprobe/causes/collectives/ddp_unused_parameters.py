@@ -14,7 +14,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.measured import measured_or_stated, stressed_or, stressed_summary_or
-from trainprobe.causes.phrases import fixes, short
+from trainprobe.causes.phrases import fix, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import all_of, confirmed, stated
 from trainprobe.facts import RankException
@@ -29,14 +29,18 @@ INDICES = re.compile(
 
 def _named_parameters(scene: Scene) -> Weighings:
     if names := _parameters(scene):
-        yield weighing(3, "source", f"It names the parameters: {names}", scene.origin)
+        yield weighing(3, "source", f"It says which: {names}", scene.origin)
 
 
 def _parameters(scene: Scene) -> str:
     texts = [exception.message for exception in scene.exceptions(scene.suspects)]
     texts += [event.line for event in scene.events("ddp-unused-parameters")]
     found = (match.group(1) for text in texts if (match := INDICES.search(text)))
-    return short(next(found, "").strip(" ."), 120)
+    names = next(found, "").strip(" .")
+    if _NUMBERS.fullmatch(names):
+        many = "parameters" if len(names.split()) > 1 else "parameter"
+        names = f"{many} {', '.join(names.replace(',', ' ').split())}"
+    return short(names, 120)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -50,6 +54,21 @@ def _summary(scene: Scene) -> str:
     return f"DDP waits for gradients of parameters that the loss does not use{names}"
 
 
+LET_NAMES = fix(
+    "Let the names be printed", "TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run"
+)
+MEND = fixes("""
+    Use or remove those parameters
+        make every output take part in the loss, or set requires_grad_(False) on the unused
+            part
+    Or let DDP look for them
+        DistributedDataParallel(model, find_unused_parameters=True)   (costs a walk over the
+            graph in each step)
+""")
+_NUMBERS = re.compile(r"[\d, ]+")
+_NAMES = re.compile(r"[A-Za-z_]\w*\.\w")
+
+
 CAUSE = Cause(
     id="ddp-unused-parameters",
     title="DDP waits for parameters without a gradient",
@@ -57,16 +76,10 @@ CAUSE = Cause(
     summary=stressed_summary_or(MEASURED, _summary),
     fixes=stressed_or(
         MEASURED,
-        fixes("""
-            Let the names be printed
-                TORCH_DISTRIBUTED_DEBUG=DETAIL in the environment of the next run
-            Use or remove those parameters
-                make every output take part in the loss, or set requires_grad_(False) on the unused
-                    part
-            Or let DDP look for them
-                DistributedDataParallel(model, find_unused_parameters=True)   (costs a walk over the
-                    graph in each step)
-        """),
+        lambda scene: (
+            *((LET_NAMES,) if not _NAMES.search(_parameters(scene)) else ()),
+            *MEND,
+        ),
     ),
     ranks=_ranks,
     would_settle="run once with TORCH_DISTRIBUTED_DEBUG=DETAIL, which prints the names",

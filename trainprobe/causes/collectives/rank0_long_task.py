@@ -16,6 +16,7 @@ first collectives; and by calls inside functions that let one rank go first.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause
@@ -34,7 +35,7 @@ from trainprobe.causes.diverging_calls import ASKS_FOR_RANK
 from trainprobe.causes.long_tasks import of_long_task
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
-from trainprobe.facts import Deadline, MainThread, RankException
+from trainprobe.facts import Deadline, LogWork, MainThread, RankException
 from trainprobe.waits.divergence import call_says
 
 WORK = frozenset({"file-io", "python-run", "native-run", "child-wait", "dataloader", "net-io"})
@@ -158,7 +159,7 @@ def _summary(scene: Scene) -> str:
         after = f", which gave up after {limit:.0f} s" if limit else ""
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
         return (
-            f"{ranks_say(who) if who else 'One rank'} worked alone{at} while the others waited in"
+            f"{_one_of(who)} worked alone{at} while the others waited in"
             f" {call_says(timeouts.calls[0])}{after}"
         )
     late = came_late(scene)
@@ -170,7 +171,9 @@ def _summary(scene: Scene) -> str:
     if not (at_work := working(scene)):  # a log whose timeout names no call
         task = next(iter(timeouts.events("task-began")[-1:]), None)
         at = f" at «{short(task.line, 90)}»" if task is not None else ""
-        return f"Rank 0 worked alone{at} until the others, which let it go first, gave up"
+        pressed = scene.origin is not None and scene.origin.interrupted
+        end = "somebody pressed Ctrl-C" if pressed else "the others, which let it go first, gave up"
+        return f"Rank 0 worked alone{at} until {end}"
     thread, doing = at_work[0]
     slept, limit, _limits = waited(scene)
     left = f"; they give up in about {max(limit - slept, 0):.0f} s" if limit else ""
@@ -178,6 +181,13 @@ def _summary(scene: Scene) -> str:
         f"{subject(scene)} {verb(scene.ranks, 'works', 'work')} alone at"
         f" {thread.where or thread.leaf} ({doing}) while the others wait{left}"
     )
+
+
+def _one_of(ranks: Sequence[int]) -> str:
+    """`Rank 0`; `One of ranks 0, 1 and 5`, since only one of them is at work."""
+    if not ranks:
+        return "One rank"
+    return f"One of {ranks_say(ranks, capital=False)}" if len(ranks) > 1 else ranks_say(ranks)
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
@@ -189,24 +199,43 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
     return away(timeouts, task=True) or scene.ranks
 
 
-FIXES = """
+BEFORE = """
 Do it before the training
     a job of its own on one process: tokenise, download or convert once, keep the result on disk,
         and only load it here
+"""
+SAVING = """
+Save on all ranks, or in the background
+    torch.distributed.checkpoint.save or async_save, or the framework's sharded checkpoints, in
+        place of one rank that gathers and writes everything
+"""
+EVALUATING = """
+Evaluate on all ranks
+    with the data split between them, or in a job of its own; or on fewer samples
+"""
+TIME = """
 Or give it the time that it takes
     init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;
         InitProcessGroupKwargs(timeout={hours}) in accelerate
+"""
+SHARE = """
 Or share it among the ranks
     save sharded or in the background (async_save), validate on all ranks, with the data split
         between them
 """
+_SAVES = re.compile(r"(?i)\bsav(?:e|ing)|checkpoint|state[ _]dict|upload")
+_EVALUATES = re.compile(r"(?i)\beval|\bvalid|\btest|(?-i:mAP)|generat|inference|predict")
 
 
 def _fixes(scene: Scene) -> Fixes:
     timeouts = Timeouts(scene)
     if timeouts.calls or not working(scene):
         hours = f"timedelta(hours={max(2, round((timeouts.timeout_s or 0) / 1200))})"
-        return fixes(FIXES, hours=hours)
+        bar = max(scene.of(LogWork), key=lambda one: one.place, default=None)
+        task = timeouts.task or bar
+        done = task.line if task is not None else ""
+        first = SAVING if _SAVES.search(done) else EVALUATING if _EVALUATES.search(done) else BEFORE
+        return fixes(first + TIME + (SHARE if first is BEFORE else ""), hours=hours)
     slept, limit, _limits = waited(scene)
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
     return (

@@ -24,7 +24,7 @@ from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
-from trainprobe.facts import ProbeFailure, Progress, RankEnding, RankException
+from trainprobe.facts import LogJob, ProbeFailure, Progress, RankEnding, RankException
 from trainprobe.stacks.places import is_user
 
 # huggingface/datasets, utils/py_utils.py; CPython, concurrent/futures/process.py; joblib
@@ -227,6 +227,8 @@ def _fixes(scene: Scene) -> Fixes:
     # a child of a probe raised it: no ranks, and no output but this
     if origin is not None and origin.role in OBJECTS:
         return (mend,)
+    if origin is not None and origin.frames and origin.rank is None and scene.of(LogJob):
+        return (mend,)  # the traceback is there
     if helper is not None and origin is helper[0]:
         return (mend, *fixes(DEAD_CHILD, where=helper[1].where))
     return (

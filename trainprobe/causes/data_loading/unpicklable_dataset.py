@@ -22,6 +22,7 @@ from trainprobe.signatures.messages import message
 
 WORDING = message("unpicklable-dataset")
 ECHO = r"EOFError: Ran out of input"
+NAMED = r"(?:[Cc]an't|cannot) (?:pickle|get) [^\n]{1,200}"  # it says which object
 READS_A_FILE = message("unpicklable-dataset.reads-a-file")
 STARTS = re.compile(
     r"multiprocessing[/\\]|multiprocess/|torch/utils/data/dataloader\.py|torch/multiprocessing/"
@@ -66,7 +67,7 @@ CAUSE = Cause(
     id="unpicklable-dataset",
     title="An object cannot be pickled for a worker",
     weigh=all_of(_died, first_of(_measured, _stated)),
-    summary=filled("An object cannot cross into a spawned process{quoted}", WORDING),
+    summary=filled("An object cannot cross into a spawned process{quoted}", NAMED, WORDING),
     fixes=fixes("""
         Find the object
             python -c 'import pickle; from YOURMODULE import make_dataset;

@@ -52,7 +52,8 @@ def _summary(scene: Scene) -> str:
     index = bad[0].index if bad else xids[0].device if xids else ""
     gpu = f"GPU {index}" if index != "" else "a GPU"
     code = f" (Xid {xids[0].code})" if xids else ""
-    return f"{subject(scene)} uses {gpu}, whose memory has errors that could not be corrected{code}"
+    whose = f"{gpu}, whose memory" if gpu != "a GPU" else "a GPU whose memory"
+    return f"{subject(scene)} uses {whose} has errors that could not be corrected{code}"
 
 
 CAUSE = Cause(

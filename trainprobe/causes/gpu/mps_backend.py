@@ -4,8 +4,11 @@ torch on a Mac runs on Metal Performance Shaders. Some operators and all of floa
 tensors beyond 4 GiB or 2**31 elements abort the process inside Apple's library, and memory ends at
 a share of the machine's.
 
+A tensor on it cannot be sent to another process either.
+
 It is recognised by torch's words about the MPS device, by an assertion of MPSNDArray or another of
-Apple's classes, and by failed Metal command buffers.
+Apple's classes, by failed Metal command buffers, and by a tensor that macOS cannot share between
+processes since it is not on the CPU.
 """
 
 from __future__ import annotations
@@ -15,11 +18,12 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix, short
 from trainprobe.causes.scene import Scene
-from trainprobe.causes.signs import stated
+from trainprobe.causes.signs import first_of, quoted, stated
 from trainprobe.causes.statements import statement
 from trainprobe.signatures.messages import message
 
 WORDING = message("mps-backend")
+SHARING = message("mps-backend.sharing")
 OPERATOR = re.compile(r"operator '([\w:.]+)'")
 # What helps first, by a part of the message.
 MEMORY = fix(
@@ -39,6 +43,11 @@ FIRST = {
         "Put the inputs on the same device",
         "batch = {k: v.to('mps') for k, v in batch.items()}, and model.to('mps')",
     ),
+    "_share_filename_": fix(
+        "Send only tensors on the CPU",
+        "no .to('mps') in the dataset and the collator: the training loop moves the batch",
+        "or DataLoader(..., num_workers=0); weights for another process: v.cpu() of each",
+    ),
     "": fix(
         "Let missing operators run on the CPU",
         "export PYTORCH_ENABLE_MPS_FALLBACK=1   (before Python starts)",
@@ -47,12 +56,14 @@ FIRST = {
 
 
 def _text(scene: Scene) -> str:
-    found = statement(scene, WORDING)
+    found = statement(scene, WORDING) or statement(scene, SHARING)
     return found.text if found is not None else ""
 
 
 def _summary(scene: Scene) -> str:
     text = _text(scene)
+    if "_share_filename_" in text:
+        return f"A tensor on Apple's GPU cannot be sent to another process{scene.at_own_line}"
     operator = OPERATOR.search(text)
     what = f"has no {operator.group(1)}" if operator else f"failed: {short(text, 140)}"
     return f"torch's MPS backend{scene.at_own_line} {what}"
@@ -70,12 +81,15 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="mps-backend",
     title="Apple's MPS backend lacks something or failed",
-    weigh=stated(WORDING),
+    weigh=first_of(
+        stated(WORDING),
+        quoted(13, "A tensor that is not on the CPU is sent to another process", SHARING),
+    ),
     summary=_summary,
     fixes=_fixes,
     ranks=nobody,
     would_settle="the same line with device='cpu'",
     refines="user-exception",
     accounts_for=("native-crash", "cuda-oom"),
-    wording=WORDING,
+    wording=f"{WORDING}|{SHARING}",
 )

@@ -13,6 +13,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import UNHANDLED_SYSTEM
 from trainprobe.causes.startup_failures import (
     captured,
     failed_of_something_else,
@@ -21,11 +22,12 @@ from trainprobe.causes.startup_failures import (
     made_steps,
     of_one_host,
     of_several_hosts,
+    only_generally,
     startup_failure,
     weigh_general,
     weigh_startup_failure,
 )
-from trainprobe.causes.statements import quote, quote_after
+from trainprobe.causes.statements import quote, quote_after, text_of
 from trainprobe.facts import LogEvent
 from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
@@ -52,7 +54,7 @@ def _weigh(scene: Scene) -> Weighings:
     if found is None:
         yield from weigh_general(
             scene,
-            r"unhandled system error|ncclSystemError",
+            UNHANDLED_SYSTEM,
             "a system call failed, as on an interface that leads nowhere",
         )
     cut, odd = lines(scene, *CUT), _odd(scene)
@@ -80,6 +82,16 @@ def _weigh(scene: Scene) -> Weighings:
         yield quote(points, "An interface that leads nowhere is used", odd[0])
     if odd and cut and found is not None:
         yield weighing(6, "network", f"Connections fail over it: {short(cut[0].line)}", cut[0])
+    bridges = lines(scene, "bridges-used")
+    if (
+        found is None
+        and not odd
+        and bridges
+        and only_generally(scene, UNHANDLED_SYSTEM, beside="bridges-used")
+    ):
+        yield quote(
+            13, "NCCL also uses a bridge of containers, which no other host reaches", bridges[0]
+        )
     mesh = lines(scene, "gloo-mesh-failed")
     if (
         found is None
@@ -126,13 +138,25 @@ See which interface leads to the other nodes
     ip -br addr; ip route get ADDRESS_OF_ANOTHER_NODE   (on each node)
 Name it
     export NCCL_SOCKET_IFNAME=eth0 GLOO_SOCKET_IFNAME=eth0{now}
-    export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)
+    {leave_out}
 [admin] Let the node's own name be its address
     getent hosts $(hostname)   (must not be 127.0.0.1 or 127.0.1.1)
 """
 
 
+# only NCCL understands a name that begins with ^
+LEAVE_OUT = "export NCCL_SOCKET_IFNAME=^lo,docker   (leave out what leads nowhere)"
+
+
+def _of_nccl(scene: Scene) -> bool:
+    """Whether NCCL is what fails, or nothing tells that Gloo does."""
+    said = " ".join(event.line for event in (*lines(scene, *SURE, *CUT), *_odd(scene)))
+    said += " ".join(text_of(one) for one in final_exceptions(scene))
+    return "nccl" in said.lower() or "gloo" not in said.lower()
+
+
 def _fixes(scene: Scene) -> Fixes:
+    gloo = not _of_nccl(scene)
     own = next(
         (
             given.value
@@ -142,7 +166,7 @@ def _fixes(scene: Scene) -> Fixes:
         "",
     )
     now = f"   (now {own})" if own else ""
-    return fixes(FIXES, now=now)
+    return fixes(FIXES, now=now, leave_out="" if gloo else LEAVE_OUT)
 
 
 CAUSE = Cause(

@@ -52,7 +52,7 @@ def _fixes(scene: Scene) -> Fixes:
     pair = version_conflict(scene, WORDING)
     if pair is None:
         return fixes(FIXES, python=python)
-    fits = fix("Take the pair that fits", pair.command.replace("{python}", python))
+    fits = fix("Install it anew, for what is here", pair.command.replace("{python}", python))
     return (fits, *fixes(FIXES, python=python)[1:])
 
 

@@ -77,7 +77,8 @@ def _file(scene: Scene) -> str:
 def _summary(scene: Scene) -> str:
     found, file = statement(scene, WORDING), _file(scene) or "A file of weights"
     what = short(found.text, 140) if found is not None else "it is empty"
-    return f"{file}, read{scene.at_own_line}, is cut short or of another kind: {what}"
+    place = f", read{scene.at_own_line}," if scene.at_own_line else ""
+    return f"{file}{place} is cut short or of another kind: {what}"
 
 
 CAUSE = Cause(

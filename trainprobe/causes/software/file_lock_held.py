@@ -25,6 +25,7 @@ from trainprobe.causes.locks_wanted import (
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
+from trainprobe.causes.startup_failures import captured
 from trainprobe.causes.statements import late, quote, statement
 from trainprobe.facts import ImportTried, LogJob
 from trainprobe.signatures.messages import message
@@ -171,16 +172,14 @@ def _summary(scene: Scene) -> str:
         )
     return (
         f"{subject(scene, wanting)} {verb(wanting, 'waits', 'wait')} for the lock on"
-        f" {wanted_path(scene) or 'a file'}{held}"
+        f" {wanted_path(scene) or _asked_for(scene) or 'a file'}{held}"
     )
 
 
-FIXES = """
-See what the import of the holder waits for
-    trainprobe attach {holder}   (on its host, while it lives)
-Give a slow import the time that it needs
-    trainprobe.import_lock(timeout_s=1800), or on_timeout="go-on" to go on without the lock
-"""
+def _asked_for(scene: Scene) -> str:
+    """The file of which a log says last that its lock is wanted; empty where none says so."""
+    asked = captured(scene.events("lock-waiting", "lock-asked"), "file")
+    return asked[-1].strip() if asked else ""
 
 
 IMPORT = """
@@ -215,7 +214,7 @@ Keep locks off the network file system
 
 
 def _fixes(scene: Scene) -> Fixes:
-    holder, path = next(iter(_pids(scene)), 0), wanted_path(scene)
+    holder, path = next(iter(_pids(scene)), 0), wanted_path(scene) or _asked_for(scene)
     holding, importing = _holding_ranks(scene), _imports_waiting(scene)
     if holding and import_lock_wait(scene.facts, scene.cell) is not None:
         return fixes(IMPORT, holder=holder)

@@ -3,7 +3,9 @@
 A package compiled for NumPy 1 beside NumPy 2, a transformers that wants another tokenizers, an
 interface that moved between two releases. The program fails at import, or at the first call.
 
-It is recognised by the packages' own words about versions.
+Or a build of torch lacks what this job asks it for: libuv for the store, a transport for Gloo.
+
+It is recognised by the packages' own words about versions, and by torch's about its build.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import re
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.signs import confirmed, first_of, import_fails, stated
+from trainprobe.causes.signs import confirmed, failed_at_start, first_of, import_fails, stated
+from trainprobe.causes.startup_failures import startup_failure
 from trainprobe.causes.statements import first_to_fail, quote, quote_after, statement
 from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.model.diagnosis import Fix
@@ -23,6 +26,7 @@ from trainprobe.stacks.places import is_library
 WORDING = message("library-version-conflict")
 MOVED = message("library-version-conflict.moved")
 GONE = message("library-version-conflict.gone")
+LACKS = message("library-version-conflict.build-lacks")
 # Python names the whole path only where the first part of it was imported: the package is there,
 # this part of it is not.
 PART = r"No module named '(?P<module>\w+)\.(?P<name>[\w.]+)'(?!; )"
@@ -46,7 +50,9 @@ INSTALLED = re.compile(r"(?:site|dist)-packages")
 def _named_versions(scene: Scene) -> Weighings:
     found = statement(scene, WORDING)
     if found is not None:
-        yield weighing(10, "source", "The packages themselves name the versions", found.fact)
+        named = re.search(r"\d", found.text)
+        says = "themselves name the versions" if named else "themselves say that they do not fit"
+        yield weighing(10, "source", f"The packages {says}", found.fact)
 
 
 def _moved(scene: Scene) -> Weighings:
@@ -85,6 +91,11 @@ def _pin(scene: Scene, python: str) -> Fix:
         )
     if pair is not None:
         return fix("Take the pair that fits", pair.command.replace("{python}", python))
+    if "numpy is not available" in text:
+        return fix(
+            "Install the NumPy that torch was built for",
+            f"{python} -m pip install 'numpy<2'   (for torch before 2.3), or a newer torch",
+        )
     if module := groups.get("module"):
         return fix(
             f"Take the {module} that has {groups.get('name') or 'it'}",
@@ -96,7 +107,31 @@ def _pin(scene: Scene, python: str) -> Fix:
     )
 
 
+LACKING = {
+    "store": fix(
+        "Use the store that this build of torch has",
+        "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
+        'init_method="env://?use_libuv=0"',
+    ),
+    "gloo": fix(
+        "Use a torch whose Gloo has a transport",
+        "on Windows: torch 2.7 (2.8 and 2.9 have none), or the job under WSL 2",
+        "unset GLOO_DEVICE_TRANSPORT, if it is set; one process alone needs no process group",
+    ),
+}
+
+
+def _lacking(scene: Scene) -> str:
+    """`store` or `gloo` where this build of torch has no such part; else empty."""
+    found = startup_failure(scene, LACKS, "build-lacks")
+    match = re.search(LACKS, found.text) if found is not None else None
+    return next((name for name in LACKING if match is not None and match.group(name)), "")
+
+
 def _summary(scene: Scene) -> str:
+    if lacking := _lacking(scene):
+        part = "libuv, which its store is to use" if lacking == "store" else "a transport for Gloo"
+        return f"This build of torch has not got {part}"
     pair = version_conflict(scene, ANY_WORDING)
     found = next(
         (
@@ -111,6 +146,8 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
+    if lacking := _lacking(scene):
+        return (LACKING[lacking],)
     python = scene.plan.interpreter_path or "python"
     check = f"{python} -m pip check"
     return (fix("See what does not fit", check, verify=check), _pin(scene, python))
@@ -123,6 +160,7 @@ CAUSE = Cause(
         confirmed(
             first_of(import_fails(WORDING, "over versions"), stated(WORDING)), _named_versions
         ),
+        failed_at_start(LACKS, "build-lacks"),
         _moved,
     ),
     summary=_summary,
@@ -131,5 +169,5 @@ CAUSE = Cause(
     would_settle="pip check in the interpreter of the job",
     refines="import-failure",
     accounts_for=("user-exception",),
-    wording=WORDING,
+    wording=f"{WORDING}|{LACKS}",
 )

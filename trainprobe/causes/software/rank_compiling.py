@@ -134,9 +134,10 @@ def _summary(scene: Scene) -> str:
             f" {short(_text(again).partition(': ')[2], 120)}"
         )
     if not _compiling(scene):
+        when = "the others gave up" if scene.first_failure is not None else "the log stops"
         return (
-            f"{subject(scene)} {verb(scene.ranks, 'was', 'were')} compiling when the others gave"
-            f" up: {short(reported[1], 100) if reported else 'it said so'}"
+            f"{subject(scene)} {verb(scene.ranks, 'was', 'were')} compiling when {when}:"
+            f" {short(reported[1], 100) if reported else 'it said so'}"
         )
     first = _compiling(scene)[0]
     below = (

@@ -13,6 +13,9 @@ that arrive between the looks speak against it.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait, who
 from trainprobe.causes.phrases import Fixes, fix, fixes, short
@@ -122,27 +125,62 @@ def _summary(scene: Scene) -> str:
     )
 
 
+FIXES = """
+Train without it
+    {without}
+Give the call an end
+    pass timeout=30 to the client, or do it in a thread that training does not wait for
+    a stream without an end keeps any timeout from firing: read(MOST_BYTES) ends it
+"""
+# Services that say their name, with their address and what leaves them out.
+SERVICES: Mapping[str, tuple[str, str]] = {
+    "wandb": ("https://api.wandb.ai", "export WANDB_MODE=offline"),
+    "mlflow": ("$MLFLOW_TRACKING_URI", "export MLFLOW_TRACKING_URI=file:./mlruns"),
+    "comet": ("https://www.comet.com", "OfflineExperiment in place of Experiment"),
+    "neptune": ("https://app.neptune.ai", 'neptune.init_run(mode="offline")'),
+    "clearml": ("https://api.clear.ml", "export CLEARML_OFFLINE_MODE=1"),
+    "huggingface": ("https://huggingface.co", "export HF_HUB_OFFLINE=1"),
+}
+_URL = re.compile(r"https?://[\w.:-]{1,200}")
+
+
+def _said(scene: Scene) -> str:
+    stated = statement(scene, WORDING) or statement(scene, WAITS)
+    frames = scene.origin.frames if scene.origin is not None else ()
+    called = (client(thread) for thread in talking(scene))
+    return " ".join([stated.text if stated is not None else "", *called, *(f.file for f in frames)])
+
+
+def _service(scene: Scene) -> tuple[str, str] | None:
+    said = _said(scene).lower()
+    return next((service for name, service in SERVICES.items() if name in said), None)
+
+
+def _address(scene: Scene) -> str:
+    named, service = _URL.search(_said(scene)), _service(scene)
+    if named is not None and "docs." not in named[0]:
+        return named[0]
+    return service[0] if service is not None else "https://HOST   (the host that it calls)"
+
+
+def _without(scene: Scene) -> str:
+    service = _service(scene)
+    usual = "WANDB_MODE=offline, MLFLOW_TRACKING_URI=file:./mlruns or HF_HUB_OFFLINE=1, by its name"
+    return service[1] if service is not None else usual
+
+
 def _fixes(scene: Scene) -> Fixes:
     pid, found = next((thread.pid for thread in talking(scene)), "<PID>"), connections(scene)
     host, _, port = found[0].remote.rpartition(":") if found else ("HOST", "", "PORT")
     return (
-        fix(
-            "See whether the service answers",
-            "curl -sSI -m 5 https://HOST   (the host that the message names)",
-        )
+        fix("See whether the service answers", f"curl -sSI -m 5 {_address(scene)}")
         if not talking(scene)
         else fix(
             "See whether the service answers",
             f"timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open",
             f"ss -tnp | grep pid={pid}",
         ),
-        *fixes("""
-            Train without it
-                export WANDB_MODE=offline   (MLFLOW_TRACKING_URI=file:./mlruns, HF_HUB_OFFLINE=1)
-            Give the call an end
-                pass timeout=30 to the client, or do it in a thread that training does not wait for
-                a stream without an end keeps any timeout from firing: read(MOST_BYTES) ends it
-        """),
+        *fixes(FIXES, without=_without(scene)),
     )
 
 
