@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.gallery.logs.score import judged
+from trainprobe.model.diagnosis import Report
+from trainprobe.pipelines import explain
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.stack_text import parse_stack_text
@@ -481,6 +483,43 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             "c10::DistBackendError'",
         ],
     ),
+    "a download that still waits for a lock": (
+        "file-lock-held",
+        "hung",
+        [
+            "fetching encoder",
+            "Still waiting to acquire lock on /w/cache/.locks/encoder.lock (elapsed: 0.1 seconds)...",
+        ],
+    ),
+    "a download that waits for a lock, again and again": (
+        "file-lock-held",
+        "hung",
+        [
+            f"still waiting to acquire lock on /w/.cache/download/a.bin.lock (elapsed: {s}.0 seconds)..."
+            for s in (10, 20, 30)
+        ],
+    ),
+    "a lone stack at a queue that a thread of its own fills": (
+        "data-worker-stuck",
+        "hung",
+        [
+            'Thread 0x7F00AA (idle): "MainThread"',
+            "    wait (threading.py:320)",
+            "    get (queue.py:171)",
+            "    __next__ (fairseq/data/iterators.py:650)",
+            "    epoch (fit.py:31)",
+        ],
+    ),
+    "a lone stack in ZeRO's gathering": (
+        "unknown",
+        "hung",
+        [
+            'Thread 71 (active): "MainThread"',
+            "    all_gather_coalesced (deepspeed/runtime/zero/partition_parameters.py:1254)",
+            "    fetch_sub_module (deepspeed/runtime/zero/partitioned_param_coordinator.py:386)",
+            "    forward (layers.py:76)",
+        ],
+    ),
     "faulthandler's dump without blanks and without the thread's line": (
         "extension-build-lock",
         "hung",
@@ -524,6 +563,19 @@ def test_a_thread_of_py_spy_without_its_number_is_read() -> None:
     )
 
     assert [frame["name"] for frame in process.threads[0]["frames"]] == ["wait", "get", "step"]
+
+
+def test_what_one_stack_does_not_show_is_not_said(tmp_path: Path) -> None:
+    def told(*frames: str) -> Report:
+        path = tmp_path / "dump.txt"
+        path.write_text("\n".join(['Thread 0x7F (idle): "MainThread"', *frames]) + "\n")
+        return explain([str(path)])
+
+    inside = told("    all_reduce (deepspeed/comm/comm.py:500)", "    step (fit.py:9)")
+    alone = told("    wait (threading.py:320)", "    get (queue.py:171)", "    step (fit.py:9)")
+
+    assert "where the others stand is not told" in inside.says
+    assert alone.causes[0].confidence < 0.8
 
 
 def test_numbered_lines_are_no_stack_of_gdb() -> None:

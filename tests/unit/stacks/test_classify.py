@@ -67,6 +67,41 @@ CASES = {
         "lock",
         "manager",
     ),
+    "batches that a thread of its own buffers": (
+        stack(
+            Frame("__iter__", SITE + "fairseq/data/iterators.py", 59),
+            Frame("BufferedIterator.__next__", SITE + "fairseq/data/iterators.py", 648),
+            Frame("Queue.get", STD + "queue.py", 170),
+            Frame("Condition.wait", STD + "threading.py", 302),
+        ),
+        "dataloader",
+        "prefetch",
+    ),
+    "batches of a background generator": (
+        stack(
+            Frame("BackgroundGenerator.next", SITE + "prefetch_generator/__init__.py", 87),
+            Frame("Queue.get", STD + "queue.py", 170),
+        ),
+        "dataloader",
+        "prefetch",
+    ),
+    "parameters that ZeRO-3 gathers": (
+        stack(
+            Frame("fetch_sub_module", SITE + "deepspeed/runtime/zero/coordinator.py", 386),
+            Frame(
+                "all_gather_coalesced",
+                SITE + "deepspeed/runtime/zero/partition_parameters.py",
+                1254,
+            ),
+        ),
+        "comm-wait",
+        "all_gather",
+    ),
+    "a collective of DeepSpeed's own": (
+        stack(Frame("all_reduce", SITE + "deepspeed/comm/comm.py", 500)),
+        "comm-wait",
+        "all_reduce",
+    ),
     "waits for somebody to connect": (
         stack(Frame("socket.accept", STD + "socket.py", 294)),
         "net-io",
