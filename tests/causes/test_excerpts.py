@@ -5,6 +5,7 @@ only arithmetic tells apart. Each with the cause that must stand first and the v
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -520,6 +521,53 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             "    forward (layers.py:76)",
         ],
     ),
+    "a traceback that is cut off below the import of the script, on Windows": (
+        "missing-main-guard",
+        "crashed",
+        [
+            "Traceback (most recent call last):",
+            '  File "D:\\tools\\miniconda3\\envs\\t\\lib\\multiprocessing\\spawn.py", line 125, in _main',
+            "    prepare(preparation_data)",
+            '  File "D:\\tools\\miniconda3\\envs\\t\\lib\\multiprocessing\\spawn.py", line 287, in _fixup_main_from_path',
+            "    main_content = runpy.run_path(main_path,",
+            '  File "D:\\rows\\fit.py", line 40, in <module>',
+            "    helper.start()",
+            '  File "D:\\tools\\miniconda3\\envs\\t\\lib\\multiprocessing\\process.py", line 121, in start',
+            "    self._popen = self._Popen(self)",
+        ],
+    ),
+    "a traceback that is cut off below the import of the script": (
+        "missing-main-guard",
+        "crashed",
+        [
+            "Traceback (most recent call last):",
+            '  File "/py/lib/python3.11/multiprocessing/spawn.py", line 291, in _fixup_main_from_path',
+            "    main_content = runpy.run_path(main_path,",
+            '  File "/w/fit.py", line 12, in <module>',
+            "    for rows in loader:",
+            '  File "/py/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 441, in __iter__',
+            "    return self._get_iterator()",
+            '  File "/py/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 388, in _get_iterator',
+            "    return _MultiProcessingDataLoaderIter(self)",
+        ],
+    ),
+    "a cut-off traceback behind a failure that has a name": (
+        "hostname-resolution",
+        "crashed",
+        [
+            (
+                "[W socket.cpp:601] [c10d] The IPv6 network addresses of (head.lab, 47218) cannot be"
+                " retrieved (gai error: -5 - No address associated with hostname)."
+            ),
+            (
+                "[E socket.cpp:860] [c10d] The client socket has timed out after 900s while trying to"
+                " connect to (head.lab, 47218)."
+            ),
+            "Traceback (most recent call last):",
+            '  File "/w/fit.py", line 55, in <module>',
+            "    meet()",
+        ],
+    ),
     "faulthandler's dump without blanks and without the thread's line": (
         "extension-build-lock",
         "hung",
@@ -563,6 +611,20 @@ def test_a_thread_of_py_spy_without_its_number_is_read() -> None:
     )
 
     assert [frame["name"] for frame in process.threads[0]["frames"]] == ["wait", "get", "step"]
+
+
+def test_what_was_raised_is_not_guessed_where_it_is_cut_off(tmp_path: Path) -> None:
+    def told(head: str, last: str = "") -> dict[str, Any]:
+        log = tmp_path / "log.txt"
+        frames = '  File "/w/fit.py", line 7, in <module>\n    read_options()\n'
+        log.write_text(f"{head}Traceback (most recent call last):\n{frames}{last}")
+        return judged([str(log)])
+
+    said = told("")
+
+    assert said["verdict"] == "crashed"
+    assert not any(cause["named"] and cause["confidence"] >= 0.8 for cause in said["causes"])
+    assert told("^C") == told("", "KeyboardInterrupt\n")
 
 
 def test_what_one_stack_does_not_show_is_not_said(tmp_path: Path) -> None:
