@@ -568,6 +568,20 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             "    meet()",
         ],
     ),
+    "a script that prints how it is used": (
+        "launcher-args",
+        "crashed",
+        [
+            "FutureWarning: The module torch.distributed.launch is deprecated and will be removed",
+            "usage: fit.py [-h] [--rows DIR] [--local_rank N]",
+            "              [--width N]",
+        ],
+    ),
+    "a script in a folder that prints how it is used": (
+        "launcher-args",
+        "crashed",
+        ["starting 4 processes", "usage: tools/run_net.py [-h] [--cfg FILE] [--opts ...]"],
+    ),
     "faulthandler's dump without blanks and without the thread's line": (
         "extension-build-lock",
         "hung",
@@ -611,6 +625,26 @@ def test_a_thread_of_py_spy_without_its_number_is_read() -> None:
     )
 
     assert [frame["name"] for frame in process.threads[0]["frames"]] == ["wait", "get", "step"]
+
+
+@pytest.mark.parametrize(
+    ("host", "nearest"), [("0a1b2c3d4e5f", "shm-exhausted"), ("gpu-node-7", "native-crash")]
+)
+def test_bus_errors_in_a_container_speak_for_its_shared_memory(
+    host: str, nearest: str, tmp_path: Path
+) -> None:
+    table = [
+        f"[{rank}]:\n  host      : {host}\n  rank      : {rank} (local_rank: {rank})\n"
+        f"  exitcode  : -7 (pid: {70 + rank})\n"
+        f"  traceback : Signal 7 (SIGBUS) received by PID {70 + rank}\n"
+        for rank in (1, 0)
+    ]
+    log = tmp_path / "log.txt"
+    log.write_text(f"Failures:\n{table[0]}Root Cause (first observed failure):\n{table[1]}")
+
+    causes = [one["id"] for one in judged([str(log)])["causes"] if one["id"] != "unknown"]
+
+    assert causes[0] == nearest
 
 
 def test_what_was_raised_is_not_guessed_where_it_is_cut_off(tmp_path: Path) -> None:
