@@ -5,10 +5,13 @@ only arithmetic tells apart. Each with the cause that must stand first and the v
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.gallery.logs.score import judged
+from trainprobe.model.diagnosis import Report
+from trainprobe.pipelines import explain
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.stack_text import parse_stack_text
@@ -481,6 +484,104 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             "c10::DistBackendError'",
         ],
     ),
+    "a download that still waits for a lock": (
+        "file-lock-held",
+        "hung",
+        [
+            "fetching encoder",
+            "Still waiting to acquire lock on /w/cache/.locks/encoder.lock (elapsed: 0.1 seconds)...",
+        ],
+    ),
+    "a download that waits for a lock, again and again": (
+        "file-lock-held",
+        "hung",
+        [
+            f"still waiting to acquire lock on /w/.cache/download/a.bin.lock (elapsed: {s}.0 seconds)..."
+            for s in (10, 20, 30)
+        ],
+    ),
+    "a lone stack at a queue that a thread of its own fills": (
+        "data-worker-stuck",
+        "hung",
+        [
+            'Thread 0x7F00AA (idle): "MainThread"',
+            "    wait (threading.py:320)",
+            "    get (queue.py:171)",
+            "    __next__ (fairseq/data/iterators.py:650)",
+            "    epoch (fit.py:31)",
+        ],
+    ),
+    "a lone stack in ZeRO's gathering": (
+        "unknown",
+        "hung",
+        [
+            'Thread 71 (active): "MainThread"',
+            "    all_gather_coalesced (deepspeed/runtime/zero/partition_parameters.py:1254)",
+            "    fetch_sub_module (deepspeed/runtime/zero/partitioned_param_coordinator.py:386)",
+            "    forward (layers.py:76)",
+        ],
+    ),
+    "a traceback that is cut off below the import of the script, on Windows": (
+        "missing-main-guard",
+        "crashed",
+        [
+            "Traceback (most recent call last):",
+            '  File "D:\\tools\\miniconda3\\envs\\t\\lib\\multiprocessing\\spawn.py", line 125, in _main',
+            "    prepare(preparation_data)",
+            '  File "D:\\tools\\miniconda3\\envs\\t\\lib\\multiprocessing\\spawn.py", line 287, in _fixup_main_from_path',
+            "    main_content = runpy.run_path(main_path,",
+            '  File "D:\\rows\\fit.py", line 40, in <module>',
+            "    helper.start()",
+            '  File "D:\\tools\\miniconda3\\envs\\t\\lib\\multiprocessing\\process.py", line 121, in start',
+            "    self._popen = self._Popen(self)",
+        ],
+    ),
+    "a traceback that is cut off below the import of the script": (
+        "missing-main-guard",
+        "crashed",
+        [
+            "Traceback (most recent call last):",
+            '  File "/py/lib/python3.11/multiprocessing/spawn.py", line 291, in _fixup_main_from_path',
+            "    main_content = runpy.run_path(main_path,",
+            '  File "/w/fit.py", line 12, in <module>',
+            "    for rows in loader:",
+            '  File "/py/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 441, in __iter__',
+            "    return self._get_iterator()",
+            '  File "/py/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line 388, in _get_iterator',
+            "    return _MultiProcessingDataLoaderIter(self)",
+        ],
+    ),
+    "a cut-off traceback behind a failure that has a name": (
+        "hostname-resolution",
+        "crashed",
+        [
+            (
+                "[W socket.cpp:601] [c10d] The IPv6 network addresses of (head.lab, 47218) cannot be"
+                " retrieved (gai error: -5 - No address associated with hostname)."
+            ),
+            (
+                "[E socket.cpp:860] [c10d] The client socket has timed out after 900s while trying to"
+                " connect to (head.lab, 47218)."
+            ),
+            "Traceback (most recent call last):",
+            '  File "/w/fit.py", line 55, in <module>',
+            "    meet()",
+        ],
+    ),
+    "a script that prints how it is used": (
+        "launcher-args",
+        "crashed",
+        [
+            "FutureWarning: The module torch.distributed.launch is deprecated and will be removed",
+            "usage: fit.py [-h] [--rows DIR] [--local_rank N]",
+            "              [--width N]",
+        ],
+    ),
+    "a script in a folder that prints how it is used": (
+        "launcher-args",
+        "crashed",
+        ["starting 4 processes", "usage: tools/run_net.py [-h] [--cfg FILE] [--opts ...]"],
+    ),
     "faulthandler's dump without blanks and without the thread's line": (
         "extension-build-lock",
         "hung",
@@ -524,6 +625,53 @@ def test_a_thread_of_py_spy_without_its_number_is_read() -> None:
     )
 
     assert [frame["name"] for frame in process.threads[0]["frames"]] == ["wait", "get", "step"]
+
+
+@pytest.mark.parametrize(
+    ("host", "nearest"), [("0a1b2c3d4e5f", "shm-exhausted"), ("gpu-node-7", "native-crash")]
+)
+def test_bus_errors_in_a_container_speak_for_its_shared_memory(
+    host: str, nearest: str, tmp_path: Path
+) -> None:
+    table = [
+        f"[{rank}]:\n  host      : {host}\n  rank      : {rank} (local_rank: {rank})\n"
+        f"  exitcode  : -7 (pid: {70 + rank})\n"
+        f"  traceback : Signal 7 (SIGBUS) received by PID {70 + rank}\n"
+        for rank in (1, 0)
+    ]
+    log = tmp_path / "log.txt"
+    log.write_text(f"Failures:\n{table[0]}Root Cause (first observed failure):\n{table[1]}")
+
+    causes = [one["id"] for one in judged([str(log)])["causes"] if one["id"] != "unknown"]
+
+    assert causes[0] == nearest
+
+
+def test_what_was_raised_is_not_guessed_where_it_is_cut_off(tmp_path: Path) -> None:
+    def told(head: str, last: str = "") -> dict[str, Any]:
+        log = tmp_path / "log.txt"
+        frames = '  File "/w/fit.py", line 7, in <module>\n    read_options()\n'
+        log.write_text(f"{head}Traceback (most recent call last):\n{frames}{last}")
+        return judged([str(log)])
+
+    said = told("")
+
+    assert said["verdict"] == "crashed"
+    assert not any(cause["named"] and cause["confidence"] >= 0.8 for cause in said["causes"])
+    assert told("^C") == told("", "KeyboardInterrupt\n")
+
+
+def test_what_one_stack_does_not_show_is_not_said(tmp_path: Path) -> None:
+    def told(*frames: str) -> Report:
+        path = tmp_path / "dump.txt"
+        path.write_text("\n".join(['Thread 0x7F (idle): "MainThread"', *frames]) + "\n")
+        return explain([str(path)])
+
+    inside = told("    all_reduce (deepspeed/comm/comm.py:500)", "    step (fit.py:9)")
+    alone = told("    wait (threading.py:320)", "    get (queue.py:171)", "    step (fit.py:9)")
+
+    assert "where the others stand is not told" in inside.says
+    assert alone.causes[0].confidence < 0.8
 
 
 def test_numbered_lines_are_no_stack_of_gdb() -> None:

@@ -14,6 +14,7 @@ from trainprobe.facts import LogEvent, LogProgress, LogWork, Output, RankExcepti
 from trainprobe.facts.collectives import NO_NUMBER
 from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.stacks.classify import ONE_GOES_FIRST
+from trainprobe.stacks.traceback_text import NAME_CUT_OFF
 from trainprobe.waits.divergence import call_says, camps_say
 
 VERY_FIRST = 3
@@ -87,7 +88,7 @@ def _met_in_vain(scene: Scene, timeouts: Timeouts) -> Weighings:
     broken = [
         fact
         for fact in scene.of(RankException)
-        if (fact.echo and fact.echo_of in TIMEOUTS) or fact.interrupted
+        if (fact.echo and fact.echo_of in TIMEOUTS) or fact.interrupted or fact.type == NAME_CUT_OFF
     ]
     found = first_found(
         (match.group(0), fact)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from trainprobe.causes.scene import Scene
+import re
 
+from trainprobe.causes.scene import Scene
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
+
+_STARTS = re.compile(r"\.start\(\)|_Popen\(self\)|_MultiProcessingDataLoaderIter\(")
 _NOTEBOOK = ("<ipython-input", "ipykernel", "<cell line", "Cell In[")
 
 
@@ -16,6 +21,22 @@ def child_died(scene: Scene) -> bool:
     return last.name == "dump" and last.file.replace("\\", "/").endswith(
         "multiprocessing/reduction.py"
     )
+
+
+def started_by_import(scene: Scene) -> Frame | None:
+    """The script's own line from which a new process started processes while spawn imported the
+    script there; None where the frames do not show it.
+    """
+    frames = scene.origin.frames if scene.origin is not None else ()
+    at = next((n for n, frame in enumerate(frames) if frame.name == "_fixup_main_from_path"), None)
+    if at is None:
+        return None
+    script = next((frame for frame in frames[at:] if is_user(frame)), None)
+    starts = any(
+        _STARTS.search(frame.text) or frame.name in ("_check_not_importing_main", "Popen")
+        for frame in frames[at:]
+    )
+    return script if starts and script is not None and script.name == "<module>" else None
 
 
 def in_notebook(scene: Scene) -> bool:

@@ -17,7 +17,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.faulthandler_text import parse_deaths
 from trainprobe.stacks.traceback_forms import bare_errors, classic
-from trainprobe.stacks.traceback_text import Printed, Raised, parse_tracebacks
+from trainprobe.stacks.traceback_text import NAME_CUT_OFF, Printed, Raised, parse_tracebacks
 
 EACH_CAP = 40  # of one rank and file: the first ones tell what happened
 WARNED = "warning"  # the source of an exception that its program seems to have lived through
@@ -88,6 +88,9 @@ def _fact(
         rows[min(printed.begins, len(rows) - 1)],
         rows[min(max(printed.ends, printed.begins), len(rows) - 1)],
     )
+    pressed = printed.begins and rows[printed.begins - 1].text.rstrip().endswith("^C")
+    if printed.chain[-1].type == NAME_CUT_OFF and pressed:
+        printed = replace(printed, chain=(replace(printed.chain[-1], type="KeyboardInterrupt"),))
     fact = exception_of(record, printed.chain, "output", row.at)
     before = [lines[at] for at in range(max(0, printed.begins - 3), printed.begins)]
     spawned = next((match for text in before if (match := _SPAWNED.search(text))), None)

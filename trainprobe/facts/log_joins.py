@@ -20,6 +20,7 @@ from trainprobe.facts.log_exceptions import WARNED
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.traceback_text import NAME_CUT_OFF
 
 RANKS_CAP = 100_000
 # Signals that come from outside or out of the blue, and leave a process no time for words.
@@ -85,6 +86,9 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
             replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions
         ]  # then it was what ended it after all
     said = [event for event in events if event.rank is not None or event.place not in told]
+    named = [fact for fact in exceptions if fact.type != NAME_CUT_OFF]
+    if words_of(named, signals, said, progress):
+        exceptions = named  # the one that is cut off was raised behind a failure that has a name
     failures = words_of(exceptions, signals, said, progress)
     size = next((fact.world_size for fact in mine if isinstance(fact, LogJob)), None)
     left = _left_over(failures, merged, size)

@@ -13,7 +13,12 @@ _LIBRARY = re.compile(
     r"/(?:site|dist)-packages/|/torchinductor_[^/]+/|/\.triton/cache/"
     r"|/\w\w/c\w\w[a-z2-7]{40,}\.py$"
 )
-_STANDARD = re.compile(r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/")
+# With the drives and folders of Windows.
+_STANDARD = re.compile(
+    r"/lib(?:64)?/python3(?:\.\d+)?t?/(?!(?:site|dist)-packages/)|\.zip/"
+    r"|^[A-Za-z]:/(?:.{0,400}/)?(?:[Pp]ython[\d.-]*|\w*(?:conda|forge)\d?|envs/[^/]+)/[Ll]ib/"
+    r"(?!site-packages/)"
+)
 # `.../` stands where somebody has shortened a path.
 _TORCH = re.compile(
     r"(?:^(?:(?:\.\.\.|\u2026)/)?|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/"

@@ -135,6 +135,24 @@ RULES: tuple[Rule, ...] = (
         "join",
     ),
     _rule("comm-wait", "torch/distributed/pipelining/", "", "pipeline", 2),
+    # DeepSpeed: its own names of collectives, and how ZeRO-3 gathers parameters.
+    _rule(
+        "comm-wait",
+        "deepspeed/comm/",
+        "all_gather all_gather_into_tensor all_gather_coalesced"
+        " all_reduce all_to_all_single barrier broadcast monitored_barrier reduce reduce_scatter"
+        " reduce_scatter_tensor recv send",
+        "",
+        2,
+    ),
+    _rule(
+        "comm-wait",
+        "deepspeed/runtime/zero/partition_parameters.py",
+        "all_gather_coalesced all_gather _allgather_params _allgather_params_coalesced"
+        " _all_gather_dtype _dist_allgather_fn wait",
+        "all_gather",
+        2,
+    ),
     # A debugger or a prompt waits for a person.
     _rule("child-wait", "/pdb.py", "interaction cmdloop _cmdloop user_line set_trace", "debugger"),
     _rule("child-wait", "/bdb.py", "trace_dispatch dispatch_line user_line set_trace", "debugger"),
@@ -148,6 +166,11 @@ RULES: tuple[Rule, ...] = (
         "_try_get_data _get_data _next_data __next__ __iter__ _get_iterator __init__ _reset",
         "dataloader",
     ),
+    # Iterators over a thread of their own that fills a queue with batches.
+    _rule("dataloader", "fairseq/data/iterators.py", "__next__ take", "prefetch"),
+    _rule("dataloader", "prefetch_generator/", "__next__ next", "prefetch"),
+    _rule("dataloader", "monai/data/thread_buffer.py", "__iter__", "prefetch"),
+    _rule("dataloader", "torch_xla/distributed/parallel_loader.py", "next __next__", "prefetch"),
     _rule("worker-idle", "torch/utils/data/_utils/worker.py", "_worker_loop", INDEX_QUEUE),
     _rule("python-run", "torch/utils/data/_utils/fetch.py", "fetch", "fetch"),
     # Builds, compilers and file locks.

@@ -53,8 +53,9 @@ _NAMELESS = "0"
 # py-spy's text gives paths relative to sys.path: these first parts are installed libraries, not the
 # user's code.
 _LIBRARIES = frozenset(
-    "accelerate datasets deepspeed filelock fsspec huggingface_hub lightning megatron numpy"
-    " pytorch_lightning ray requests safetensors tqdm transformers triton urllib3 wandb".split()
+    "accelerate datasets deepspeed fairseq filelock fsspec huggingface_hub lightning megatron monai"
+    " numpy prefetch_generator pytorch_lightning ray requests safetensors torch_xla tqdm"
+    " transformers triton urllib3 wandb".split()
 )
 
 

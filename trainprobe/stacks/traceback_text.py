@@ -73,6 +73,9 @@ class Printed:
     process: str = ""
 
 
+NAME_CUT_OFF = "an exception whose name is cut off"  # the type of one inside which the text ends
+
+
 @dataclass
 class _Block:
     frames: list[Frame] = field(default_factory=list)
@@ -89,7 +92,7 @@ def parse_tracebacks(lines: Sequence[str], depth: int = 0) -> list[Printed]:
     found: list[Printed] = []
     chain: list[Raised] = []
     joined_by = ""
-    for before, block, after in _blocks(lines):
+    for before, block, after in _blocks(lines, cut_off=not depth):
         raised = unwrap(
             Raised(block.type, "\n".join(block.message).strip(), tuple(block.frames)), depth
         )
@@ -136,9 +139,9 @@ def unwrap(raised: Raised, depth: int = 0) -> Raised:
     return Raised(own.type, own.message, frames, worker, caught.group(0).strip())
 
 
-def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
+def _blocks(lines: Sequence[str], *, cut_off: bool) -> Iterator[tuple[str, _Block, str]]:
     """Yield (the line before, the block, the sentence that joins it to the next one or "") for
-    each traceback.
+    each traceback; with `cut_off` also for one inside which the text ends.
     """
     place = 0
     while place < len(lines):
@@ -153,6 +156,11 @@ def _blocks(lines: Sequence[str]) -> Iterator[tuple[str, _Block, str]]:
             member=lines[place].lstrip().startswith("|"),
         )
         place = _read_frames(lines, place if headless else place + 1, block)
+        if cut_off and not headless and block.frames and not block.type and place == len(lines):
+            last = max(at for at in range(place) if lines[at].strip())
+            if lines[last][:1].isspace() and block.frames[-1].text:
+                block.type, block.ends = NAME_CUT_OFF, last
+                block.message.append("")
         if not block.type or (headless and not _ERROR_NAME.search(block.type)):
             continue
         block.frames = _once(block.frames)

@@ -163,6 +163,10 @@ def _said(
     facts: Facts, group: SuspectGroup, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]
 ) -> SuspectGroup:
     """The group's sentence in the recorder's words."""
+    if group.how == "stuck-inside" and len(ranks) == 1:
+        own = group.says.partition(" inside ")[2].removesuffix(" and none gets out")
+        says = f"The one process that is shown waits in {own}; where the others stand is not told"
+        return replace(group, says=says) if own else group
     if group.how == "stuck-inside":
         return replace(
             group, says=f"{group.says}: nobody is behind, so the network or a GPU holds them up"

@@ -36,6 +36,23 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
             "rendezvous-incomplete",
         ),
     ),
+    "store-reached": (
+        (
+            (
+                "settings: seed 4\n[I socket.cpp:725] [c10d] The client socket has connected to"
+                " [alpha]:23456 on [beta]:42352.\n"
+            ),
+            "",
+        ),
+        (
+            (
+                "[I socket.cpp:624] [c10d - debug] The client socket will attempt to connect to an"
+                " IPv6 address of (alpha, 29511).\n[I socket.cpp:849] [c10d - trace] The client"
+                " socket is attempting to connect to [alpha]:29511.\n"
+            ),
+            "",
+        ),
+    ),
     "store-barrier": (
         (
             (
@@ -131,6 +148,50 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
             "extension-build-lock",
         ),
         ("Using /tmp/ext as PyTorch extensions root...\n" * 2, "extension-build-lock"),
+        ('weights read\nSetting up PyTorch plugin "filtered_lrelu"...\n', "extension-build-lock"),
+    ),
+    "processes-forked": (
+        (
+            (
+                "/py/lib/multiprocessing/popen_fork.py:67: DeprecationWarning: This process"
+                " (pid=88) is multi-threaded, use of fork() may lead to deadlocks in the child.\n"
+                "  self.pid = os.fork()\n"
+            ),
+            "fork-inherited-lock",
+        ),
+        (
+            (
+                "loader: 4 workers\nOMP: Warning #191: Forking a process while a parallel region is"
+                " active is potentially unsafe.\n"
+            ),
+            "",
+        ),
+    ),
+    "pipeline-start": (
+        (
+            (
+                "[rank0]:V0102 11:00:01 /w/torch/distributed/pipelining/stage.py:1344] Shape"
+                " inference: stage 0 skipping recv, because shape info passed in via `args`\n"
+            ),
+            "",
+        ),
+        (
+            (
+                "V0102 11:00:01 torch/distributed/pipelining/stage.py:1290] Finished pipeline stage"
+                " init, self.stage_index=1, self.is_first=False, running shape-inference\n"
+            ),
+            "",
+        ),
+    ),
+    "parameters-fetched": (
+        ("Invalidate trace cache @ step 12: expected module 31, but got module 40\n", ""),
+        (
+            (
+                "vision tower loaded\nInvalidate trace cache @ step 0 and module 7: cache has only"
+                " 0 modules\n"
+            ),
+            "",
+        ),
     ),
     "compile": (
         ("step plan ready\nStart compiling function <code object forward>\n", "rank-compiling"),
@@ -203,7 +264,7 @@ def explained(folder: Path, text: str) -> Report:
 @pytest.mark.parametrize(
     ("phase", "text", "leads"),
     [(phase, *one) for phase, both in EXCERPTS.items() for one in both],
-    ids=[f"{phase}-{number}" for phase in EXCERPTS for number in (1, 2)],
+    ids=[f"{phase}-{number}" for phase, all_ in EXCERPTS.items() for number in range(len(all_))],
 )
 def test_a_log_that_stops_tells_its_phase(
     phase: str, text: str, leads: str, tmp_path: Path
@@ -254,6 +315,8 @@ def test_the_later_phase_counts() -> None:
             "/opt/x.py:4: UserWarning: the argument `foo` is deprecated\n"
         ),
         "WARNING: this may hang; call init_process_group() with device_id\n",
+        # the extension was built
+        'Setting up PyTorch plugin "filtered_lrelu"... Done.\n',
         # the launcher alone tells of nothing
         (
             "*****************************************\nSetting OMP_NUM_THREADS environment variable"

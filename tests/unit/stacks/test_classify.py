@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.places import module_importing, user_frame
+from trainprobe.stacks.places import is_user, module_importing, user_frame
 from trainprobe.stacks.progress import moved
 from trainprobe.stacks.rules import LEAVES
 
@@ -66,6 +66,41 @@ CASES = {
         ),
         "lock",
         "manager",
+    ),
+    "batches that a thread of its own buffers": (
+        stack(
+            Frame("__iter__", SITE + "fairseq/data/iterators.py", 59),
+            Frame("BufferedIterator.__next__", SITE + "fairseq/data/iterators.py", 648),
+            Frame("Queue.get", STD + "queue.py", 170),
+            Frame("Condition.wait", STD + "threading.py", 302),
+        ),
+        "dataloader",
+        "prefetch",
+    ),
+    "batches of a background generator": (
+        stack(
+            Frame("BackgroundGenerator.next", SITE + "prefetch_generator/__init__.py", 87),
+            Frame("Queue.get", STD + "queue.py", 170),
+        ),
+        "dataloader",
+        "prefetch",
+    ),
+    "parameters that ZeRO-3 gathers": (
+        stack(
+            Frame("fetch_sub_module", SITE + "deepspeed/runtime/zero/coordinator.py", 386),
+            Frame(
+                "all_gather_coalesced",
+                SITE + "deepspeed/runtime/zero/partition_parameters.py",
+                1254,
+            ),
+        ),
+        "comm-wait",
+        "all_gather",
+    ),
+    "a collective of DeepSpeed's own": (
+        stack(Frame("all_reduce", SITE + "deepspeed/comm/comm.py", 500)),
+        "comm-wait",
+        "all_reduce",
     ),
     "waits for somebody to connect": (
         stack(Frame("socket.accept", STD + "socket.py", 294)),
@@ -324,3 +359,16 @@ def test_a_call_of_torch_that_sleeps_in_c_waits_for_the_other_ranks() -> None:
     assert classify(stack(*built), wchan="futex_do_wait", state="S").leaf == "comm-wait"
     assert classify(stack(unknown), wchan="futex_do_wait", state="S").leaf == "comm-wait"
     assert classify(stack(unknown), state="R").leaf == "python-run"
+
+
+@pytest.mark.parametrize(
+    ("file", "mine"),
+    [
+        ("C:/Python37/lib/runpy.py", False),
+        ("D:/tools/miniconda3/envs/t/Lib/multiprocessing/spawn.py", False),
+        ("C:/Users/a/work/lib/train.py", True),
+        ("C:/Users/a/python-course/train.py", True),
+    ],
+)
+def test_pythons_own_library_on_windows_is_nobodys_own_code(file: str, mine: bool) -> None:
+    assert is_user(Frame("run", file, 3)) is mine

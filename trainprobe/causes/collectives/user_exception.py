@@ -26,6 +26,7 @@ from trainprobe.causes.statements import first_to_fail, text_of
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
 from trainprobe.facts import LogJob, ProbeFailure, Progress, RankEnding, RankException
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.traceback_text import NAME_CUT_OFF
 
 # huggingface/datasets, utils/py_utils.py; CPython, concurrent/futures/process.py; joblib
 CHILD_DIED = re.compile(
@@ -76,9 +77,10 @@ def _weigh(scene: Scene) -> Weighings:
         says = "The exception is a collective's complaint about what another rank sent"
         yield weighing(-26, "suspects-log", says, origin)
         return
-    if origin.interrupted:
-        says = "Somebody pressed Ctrl-C; the traceback only shows where it stood"
-        yield weighing(-26, "suspects-log", says, origin)
+    if origin.interrupted or origin.type == NAME_CUT_OFF:
+        what = "Somebody pressed Ctrl-C" if origin.interrupted else "What it raised is cut off"
+        says = f"{what}; the traceback only shows where it stood"
+        yield weighing(-26 if origin.interrupted else 3, "suspects-log", says, origin)
         return
     if CHILD_DIED.search(text_of(origin)):
         yield weighing(

@@ -78,6 +78,8 @@ def _weigh(scene: Scene) -> Weighings:
         not workers and scene.group.mode == "hang" and (waiting := _at_their_queue(scene, parents))
     ):
         says = "It waits at the queue that the workers fill, and none of them hands anything on"
+        if any(thread.op == "prefetch" for thread in parents):
+            says = "It waits at the queue that a thread of its own fills, and nothing comes"
         yield weighing(6, "suspects-stack", says, *waiting)
     elif workers and not busy:
         says = f"All {len(workers)} workers are idle and wait for work themselves"
@@ -96,7 +98,8 @@ def _at_their_queue(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainTh
     direct = [
         thread
         for thread in parents
-        if any(frame.file.endswith("multiprocessing/queues.py") for frame in thread.frames)
+        if thread.op == "prefetch"
+        or any(frame.file.endswith("multiprocessing/queues.py") for frame in thread.frames)
     ]
     return (*direct, *pinning)
 

@@ -11,6 +11,7 @@ it is foretold where its use grows.
 from __future__ import annotations
 
 import math
+import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import GIB, Fixes, fix, size
@@ -31,6 +32,7 @@ WORDING = message("shm-exhausted")
 CHECK = "shm.size"
 # Docker gives 64 MiB; batches of images with several workers need a gibibyte and more
 SMALL = 1 << 30
+_CONTAINER = re.compile(r"[0-9a-f]{12}$")  # Docker names a host by the first digits of its id
 
 
 def _bus_errors(scene: Scene) -> Weighings:
@@ -39,6 +41,12 @@ def _bus_errors(scene: Scene) -> Weighings:
     if buses:
         says = f"Rank {buses[0].rank} died of SIGBUS, as writes to full shared memory do"
         yield weighing(6, "exit-status", says, *buses)
+        if len(buses) > 1 and all(_CONTAINER.match(end.host) for end in buses):
+            says = (
+                f"{buses[0].host} is such a name as Docker gives a container, which has 64 MiB of"
+                " shared memory unless told otherwise"
+            )
+            yield weighing(10, "environment-and-limits", says, *buses)
 
 
 def _weigh(scene: Scene) -> Weighings:

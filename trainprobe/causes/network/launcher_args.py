@@ -86,7 +86,9 @@ def _weigh(scene: Scene) -> Weighings:
     # argparse's own exit code
     ends = [end for end in scene.endings(scene.world) if end.how == "exited" and end.code == 2]
     if usage is not None:
-        yield quote(13, "The script does not know its arguments", usage)
+        only = usage.text.startswith("usage: ") and "error: " not in usage.text
+        words = "The script printed how it is used, as it does with wrong arguments"
+        yield quote(13, words if only else "The script does not know its arguments", usage)
         if ends:
             says = f"{len(ends)} ranks ended with exit code 2, as a wrong argument does"
             yield weighing(10, "exit-status", says, *ends)

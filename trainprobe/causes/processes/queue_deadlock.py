@@ -129,6 +129,8 @@ def feeders(scene: Scene, pid: int) -> tuple[Thread, ...]:
 def _of_threads(scene: Scene, reader: MainThread) -> Weighings:
     """A queue of one process: no other process can fill it, whatever children there are."""
     others = feeders(scene, reader.pid)
+    if reader.pid <= 0 and len(threads_of(scene, reader.pid)) <= 1:
+        return  # a dump without its process: the other threads may have been left out
     if not others:
         says = (
             f"No other thread of pid {reader.pid} runs code of the job: whoever filled it is gone"
@@ -272,7 +274,10 @@ FEEDS = frozenset({"_feed", "_finalize_join"})
 
 def queue_call(thread: MainThread | Thread) -> str:
     """`put`, `get`, `join` or `feed` of a thread at a queue, except the loader's; else empty."""
-    if any("torch/utils/data/" in frame.file for frame in thread.frames):
+    if any("torch/utils/data/" in frame.file for frame in thread.frames) or (
+        any(path in frame.file for frame in thread.frames[-6:] for path in QUEUES)
+        and classify(thread.frames).leaf == "dataloader"
+    ):
         return ""
     for frame in reversed(thread.frames[-6:]):
         name = frame.name.rsplit(".", 1)[-1]
