@@ -281,9 +281,9 @@ class Watch:
             for child in self.children(pid)
             if child.role == "loader-worker" and child.state not in ("Z", "X")
         ]
-        silent = bool(workers) and all(worker.wrote_bytes == 0 for worker in workers)
+        answer = any(worker.wrote_bytes != 0 for worker in workers) if workers else None
         plain = (
-            _by_proc(process, main, where, silent_workers=silent) if process is not None else None
+            _by_proc(process, main, where, workers_answer=answer) if process is not None else None
         )
         if plain is not None:
             return (*plain, False)
@@ -291,7 +291,8 @@ class Watch:
             return (*self._without_stack(pid, process), False)
         kept = self._kept_waiting(pid, process, where)
         kind, says, condition = kept or self._by_stack(pid, process, main, where)
-        if kind in ("still", "polls", "spins") and kept is None and _another_writes(process, main):
+        idle = kind in ("still", "polls", "spins") and kept is None
+        if idle and not answer and _another_writes(process, main):
             says = f"{says} while other threads of its process write, perhaps what it waits for"
             return "unclear", says, False
         return kind, says, condition
@@ -626,10 +627,10 @@ def _asks_inside_a_call(
 
 
 def _by_proc(
-    process: ProcessState, main: MainThread | None, where: str, *, silent_workers: bool
+    process: ProcessState, main: MainThread | None, where: str, *, workers_answer: bool | None
 ) -> tuple[Kind, str] | None:
-    """What /proc alone settles. `silent_workers` says that it has loader workers and none has
-    answered between the looks.
+    """What /proc alone settles. `workers_answer` says whether one of its loader workers has
+    answered between the looks; None where it has none.
     """
     if process.state in ("T", "t"):
         return "stopped", "is stopped"
@@ -637,7 +638,7 @@ def _by_proc(
         return "stopped", "is frozen by its cgroup"
     if process.state in ("Z", "X"):
         return "ended", "has ended"
-    if _moves_bytes(process, main, silent_workers=silent_workers):
+    if _moves_bytes(process, main, workers_answer=workers_answer):
         return "works", f"moves data{where} ({_bytes(process)})"
     return ("blocked", f"is blocked in the kernel{where}") if process.state == "D" else None
 
@@ -677,8 +678,11 @@ def _never_sleeps(process: ProcessState) -> bool:
     )
 
 
-def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_workers: bool) -> bool:
-    # A worker that answers writes to its queue, and who hands out work to one does too. While no
+def _moves_bytes(
+    process: ProcessState, main: MainThread | None, *, workers_answer: bool | None
+) -> bool:
+    # A worker that answers writes to its queue, and who hands out work to one does too, by a thread
+    # of its own. While no
     # worker answers, some other thread has written, however much: a logger, a profiler, the threads
     # of a notebook's kernel.
     loads = main is not None and main.leaf == "dataloader"
@@ -686,8 +690,8 @@ def _moves_bytes(process: ProcessState, main: MainThread | None, *, silent_worke
     if (
         process.wrote_bytes
         and not answers
-        and not _another_writes(process, main)
-        and not (loads and silent_workers)
+        and (workers_answer or not _another_writes(process, main))
+        and not (loads and workers_answer is False)
         and not _others_write(process, main)
     ):
         enough = 1 if loads or process.role == "loader-worker" else WROTE_BYTES

@@ -197,22 +197,29 @@ def test_only_the_end_of_a_long_file_is_read(jobs: Jobs, tmp_path: Path) -> None
 def test_what_their_shell_started_beside_the_ranks_is_read_too(tmp_path: Path) -> None:
     speaks = f"{sys.executable} -c '{SPEAKS}'"
     script = (
-        f"{speaks} one > a.log & echo $!; {speaks} two > b.log & echo $!\n"
+        f"{speaks} one > a.log & echo $! >> pids; {speaks} two > b.log & echo $! >> pids\n"
         f"{speaks} 'pid 7 is killed' > watch.log & wait"
     )
-    # a shell of their own: what stands above this test is never read
+    # a shell of their own, without a pipe to this test: nothing leads to what stands above it
     shell = subprocess.Popen(
         ["bash", "-c", script],
         cwd=tmp_path,
-        stdout=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
-    assert shell.stdout is not None
-    with shell, shell.stdout:
-        pids = [int(shell.stdout.readline()) for _ in range(2)]
+    with shell:
         try:
-            found = seen(Member(0, pids[0]), Member(1, pids[1]), expect="pid 7 is killed")
+            while (
+                len(
+                    pids := (tmp_path / "pids").read_text().split()
+                    if (tmp_path / "pids").exists()
+                    else []
+                )
+                < 2
+            ):
+                time.sleep(0.02)
+            found = seen(Member(0, int(pids[0])), Member(1, int(pids[1])), expect="pid 7 is killed")
             assert said(found)[None] == "pid 7 is killed"
         finally:
             os.killpg(shell.pid, signal.SIGKILL)

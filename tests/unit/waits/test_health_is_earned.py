@@ -193,3 +193,26 @@ def test_what_another_thread_writes_does_not_make_a_rank_go_on(
     )  # fmt: skip
 
     assert found.verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("answered_bytes", "verdict"), [(5145, "healthy"), (0, "undetermined")], ids=["fed", "silent"]
+)
+def test_who_hands_out_work_writes_by_a_thread_of_its_own(
+    answered_bytes: int, verdict: str
+) -> None:
+    steps, collates = own("train_step", 9), own("collate", 20)
+    found = view(
+        job(2),
+        rank(0),
+        rank(
+            1, steps, steps, age_s=0.1, switches=8, stillness=Stillness(0.1, wakes=True),
+            wrote_bytes=400_000, main_wrote_bytes=0,
+        ),
+        process(
+            300, collates, collates, rank=1, role="loader-worker", ppid=101, wrote_bytes=answered_bytes
+        ),
+        site(9, "time.sleep(0.2)", ("while", "while not os.path.exists(flag):")),
+    )  # fmt: skip
+
+    assert found.verdict == verdict
