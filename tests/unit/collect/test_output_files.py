@@ -208,18 +208,13 @@ def test_what_their_shell_started_beside_the_ranks_is_read_too(tmp_path: Path) -
         stderr=subprocess.DEVNULL,
         start_new_session=True,
     )
+    pids = tmp_path / "pids"
     with shell:
         try:
-            while (
-                len(
-                    pids := (tmp_path / "pids").read_text().split()
-                    if (tmp_path / "pids").exists()
-                    else []
-                )
-                < 2
-            ):
+            while not pids.exists() or pids.read_text().count("\n") < 2:
                 time.sleep(0.02)
-            found = seen(Member(0, int(pids[0])), Member(1, int(pids[1])), expect="pid 7 is killed")
+            one, two = map(int, pids.read_text().split())
+            found = seen(Member(0, one), Member(1, two), expect="pid 7 is killed")
             assert said(found)[None] == "pid 7 is killed"
         finally:
             os.killpg(shell.pid, signal.SIGKILL)
