@@ -16,6 +16,7 @@ from trainprobe.causes.process_starts import child_died, in_notebook, started_by
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import weigh_message
 from trainprobe.signatures.messages import message
+from trainprobe.stacks.places import is_user
 
 WORDING = message("missing-main-guard")
 
@@ -29,6 +30,10 @@ def _weigh(scene: Scene) -> Weighings:
             " the script again"
         )
         yield weighing(13, "suspects-log", says, scene.origin)
+        own = next(filter(is_user, scene.origin.frames), None) if scene.origin is not None else None
+        if own is not None and own.name == "<module>":
+            says = f"{own.where} starts it at the top level of the script"
+            yield weighing(10, "suspects-stack", says, scene.origin)
     elif (start := started_by_import(scene)) is not None:
         says = (
             f"A process that spawn had started ran {start.where} as it imported the script, and"
