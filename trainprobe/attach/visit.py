@@ -27,7 +27,8 @@ from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks import compiling, loading
-from trainprobe.stacks.arrivals import Arrivals, arrivals, by_record, together, worth_more
+from trainprobe.stacks.arrivals import arrivals_of, together, worth_more
+from trainprobe.stacks.spells import Taken, by_rank
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -305,9 +306,7 @@ class Visit:
         """Sample the ranks of a job that moves, for as long as it takes to see whether one of them
         is steadily late.
         """
-        found: list[Arrivals] = []
-        loads: dict[int, list[tuple[float, float, bool]]] = {}
-        compiles: dict[int, list[tuple[float, float, bool]]] = {}
+        taken: list[Taken] = []
         why = "who comes last to the collectives?"
         for wanted_s in (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s:
             span_s = min(wanted_s, math.floor(self.clock.left_s - START_S / 2))
@@ -315,25 +314,18 @@ class Visit:
             if self._no_time("samples of the ranks", least_s + START_S / 2):
                 return
             self.progress.note(f"The ranks go on, {why}: sampling them for {span_s:g} s.")
-            found.append(self._arrivals(span_s, loads, compiles))
-            if worth_more(together(found)):
+            taken.append(self._take_samples(span_s))
+            if worth_more(together([arrivals_of(span) for span in taken])):
                 why = "one seems to be late"
-            elif loading.worth_more(loads.values()):
+            elif loading.worth_more(by_rank(taken, loading.loads)):
                 why = "all of them wait for input"
-            elif compiling.worth_more(compiles.values()):
+            elif compiling.worth_more(by_rank(taken, compiling.compiles)):
                 why = "one compiles"
             else:
                 return
 
-    def _arrivals(
-        self,
-        span_s: float,
-        loads: dict[int, list[tuple[float, float, bool]]] | None = None,
-        compiles: dict[int, list[tuple[float, float, bool]]] | None = None,
-    ) -> Arrivals:
-        """Sample all ranks, and say who came last; add to `loads` when each waited for input, and
-        to `compiles` when it compiled.
-        """
+    def _take_samples(self, span_s: float) -> Taken:
+        """Sample all ranks; return what was recorded of those that have a number."""
         ranks = [member for member in self.members if member.role == "rank"]
         looked = look_at_samples(
             self.case,
@@ -343,21 +335,11 @@ class Visit:
             self._hurry,
             start_s=min(START_S, max(0.0, self.clock.left_s - span_s)),
         )
-        told = {
+        return {
             member.rank: one.data
             for member, one in zip(ranks, looked)
             if member.rank is not None and one.outcome == "ok"
         }
-        for rank, data in told.items():
-            if loads is not None:
-                loads.setdefault(rank, []).extend(loading.by_record(data))
-            if compiles is not None:
-                compiles.setdefault(rank, []).extend(compiling.by_record(data))
-        seen = {rank: by_record(data) for rank, data in told.items()}
-        return arrivals(
-            {rank: spans for rank, (spans, _) in seen.items()},
-            {rank: turns for rank, (_, turns) in seen.items()},
-        )
 
     def _lint(self) -> None:
         """Have lint read the files in which the ranks stand, in the background."""
@@ -443,7 +425,7 @@ class Visit:
                 return
             ends = time.monotonic() + self.request.watch_s
             if self.rounds.steps() and self.request.watch_s >= self.pace.samples_s[0]:
-                self._arrivals(min(self.request.watch_s, MOST_SAMPLED_S))
+                self._take_samples(min(self.request.watch_s, MOST_SAMPLED_S))
             self._pause(ends - time.monotonic())
             if not self._hurry():
                 self._round(again=True)

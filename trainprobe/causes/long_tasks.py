@@ -15,6 +15,7 @@ from trainprobe.facts.collectives import NO_NUMBER
 from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.stacks.classify import ONE_GOES_FIRST
 from trainprobe.stacks.traceback_text import NAME_CUT_OFF
+from trainprobe.waits.bounds import NCCL_S, OTHERS_S
 from trainprobe.waits.divergence import call_says, camps_say
 
 VERY_FIRST = 3
@@ -135,7 +136,6 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
 
 ALONE = ("eval", "save", "data")  # work that one rank often does for all
 BEGUN = 5  # percent; a bar that stands near its beginning may be that of the hung steps themselves
-DEFAULTS_S = (600.0, 1800.0)  # torch's for NCCL and gloo (torch/distributed/constants.py)
 
 
 def _at_work(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -170,7 +170,7 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     gave_up += [event.place or 0 for event in waited]
     if not gave_up:
         return
-    limits = (timeouts.timeout_s,) if timeouts.timeout_s else DEFAULTS_S
+    limits = (timeouts.timeout_s,) if timeouts.timeout_s else (NCCL_S, OTHERS_S)
     for work in scene.of(LogWork):
         ran_s, of = work.ran_s, work.of or 0
         if ran_s is None or work.ended or work.rank in timeouts.first or not of:

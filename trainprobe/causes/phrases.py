@@ -8,7 +8,7 @@ from inspect import cleandoc
 
 from trainprobe.causes.commands import job, live_pid
 from trainprobe.causes.scene import Scene
-from trainprobe.logtext.quotes import quoted_words
+from trainprobe.logtext.quotes import quoted
 from trainprobe.model.diagnosis import Fix, Risk, Who
 from trainprobe.model.ranks import and_list, name_ranks
 
@@ -48,8 +48,7 @@ def short(text: str, limit: int = 160) -> str:
     """The first line that says something, without the stamp and the logger before it, cut to
     `limit` characters.
     """
-    line = quoted_words(next((line for line in text.splitlines() if line.strip()), ""))
-    return line if len(line) <= limit else f"{line[: limit - 1].rstrip()}…"
+    return quoted(next((line for line in text.splitlines() if line.strip()), ""), limit)
 
 
 def sentence(text: str) -> str:

@@ -23,6 +23,7 @@ from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
 from trainprobe.stacks.places import user_frame
+from trainprobe.stacks.spells import Asks, Spells, share
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,6 @@ class Spell:
     def inside(self) -> bool:
         """Does it wait for other ranks?"""
         return self.leaf in AMONG_RANKS
-
-    @property
-    def loads(self) -> bool:
-        """Does it wait for its data loader, or fetch a batch itself?"""
-        return loads(self.frames)
 
 
 @dataclass(frozen=True)
@@ -171,24 +167,24 @@ def longest_wait(samples: Iterable[Samples], rank: int) -> float:
 
 def loading_share(samples: Iterable[Samples]) -> dict[int, float]:
     """The share of the sampled time that each rank spends in its data loader."""
-    loads: dict[int, float] = {}
-    all_s: dict[int, float] = {}
-    for one in samples:
-        for spell in one.spells if one.rank is not None and one.role == "rank" else ():
-            rank = one.rank or 0
-            all_s[rank] = all_s.get(rank, 0.0) + spell.took_s
-            loads[rank] = loads.get(rank, 0.0) + spell.took_s * spell.loads
-    return {rank: loads[rank] / seconds for rank, seconds in all_s.items() if seconds > 0}
+    return {rank: share(rows) for rank, rows in spells_of(samples, loads).items() if rows}
 
 
 def step_shares(samples: Iterable[Samples]) -> dict[int, float]:
     """The share of the time that each rank waits for input even without its longest waits."""
-    spells: dict[int, list[tuple[float, float, bool]]] = {}
+    return {rank: step_share(rows) for rank, rows in spells_of(samples, loads).items()}
+
+
+def spells_of(samples: Iterable[Samples], asks: Asks) -> dict[int, Spells]:
+    """The spells of each numbered rank, in the order of time, with the answer to a question about
+    where it stood.
+    """
+    found: dict[int, list[tuple[float, float, bool]]] = {}
     for one in samples:
         if one.rank is not None and one.role == "rank":
-            rows = [(spell.start, spell.end, spell.loads) for spell in one.spells]
-            spells.setdefault(one.rank, []).extend(rows)
-    return {rank: step_share(sorted(rows)) for rank, rows in spells.items()}
+            rows = [(spell.start, spell.end, asks(spell.frames)) for spell in one.spells]
+            found.setdefault(one.rank, []).extend(rows)
+    return {rank: sorted(rows) for rank, rows in found.items()}
 
 
 def most_at(samples: Iterable[Samples], rank: int) -> tuple[str, float]:

@@ -28,6 +28,12 @@ _GLOG = re.compile(r"(?: ?[\w./-]{1,80}\.(?:py|cc|cpp|cu):\d{1,6})?\] ")
 _MOST = 5  # heads before one line
 
 
+def quoted(line: str, limit: int = 160) -> str:
+    """What the line says, cut to `limit` characters."""
+    words = quoted_words(line)
+    return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+
+
 def quoted_words(line: str) -> str:
     """What the line says; the line itself where nothing else is left of it. Never raises."""
     rest = line.strip()

@@ -18,6 +18,7 @@ from typing import Any
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
+from trainprobe.stacks.spells import Taken, frames_of
 
 GRID_S = 0.02
 NEAR_S = 0.15
@@ -144,14 +145,20 @@ def turns_of(stacks: Sequence[Sequence[Frame]]) -> int:
 
 def by_record(data: Mapping[str, Any]) -> tuple[Spans, int]:
     """The spans and the turns in a record of samples that this program has written itself."""
-    stacks = [
-        [Frame(row["name"], row["file"], row["line"]) for row in reversed(stack)]
-        for stack in data["stacks"]
-    ]
+    stacks = frames_of(data)
     seen = [(classify(frames).leaf in AMONG_RANKS, function_of(frames)) for frames in stacks]
     clock = data["clock"]
     spans = [(clock + start, clock + end, *seen[stack]) for start, end, stack in data["spells"]]
     return spans, turns_of([stacks[stack] for _, _, stack in data["spells"]])
+
+
+def arrivals_of(span: Taken) -> Arrivals:
+    """Who came last in one span of sampling, out of the records of all ranks."""
+    seen = {rank: by_record(data) for rank, data in span.items()}
+    return arrivals(
+        {rank: spans for rank, (spans, _) in seen.items()},
+        {rank: turns for rank, (_, turns) in seen.items()},
+    )
 
 
 def function_of(frames: Sequence[Frame]) -> str:

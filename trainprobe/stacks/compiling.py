@@ -9,10 +9,10 @@ its own; that many, each as long as this one, must have taken much of the job's 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.spells import Spells, share
 
 DYNAMO = "torch/_dynamo/convert_frame.py"
 COMPILES = "_compile"
@@ -29,8 +29,6 @@ _NUMBER = re.compile(r"\d+/(\d+)(?:_\d+)?: ")
 # What only runs what was compiled has frames of inductor and of aot_autograd as well.
 _FILES = (DYNAMO, "torch/_inductor/compile_fx.py", "/triton/compiler/")
 _RUNS = frozenset({"run"})
-Spells = Sequence[tuple[float, float, bool]]
-"""(from, to, compiles), in seconds and in order."""
 
 
 def in_dynamo(frame: Frame) -> bool:
@@ -41,12 +39,6 @@ def in_dynamo(frame: Frame) -> bool:
 def compiles(frames: Iterable[Frame]) -> bool:
     """Is a thread that stands here inside a compilation of torch.compile?"""
     return any(part in frame.file for frame in frames if frame.name not in _RUNS for part in _FILES)
-
-
-def compiling_share(spells: Spells) -> float:
-    """The share of the time that it compiles."""
-    all_s = sum(end - start for start, end, _ in spells)
-    return sum(end - start for start, end, now in spells if now) / all_s if all_s > 0 else 0.0
 
 
 def longest_s(spells: Spells) -> float:
@@ -60,7 +52,7 @@ def longest_s(spells: Spells) -> float:
 
 def worth_more(ranks: Iterable[Spells]) -> bool:
     """Would more samples show for how long one compilation lasts, or whether steps follow it?"""
-    return any(compiling_share(spells) >= MOST for spells in ranks)
+    return any(share(spells) >= MOST for spells in ranks)
 
 
 def done_before(reason: str) -> int | None:
@@ -69,12 +61,3 @@ def done_before(reason: str) -> int | None:
     """
     found = _NUMBER.match(reason)
     return int(found[1]) + 1 if found else None
-
-
-def by_record(data: Mapping[str, Any]) -> list[tuple[float, float, bool]]:
-    """The spells in a record of samples that this program has written itself."""
-    now = [
-        compiles([Frame(row["name"], row["file"], row["line"]) for row in stack])
-        for stack in data["stacks"]
-    ]
-    return [(start, end, now[stack]) for start, end, stack in data["spells"]]

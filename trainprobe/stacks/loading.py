@@ -7,10 +7,10 @@ So the longest waits prove nothing: what is left without them must still be most
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.spells import Spells, share
 
 LOADER = ("torch/utils/data/dataloader.py", "torch/utils/data/_utils/fetch.py")
 PAUSES = 2
@@ -22,10 +22,6 @@ MOST = 0.6
 def loads(frames: Sequence[Frame]) -> bool:
     """Does a thread that stands here wait for its data loader, or fetch a batch itself?"""
     return any(part in frame.file for frame in frames for part in LOADER)
-
-
-Spells = Iterable[tuple[float, float, bool]]
-"""(from, to, waits for input), in seconds and in order."""
 
 
 def step_share(spells: Spells) -> float:
@@ -45,24 +41,10 @@ def step_share(spells: Spells) -> float:
     return rest_s / (all_s - pauses_s) if all_s > pauses_s else 0.0
 
 
-def by_record(data: Mapping[str, Any]) -> list[tuple[float, float, bool]]:
-    """The spells in a record of samples that this program has written itself."""
-    waits = [
-        any(part in row["file"] for row in stack for part in LOADER) for stack in data["stacks"]
-    ]
-    return [(start, end, waits[stack]) for start, end, stack in data["spells"]]
-
-
 def worth_more(ranks: Iterable[Spells]) -> bool:
     """Would more samples settle whether these ranks are short of input? They all wait for most of
     the time, but that may be one pause: no rank shows steps. They go in step, so one is enough.
     """
-    rows = [list(spells) for spells in ranks]
-    shares = [_share(spells) for spells in rows]
+    rows = list(ranks)
+    shares = [share(spells) for spells in rows]
     return min(shares, default=0.0) >= MOST and max(map(step_share, rows)) < MOST
-
-
-def _share(spells: Spells) -> float:
-    rows = list(spells)
-    all_s = sum(end - start for start, end, _ in rows)
-    return sum(end - start for start, end, waits in rows if waits) / all_s if all_s > 0 else 0.0

@@ -682,9 +682,8 @@ def _moves_bytes(
     process: ProcessState, main: MainThread | None, *, workers_answer: bool | None
 ) -> bool:
     # A worker that answers writes to its queue, and who hands out work to one does too, by a thread
-    # of its own. While no
-    # worker answers, some other thread has written, however much: a logger, a profiler, the threads
-    # of a notebook's kernel.
+    # of its own. While no worker answers, some other thread has written, however much: a logger, a
+    # profiler, the threads of a notebook's kernel.
     loads = main is not None and main.leaf == "dataloader"
     answers = main is not None and main.op == SERVANT
     if (

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from trainprobe.facts import (
@@ -20,8 +20,10 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.facts.compared_calls import FOUND_APART
-from trainprobe.logtext.quotes import quoted_words
+from trainprobe.logtext.quotes import quoted
 from trainprobe.model.diagnosis import Link, RankState, Verdict
+from trainprobe.model.facts import Fact
+from trainprobe.model.waits import SuspectHow
 from trainprobe.waits.absentees import world_of
 from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.crash import parted_group
@@ -32,14 +34,13 @@ from trainprobe.waits.log_phases import phase_group
 from trainprobe.waits.log_stack_hangs import pressed, still_group
 from trainprobe.waits.situation import Situation, failed_before
 from trainprobe.waits.standings import Standing
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import Mode, SuspectGroup
 from trainprobe.waits.timeline import echoes_in, failures_of
 
 LAST = "job"
 PROBE = "job"
 NOBODY = "A rank that the log does not name"
 MOST_ROWS = 4096
-QUOTED = 160  # characters
 
 
 def logged_situation(facts: Facts) -> Situation | None:
@@ -266,19 +267,8 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
                 "The job ended as if it were done at"
                 f" {count or 'no step at all'}{f': {why}' if why else ''}"
             )
-            group = SuspectGroup(
-                cell=job.cell,
-                probe=PROBE,
-                ranks=(),
-                how="failed-first",
-                says=says,
-                mode="crash",
-                world_size=job.world_size or 1,
-                evidence=tuple(
-                    dict.fromkeys(id_ for one in (*said, *well, *told) for id_ in one.evidence)
-                )[:8],
-            )
-            return _ended(group)
+            ids = _ids((*said, *well, *told))[:8]
+            return _ended(_group(job, "failed-first", says, "crash", ids))
         if (lingering := _did_not_end(job, said)) is not None:
             return _ended(lingering)
         where = f" at {count}" if count else ""
@@ -327,10 +317,7 @@ def _did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | Non
         f"It said that it was done ({done.seen_at}: {done.finished_line[:100]}) and did not end"
         f" until somebody pressed Ctrl-C ({done.pressed_at})"
     )
-    world = job.world_size or 1
-    return SuspectGroup(
-        job.cell, PROBE, (), "stuck-inside", says, "hang", evidence=done.evidence, world_size=world
-    )
+    return _group(job, "stuck-inside", says, "hang", done.evidence)
 
 
 def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
@@ -352,20 +339,8 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
     alike = sum(event.count - 1 for event in waits)
     if last is None or not job.ends or job.last_place - (last.place or 0) > 1 + alike:
         return None
-    return SuspectGroup(
-        job.cell,
-        PROBE,
-        (),
-        "stuck-inside",
-        f"The log ends with a wait ({last.seen_at}): {_cut(quoted_words(last.line))}",
-        "hang",
-        evidence=tuple(dict.fromkeys(id_ for event in waits for id_ in event.evidence))[:8],
-        world_size=job.world_size or 1,
-    )
-
-
-def _cut(line: str) -> str:
-    return line if len(line) <= QUOTED else f"{line[: QUOTED - 1].rstrip()}…"
+    says = f"The log ends with a wait ({last.seen_at}): {quoted(last.line)}"
+    return _group(job, "stuck-inside", says, "hang", _ids(waits)[:8])
 
 
 def _all_came(event: LogEvent) -> bool:
@@ -406,17 +381,7 @@ def _slow(job: LogJob, told: LogEvent) -> Situation:
         f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower than"
         f" the others ({told.seen_at})"
     )
-    group = SuspectGroup(
-        job.cell,
-        PROBE,
-        ranks,
-        "slow",
-        says,
-        "slow",
-        evidence=told.evidence,
-        world_size=job.world_size or 1,
-    )
-    return _ended(group)
+    return _ended(_group(job, "slow", says, "slow", told.evidence, ranks))
 
 
 # Lines in which a process says that it waits, and for what.
@@ -458,17 +423,7 @@ def _last_words(
         return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
     apart = bars_of_other_lengths(facts.of(LogWork, cell=job.cell))
     if apart:
-        ids = tuple(dict.fromkeys(id_ for bar in apart for id_ in bar.evidence))
-        return SuspectGroup(
-            job.cell,
-            PROBE,
-            (),
-            "stuck-inside",
-            says,
-            "hang",
-            evidence=ids,
-            world_size=job.world_size or 1,
-        )
+        return _group(job, "stuck-inside", says, "hang", _ids(apart))
     near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
     if not near:
         return None
@@ -483,47 +438,35 @@ def _last_words(
             f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower"
             f" than the others, as {lagging.seen_at} tells"
         )
-        return SuspectGroup(
-            job.cell,
-            PROBE,
-            ranks,
-            "slow",
-            says,
-            "slow",
-            evidence=lagging.evidence,
-            world_size=job.world_size or 1,
-        )
+        return _group(job, "slow", says, "slow", lagging.evidence, ranks)
     trouble = any(TROUBLE.search(event.line) for event in near)
     diverged = all(event.event.startswith("nan") for event in near)
-    return SuspectGroup(
-        cell=job.cell,
-        probe=PROBE,
-        ranks=(),
-        how="failed-first" if trouble else "stuck-inside",
-        says=says,
-        mode="check" if diverged else "crash" if trouble else "hang",
-        evidence=tuple(dict.fromkeys(id_ for event in near for id_ in event.evidence))[:8],
-        world_size=job.world_size or 1,
-    )
+    mode: Mode = "check" if diverged else "crash" if trouble else "hang"
+    return _group(job, "failed-first" if trouble else "stuck-inside", says, mode, _ids(near)[:8])
 
 
 def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:
     """The last step told of has no number for its loss."""
-    ids = tuple(dict.fromkeys(id_ for event in events for id_ in event.evidence))[:8]
-    return (
-        SuspectGroup(
-            job.cell,
-            PROBE,
-            (),
-            "stuck-inside",
-            says,
-            "check",
-            evidence=ids,
-            world_size=job.world_size or 1,
-        )
-        if events
-        else None
+    return _group(job, "stuck-inside", says, "check", _ids(events)[:8]) if events else None
+
+
+def _group(
+    job: LogJob,
+    how: SuspectHow,
+    says: str,
+    mode: Mode,
+    evidence: tuple[str, ...],
+    ranks: tuple[int, ...] = (),
+) -> SuspectGroup:
+    """These ranks of one attempt, or nobody in particular."""
+    world = job.world_size or 1
+    return SuspectGroup(
+        job.cell, PROBE, ranks, how, says, mode, evidence=evidence, world_size=world
     )
+
+
+def _ids(facts: Iterable[Fact]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(id_ for fact in facts for id_ in fact.evidence))
 
 
 # Log events (signatures/) that say that there was nothing to train on.

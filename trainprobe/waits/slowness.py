@@ -18,10 +18,12 @@ from trainprobe.facts.samples import (
     loading_share,
     longest_wait,
     most_at,
+    spells_of,
     step_shares,
 )
 from trainprobe.stacks import compiling, loading
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, too_long
+from trainprobe.stacks.spells import share as share_of
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.divergence import ranks_say
@@ -115,12 +117,8 @@ def _recompiling(
     compilation may take as long as it likes, and so may a few more.
     """
     samples = [one for one in facts.of(Samples, cell=rung.cell) if one.role == "rank"]
-    spells: dict[int, list[tuple[float, float, bool]]] = defaultdict(list)
-    for one in sorted(samples, key=lambda one: one.spells[0].start if one.spells else 0.0):
-        spells[one.rank or 0] += [
-            (spell.start, spell.end, compiling.compiles(spell.frames)) for spell in one.spells
-        ]
-    share = {rank: compiling.compiling_share(rows) for rank, rows in spells.items()}
+    spells = spells_of(samples, compiling.compiles)
+    share = {rank: share_of(rows) for rank, rows in spells.items()}
     most = tuple(rank for rank, part in sorted(share.items()) if part >= compiling.MOST)
     longest_s = max((compiling.longest_s(spells[rank]) for rank in most), default=0.0)
     for fact in facts.of(AwaitedValue, cell=rung.cell):

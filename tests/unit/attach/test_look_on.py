@@ -29,7 +29,11 @@ def late(rounds: int) -> Arrivals:
     ],
     ids=["in turns", "settled at once", "settled by more", "never settled"],
 )
-def test_samples_go_on_while_one_rank_seems_late(shows: list[Arrivals], spans: int) -> None:
+def test_samples_go_on_while_one_rank_seems_late(
+    monkeypatch: pytest.MonkeyPatch, shows: list[Arrivals], spans: int
+) -> None:
+    monkeypatch.setattr(visit, "arrivals_of", lambda taken: taken)
+    monkeypatch.setattr(visit, "by_rank", lambda *_: {})
     notes: list[str] = []
     left = iter(shows)
     one = SimpleNamespace(
@@ -38,7 +42,7 @@ def test_samples_go_on_while_one_rank_seems_late(shows: list[Arrivals], spans: i
         rounds=SimpleNamespace(load=lambda: False),
         progress=SimpleNamespace(note=notes.append),
         _no_time=lambda *_: False,
-        _arrivals=lambda *_: next(left),
+        _take_samples=lambda _: next(left),
     )
 
     visit.Visit._sample(one)  # type: ignore[arg-type] # all that it asks of a visit

@@ -6,6 +6,7 @@ import pytest
 
 from trainprobe.stacks import compiling
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.spells import share
 
 SITE = "/env/lib/python3.11/site-packages/"
 
@@ -28,7 +29,7 @@ def test_the_longest_compilation_lasts_through_its_spells() -> None:
     spells = [(0.0, 1.0, True), (1.0, 3.0, True), (3.0, 4.0, False), (4.0, 5.0, True)]
 
     assert compiling.longest_s(spells) == 3.0
-    assert compiling.compiling_share(spells) == 0.8
+    assert share(spells) == 0.8
     assert compiling.worth_more([spells])
 
 
