@@ -44,8 +44,8 @@ _CANNOT_START = re.compile(
     r"launch failed|Task launch for .{0,80} failed|execve\(\)|Exec format error|cannot execute|bad"
     r" interpreter|"
     r"required file not found|No such file or directory|(?:command )?not found|error while loading"
-    r" shared libraries|"
-    r"No module named|init_fs_encoding|Illegal instruction|ended with code 12[67]"
+    r" shared libraries|No module named|"
+    r"Python [\d.]+ or newer is needed|init_fs_encoding|Illegal instruction|ended with code 12[67]"
 )
 _NAME = re.compile(r"[\w.:@-]{1,320}")
 _PID_BITS = 32
