@@ -116,6 +116,8 @@ def gather(
             "by": way.by,
             "nodes": list(way.names),
             "shell": next(filter(is_local, way.names), "") if way.by == "ssh" else "",
+            "unseen": way.unseen,
+            "scheduler": way.scheduler,
             "nproc": request.nproc or request.gpus or 0,
         }
         case.add(
