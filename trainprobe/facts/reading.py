@@ -68,6 +68,7 @@ from trainprobe.facts.several_hosts import (
     silent_nodes,
     told_apart,
 )
+from trainprobe.facts.shared_folders import join_shared_folders
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.facts.timed_out_calls import join_timed_out_calls
@@ -178,6 +179,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_data_parallel,
     join_pairs,
     join_differences,
+    join_shared_folders,
 )
 
 

@@ -21,7 +21,7 @@ from trainprobe.nodes.transports import is_local
 from trainprobe.ready.case_folders import record_result
 from trainprobe.ready.isolate import MEETING_PORT, Meeting, isolate
 from trainprobe.ready.job_python import CHECK as START
-from trainprobe.ready.local_checks import HARD_STOP_S, KIND, CheckTask, run_checks
+from trainprobe.ready.local_checks import HARD_STOP_S, KIND, VALUES, CheckTask, run_checks
 from trainprobe.ready.remote_checks import ACCEPT, CELL, COMMAND, task_line
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.system.overseer import tell
@@ -49,7 +49,7 @@ LEAST_RUNGS_S = 25.0
 # Of the time after the checks, kept for ranks across the nodes as long as all traffic passes.
 RUNGS_SHARE = 0.3
 PAIRS = "pairs"
-MODULES = "py.modules"
+MODULES, WRITABLE = "py.modules", "writable."
 # The rungs that are climbed across nodes: always, where there are GPUs, and with a longer budget.
 ALWAYS = ("gloo_control",)
 ON_GPUS = ("basic_cuda", "single_gpu", "nccl_collectives")
@@ -244,7 +244,9 @@ def _between(
         undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
     else:
         port = _port(os.environ.get("MASTER_PORT", ""))
-        meeting = Meeting(port=port, at_once=min(asked.fan_out or AT_ONCE, AT_ONCE))
+        at_once = min(asked.fan_out or AT_ONCE, AT_ONCE)
+        folders = _written_by_all(asked.case, checked)
+        meeting = Meeting(port=port, at_once=at_once, paths=folders)
         found = isolate(
             checked,
             asked.way,
@@ -284,6 +286,17 @@ def _between(
         settings=settings,
         progress=progress,
     )
+
+
+def _written_by_all(case: Case, nodes: Sequence[str]) -> tuple[str, ...]:
+    """The named folders in which every node could write: the others have failed their check."""
+    hosts: dict[str, set[str]] = {}
+    for record in case.evidence:
+        values = record.data.get("values", {}) if record.kind == VALUES else {}
+        for name, value in values.items():
+            if name.startswith(WRITABLE) and value == "yes":
+                hosts.setdefault(name.removeprefix(WRITABLE), set()).add(record.subject.host)
+    return tuple(folder for folder, found in hosts.items() if found >= set(nodes))
 
 
 def _without_the_job(case: Case) -> set[str]:
