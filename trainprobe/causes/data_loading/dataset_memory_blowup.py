@@ -6,8 +6,9 @@ flat, until the kernel kills somebody.
 
 It is recognised by loader workers whose own memory grows while their parent's does not, between two
 looks at a live job and a minute or more after their start, or in the measurements
-`loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat rule it out. It is foretold where memory will not do at the
-planned size, and grows with the data by so much more for each worker.
+`loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat
+rule it out. It is foretold where memory will not do at the planned size, and grows with the data by
+so much more for each worker.
 """
 
 from __future__ import annotations
