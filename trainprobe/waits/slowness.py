@@ -42,6 +42,7 @@ ALONE = 0.9  # of the time: the others' own work then falls between samples
 MOSTLY_ALONE = 0.7
 ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
+IDLE_S = 30.0  # a save or an evaluation of one rank may take less
 LONG_ROUND_S = 1.0  # samples show enough of shorter ones
 SAME_RANK = "whether the others wait for the same rank each time"
 Waiters = Mapping[int, tuple[tuple[int, ...], float]]
@@ -53,9 +54,9 @@ def slow_groups(
     """The suspects of a live job in which everybody goes on; empty where nothing shows that it
     is slow. `waiters` are those that wait for each rank.
     """
-    compiling = _compiling(rung, ranks, watch, waiters)
-    if compiling is not None:
-        return (compiling,)
+    held_up = _compiling(rung, ranks, watch, waiters) or _kept_idle(rung, ranks, waiters)
+    if held_up is not None:
+        return (held_up,)
     samples = facts.of(Samples, cell=rung.cell)
     sampled = (
         _recompiling(facts, rung, ranks, watch)
@@ -106,6 +107,23 @@ def _compiling(
                 f"{ranks_say([standing.rank])} compiles at {standing.where} while the others wait",
                 waiting,
             )
+    return None
+
+
+def _kept_idle(rung: Rung, ranks: Sequence[Standing], waiters: Waiters) -> SuspectGroup | None:
+    """One rank works while all others have done nothing but wait for it, and for so long that it
+    costs the job more than a pause: an evaluation or a save of one rank alone, or a loop that will
+    take hours.
+    """
+    for standing in ranks:
+        waiting, longest_s = waiters.get(standing.rank, ((), 0.0))
+        if len(waiting) == len(ranks) - 1 > 0 and longest_s >= IDLE_S:
+            where = f" at {standing.where}" if standing.where else ""
+            says = (
+                f"{ranks_say([standing.rank])} works alone{where}: the others have waited for it"
+                f" for {longest_s:.0f} s"
+            )
+            return _group(rung, ranks, (standing.rank,), says, waiting)
     return None
 
 

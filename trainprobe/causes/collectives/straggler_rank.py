@@ -11,7 +11,7 @@ Another rank each time, or one that stands still, rules it out.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.child_processes import goes_on, goes_round
+from trainprobe.causes.child_processes import goes_on, goes_round, longest_sleep
 from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
@@ -19,6 +19,7 @@ from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
 from trainprobe.facts.samples import latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.arrivals import Arrivals, by_chance
+from trainprobe.waits.slowness import IDLE_S
 
 ENOUGH_LOOKS = (
     3  # with two, one rank is outside a collective in both by chance in a tenth of balanced jobs
@@ -63,6 +64,9 @@ def _weigh(scene: Scene) -> Weighings:
     others = [rank for rank in scene.world if rank not in late]
     says = f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks"
     yield weighing(10, "other-stacks", says, *scene.threads(others))
+    if (slept_s := longest_sleep(scene, others)) >= IDLE_S:
+        says = f"They have waited {slept_s:.0f} s in one call: that is no step"
+        yield weighing(-26, "other-stacks", says, *scene.threads(others))
     going = [thread for thread in threads if thread.moved or goes_on(scene.process_of(thread.pid))]
     stuck = [
         thread
