@@ -15,13 +15,12 @@ from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.sbatch.engine import checked, login_node_of, plan_of
-from trainprobe.sbatch.findings import Finding, corrected, diff, worst
+from trainprobe.sbatch.findings import MENDED, Finding, corrected, diff, worst
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.site import MOST_NODES, Site, node_of, partition_of, version_of
 
 PROGRAM = "sbatch"
 MOST_LINES = 400
-MENDED = ("fail", "warn")
 HARDER = {"plan.port": "blocker"}
 """Where a failure before submission means more than on a node: there a port that is taken now,
 here one that no job could use.
@@ -109,7 +108,7 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
     return HostCheck(
         **base,
         name=name,
-        status=state,
+        status="fail" if state == "likely" else state,
         value=said[0].value,
         says=" ".join(dict.fromkeys(one.says for one in said)),
         fix="; ".join(dict.fromkeys(one.fix for one in said if one.fix)),
@@ -118,4 +117,5 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
         who=who,
         source=source,
         threshold=threshold,
+        sure=state != "likely",
     )

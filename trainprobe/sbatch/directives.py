@@ -16,7 +16,7 @@ _MISTYPED = re.compile(r"#\s*(?:SBATCH|sbatch|Sbatch|SBTACH|SBACTH|SBATH|SBACH|S
 @dataclass(frozen=True)
 class Flaw:
     """A part of the script that sbatch refuses or ignores. `kind`: late, unknown, variable,
-    mistyped, word, shebang, dos, empty, long, more.
+    mistyped, word, foreign, shebang, dos, empty, long, more.
     """
 
     kind: str
@@ -80,6 +80,10 @@ def _file_flaws(text: str) -> list[Flaw]:
 
 def _line_flaws(parsed: ParsedOptions, number: int) -> list[Flaw]:
     flaws = [Flaw("unknown", number, f"Line {number}: {flaw}") for flaw in parsed.flaws]
+    flaws += [
+        Flaw("foreign", number, f"Line {number}: {name} is not SLURM's own: a plugin must add it")
+        for name in parsed.foreign
+    ]
     if parsed.rest:
         says = f"Line {number}: {parsed.rest[0][:60]!r} is not an option; sbatch refuses it"
         flaws.append(Flaw("word", number, says))

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trainprobe.sbatch.directives import Flaw, directives
+from trainprobe.sbatch.directives import Flaw
 from trainprobe.sbatch.expanding import OWN_OF_TASK, expand, expanded, frozen
 from trainprobe.sbatch.layout import shape, variables
+from trainprobe.sbatch.mpi_launchers import PROGRAMS, step_options
 from trainprobe.sbatch.options import FROM_ENVIRONMENT, Option, options_of
+from trainprobe.sbatch.schedulers import PBS, SLURM, Scheduler, scheduler_of, settled
 from trainprobe.sbatch.shell import ASSIGNED, Command, commands
 
 MOST_TEXT = 300_000
@@ -29,16 +31,24 @@ _BY_OPTION = {
     "SLURM_JOB_NAME": "job-name",
     "SLURM_JOB_PARTITION": "partition",
 }
+LAUNCHERS = re.compile(r"(?:.*/)?(?:torchrun|accelerate|deepspeed|python[0-9.]*)")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 
 
 @dataclass(frozen=True)
 class Step:
-    """An srun: its options, the command that is it, and the words that it starts."""
+    """An srun: its options, the command that is it, and the words that it starts. `limited` says
+    which --export keeps variables of the batch shell from its tasks, "" where none does; `lost`
+    are those that the script exports and the tasks lack. `program` is srun or another that starts
+    tasks, such as mpirun; its options are given by the names that srun has for them.
+    """
 
     options: Mapping[str, Option]
     command: Command
     words: tuple[str, ...]
+    limited: str = ""
+    lost: tuple[str, ...] = ()
+    program: str = "srun"
 
 
 @dataclass(frozen=True)
@@ -61,6 +71,9 @@ class Invocation:
         return self.command.line
 
     def environment(self) -> dict[str, str]:
+        """The variables that it starts with, as far as they are known; those of a task for a
+        command in a step.
+        """
         names = (*self.exported, *self.own)
         return {name: self.values[name] for name in names if name in self.values}
 
@@ -91,6 +104,7 @@ class Script:
     first_command: int
     commands: tuple[Invocation, ...]
     assigned: tuple[Assignment, ...]
+    scheduler: Scheduler = SLURM
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -126,7 +140,8 @@ def read_script(
         says = f"The script has {len(text):,} characters; only the first {MOST_TEXT:,} were read"
         flaws.append(Flaw("long", 1, says))
     text = text[:MOST_TEXT].replace("\0", "\ufffd")
-    own = directives(text)
+    scheduler = scheduler_of(text)
+    own = scheduler.read(text)
     typed = options_of(arguments, where="the command line")
     flaws += [Flaw("unknown", 0, f"On the command line {flaw}") for flaw in typed.flaws]
     flaws += own.flaws
@@ -137,7 +152,7 @@ def read_script(
         *(
             Option(option, environ[name], -1, f"{name} in the environment")
             for name, option in FROM_ENVIRONMENT.items()
-            if name in environ
+            if name in environ and scheduler is SLURM
         ),
         *typed.options,
     ]
@@ -147,7 +162,11 @@ def read_script(
         for number, part in enumerate(own.components)
     ]
     chdir = components[0]["chdir"].value if "chdir" in components[0] else ""
-    flow = _Flow(dict(environ), home, cwd or chdir)
+    if scheduler is PBS and "export" not in components[0]:
+        environ = {}  # qsub(1B): only -V passes it on
+    elif "export" in components[0]:
+        environ = passed_on(components[0]["export"].value, environ)
+    flow = _Flow(dict(environ), home, cwd or chdir, scheduler)
     flow.start(components[0], environ)
     if own.first_command:
         body = "\n".join(text.split("\n")[own.first_command - 1 :])
@@ -160,6 +179,7 @@ def read_script(
         own.first_command,
         tuple(flow.invocations),
         tuple(flow.assigned),
+        scheduler,
     )
 
 
@@ -181,19 +201,30 @@ class _Flow:
     values: dict[str, str]
     home: str
     folder: str | None
+    scheduler: Scheduler = SLURM
+    counts: dict[str, int] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     invocations: list[Invocation] = field(default_factory=list)
     assigned: list[Assignment] = field(default_factory=list)
+    limited: str = ""
 
     def start(self, options: Mapping[str, Option], environ: Mapping[str, str]) -> None:
         """Set what SLURM sets for the batch shell, as far as the options determine it."""
         self.exported = set(environ)
         for name in (*_OF_JOB, *(key for key in self.values if key.startswith("SLURM_"))):
             self.values.pop(name, None)
+        shaped = shape(options)
+        self.counts = {"nodes": shaped.nodes, "slots": shaped.all_tasks}
         for name, option in _BY_OPTION.items():
-            if option in options:
+            if option in options and self.scheduler is SLURM:
                 self.values[name] = options[option].value
-        self.values.update(variables(shape(options)))
+        if self.scheduler is SLURM:
+            self.values.update(variables(shaped))
+        exports = options.get("export")
+        if self.scheduler is SLURM and exports is not None and not _passes_all(exports.value):
+            # sbatch(1), --export: steps inherit it
+            self.values["SLURM_EXPORT_ENV"] = exports.value
+            self.limited = f"--export={exports.value[:60]} ({exports.where})"
         if self.home:
             self.values["HOME"] = self.home
         if self.folder:
@@ -210,7 +241,8 @@ class _Flow:
         own: dict[str, str] = {}
         while words and (match := ASSIGNED.fullmatch(words[0])):
             name, appends, raw = match.groups()
-            own[name] = (self.values.get(name, "") if appends else "") + expanded(raw, self.values)
+            value = settled(expanded(raw, self.values), self.counts)
+            own[name] = (self.values.get(name, "") if appends else "") + value
             self.assigned.append(Assignment(name, raw, own[name], command.line, step is not None))
             words.pop(0)
         words = [word for word in words if not re.match(r"(?:\d*|&)(?:>|<)", word)]
@@ -245,7 +277,8 @@ class _Flow:
                 self.exported.discard(name)
                 self.assigned = [known for known in self.assigned if known.name != name]
             elif match:
-                self.values[name] = value = expanded(match[3], self.values)
+                value = settled(expanded(match[3], self.values), self.counts)
+                self.values[name] = value
                 assignment = Assignment(name, match[3], value, command.line, step is not None)
                 self.assigned.append(assignment)
             if exports:
@@ -269,12 +302,35 @@ class _Flow:
             where = f"srun in line {run.line}"
             parsed = options_of(words[1:], step=True, line=run.line, where=where)
             options = {option.name: option for option in parsed.options}
-            step = Step(options, run.command, parsed.rest)
+            run, limited, lost = self._in_tasks(run, options)
+            step = Step(options, run.command, parsed.rest, limited, lost)
             words = unwrapped(parsed.rest)
+        elif words and words[0].rpartition("/")[2] in PROGRAMS and step is None:
+            options, rest = step_options(words, run.line)
+            step = Step(options, run.command, rest, program=words[0].rpartition("/")[2])
+            words = unwrapped(rest)
         if words and _SHELLS.fullmatch(words[0]) and len(words) > 1:
             self._read_shell(words, run, depth, step)
         elif words and (words != run.words or step is not run.step):
             self.invocations.append(replace(run, words=words, step=step))
+
+    def _in_tasks(
+        self, run: Invocation, options: Mapping[str, Option]
+    ) -> tuple[Invocation, str, tuple[str, ...]]:
+        """The command with the variables that tasks get; what limits them, and which exported ones
+        are lost: srun(1), --export and SLURM_EXPORT_ENV.
+        """
+        option = options.get("export")
+        exports = option.value if option else run.values.get("SLURM_EXPORT_ENV", "ALL")
+        environ = run.environment()
+        kept = passed_on(exports, environ)
+        limited = ""
+        if not _passes_all(exports):
+            limited = f"--export={exports[:60]} of srun" if option else self.limited
+        values = {name: value for name, value in run.values.items() if name not in environ}
+        inside = replace(run, values={**values, **kept}, exported=frozenset(kept), own=frozenset())
+        lost = sorted(name for name in environ if name not in kept)
+        return inside, limited, tuple(lost)
 
     def _read_shell(
         self, words: Sequence[str], run: Invocation, depth: int, step: Step | None
@@ -284,14 +340,33 @@ class _Flow:
             self.invocations.append(replace(run, words=tuple(words), step=step))
             return
         outer = (dict(self.values), set(self.exported), self.folder)
+        self.exported = set(run.exported | run.own)
         self.values = {
             name: value
             for name, value in run.values.items()
-            if (name in self.exported or name in run.own or name.startswith("SLURM_"))
+            if (name in run.exported or name in run.own or name.startswith("SLURM_"))
             and not (step is not None and name in OWN_OF_TASK)
         }
         self.read(text, run.line, depth - 1, step)
         self.values, self.exported, self.folder = outer
+
+
+def passed_on(exports: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a value of --export lets through: all, SLURM's own, or the named ones."""
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if _passes_all(exports) or name.startswith("SLURM_")
+    }
+    for entry in exports.split(","):
+        name, has_value, value = entry.partition("=")
+        if has_value or name in environ:
+            passed[name] = value if has_value else environ[name]
+    return passed
+
+
+def _passes_all(exports: str) -> bool:
+    return not exports or "ALL" in exports.upper().split(",")
 
 
 _PREFIXES = set(
@@ -301,6 +376,13 @@ _PREFIXES = set(
 )
 _PREFIX_ARGUMENTS = {"timeout": 1, "taskset": 1}
 _PREFIX_VALUED = ("-s", "--signal", "-k", "-n", "-u", "-c", "-o", "-i", "-e")
+_NO_WRAPPERS = set(
+    """
+    echo printf which type test [ [[ cat ls cp mv rm grep sed awk pip pip3 conda mamba module ml
+    export pkill killall scancel command hash alias ssh pdsh clush parallel git apt apt-get sudo
+    sbatch srun salloc kill tee source . cd mkdir find xargs virtualenv uv-pip
+    """.split()
+)
 _CONTAINERS = {
     "singularity": "exec",
     "apptainer": "exec",
@@ -322,7 +404,7 @@ def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
     """
     rest = list(words)
     for _ in range(8):
-        if not rest:
+        if not rest or LAUNCHERS.fullmatch(rest[0]):
             break
         name = rest[0].rpartition("/")[2]
         if name in _CONTAINERS:
@@ -339,8 +421,23 @@ def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
                 arguments -= not rest[0].startswith("-")
                 rest = rest[2:] if rest[0] in _PREFIX_VALUED and name != "setsid" else rest[1:]
         else:
+            rest = _behind_wrapper(rest)
             break
     return tuple(rest)
+
+
+def _behind_wrapper(words: list[str]) -> list[str]:
+    """What an unknown program starts, such as `nsys profile … torchrun …`: a launcher among its
+    words, or a Python with a program; the words themselves where there is none.
+    """
+    name = words[0].rpartition("/")[2]
+    if name in _NO_WRAPPERS or name in PROGRAMS or not re.fullmatch(r"[\w./+-]+", words[0]):
+        return words
+    for place, word in enumerate(words[1:40], start=1):
+        rest = words[place:]
+        if LAUNCHERS.fullmatch(word) and len(rest) > 1 and not words[place - 1].startswith("--"):
+            return rest
+    return words
 
 
 def _in_container(words: list[str]) -> list[str] | None:

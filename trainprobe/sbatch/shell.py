@@ -29,7 +29,8 @@ class Command:
     """One simple command as written. `line` and `last` count from 1; `words` keep their quotes;
     `after` is what ends it: ; & && | || or a newline.
 
-    `loop` is true inside a loop, `nested` inside any bracket, `guarded` after && or ||.
+    `loop` is true inside a loop, `nested` inside any bracket, `conditional` inside a condition,
+    `guarded` after && or ||.
     """
 
     line: int
@@ -39,6 +40,7 @@ class Command:
     loop: bool = False
     nested: bool = False
     guarded: bool = False
+    conditional: bool = False
 
 
 @dataclass
@@ -86,7 +88,9 @@ def commands(text: str, first_line: int = 1) -> Iterator[Command]:
                 count += 1
                 loop = any(bracket in _LOOPS for bracket in brackets)
                 last, after = max(start, line), piece or "\n"
-                yield Command(start, last, tuple(rest), after, loop, bool(brackets), guarded)
+                choice = any(bracket in ("if", "case") for bracket in brackets)
+                nested = bool(brackets)
+                yield Command(start, last, tuple(rest), after, loop, nested, guarded, choice)
             guarded = piece in ("&&", "||")
         if piece is None:
             return

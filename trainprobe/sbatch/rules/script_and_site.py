@@ -9,6 +9,7 @@ from trainprobe.sbatch import numbers
 from trainprobe.sbatch.directives import Flaw
 from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
 from trainprobe.sbatch.plan import Plan
+from trainprobe.sbatch.schedulers import SLURM
 
 SCRIPT, SITE = CHECKS = Check("plan.script"), Check("plan.site")
 _FIXES = {
@@ -27,6 +28,9 @@ def check(plan: Plan) -> Iterator[Finding]:
 
 def _script(plan: Plan) -> Iterator[Finding]:
     for flaw in plan.script.flaws:
+        if flaw.kind == "foreign":
+            yield SCRIPT.warn(flaw.says, "see sbatch --help at the site", flaw.line)
+            continue
         value = "" if flaw.kind == "dos" else plan.script.line(flaw.line)[:100]
         fix = _FIXES.get(flaw.kind, "see sbatch --help")
         yield SCRIPT.fail(flaw.says, fix, flaw.line, value, _edits(plan, flaw))
@@ -38,7 +42,7 @@ def _script(plan: Plan) -> Iterator[Finding]:
         yield SCRIPT.warn(says, "remove one of them", second.line)
     if not plan.script.flaws and not plan.script.repeated:
         count = sum(len(part) for part in plan.script.components)
-        yield SCRIPT.ok(f"sbatch reads all {count} options")
+        yield SCRIPT.ok(f"{plan.script.scheduler.submit} reads all {count} options")
 
 
 def _edits(plan: Plan, flaw: Flaw) -> Edits:
@@ -60,7 +64,10 @@ def _edits(plan: Plan, flaw: Flaw) -> Edits:
 
 
 def _site(plan: Plan) -> Iterator[Finding]:
-    site = plan.site
+    site, scheduler = plan.site, plan.script.scheduler
+    if scheduler is not SLURM:
+        yield SITE.skip(f"{scheduler.name} is not asked what the site has")
+        return
     if not site.known:
         says = "; ".join(site.unknown) or "SLURM did not tell its configuration"
         yield SITE.unknown(says, "run it on a login node")

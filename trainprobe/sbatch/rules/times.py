@@ -16,6 +16,8 @@ _INTERVAL = re.compile(
     r"(minutes|mins|min|hours|secs|seconds|sec)",
     re.IGNORECASE,
 )
+_HOURS = (12, 24, 36, 48, 72, 96)
+"""Numbers of hours that are rare as minutes."""
 _MINUTES = {"m": 1.0, "h": 60.0, "s": 1 / 60}
 
 
@@ -53,8 +55,29 @@ def _time(plan: Plan) -> Finding:
             " nothing would ever be saved"
         )
         return TIME.fail(says, "save more often, or raise --time", line, value)
+    if finding := _unit(plan, value, limit, line):
+        return finding
     allowed = ", which the partition allows" if most is not None else ""
     return TIME.ok(f"{_span(limit)}{allowed}", value)
+
+
+def _unit(plan: Plan, value: str, limit: float, line: int) -> Finding | None:
+    """`48` is minutes and `24:00` is minutes and seconds (sbatch(1), --time), where hours may be
+    meant.
+    """
+    match = re.fullmatch(r"(\d{1,3})(:00)?", value.strip())
+    if not match or int(match[1]) not in _HOURS:
+        return None
+    hours = int(match[1])
+    right = f"{hours}:00:00"
+    says = f"--time={value} is {_span(limit)}, not hours"
+    comment = plan.script.line(line).partition("#SBATCH")[2].partition("#")[2]
+    if re.search(r"\b(?:hours?|hrs?|h|days?)\b", comment, re.IGNORECASE):
+        edits = plan.setting("time", right)
+        return TIME.fail(f"{says}, as its comment says", f"--time={right}", line, value, edits)
+    big = plan.job.nodes > 1 or (plan.job.gpus or 0) > 1
+    made = TIME.likely if big and hours >= 24 else TIME.warn
+    return made(says, f"--time={right} for {hours} hours", line, value)
 
 
 def _checkpoint_interval(plan: Plan) -> float | None:
