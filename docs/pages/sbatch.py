@@ -30,7 +30,7 @@ of the login node. Nothing is submitted and nothing of the script is run: its va
 when the job runs stays open. Options of sbatch's own command line come after `--`.
 
 Scripts of PBS (`#PBS`) and LSF (`#BSUB`) are read by the same model of nodes, tasks, GPUs and environments; their sites are not asked, and no corrected
-script is written for them.
+script is written for them. So are Kubernetes manifests: Job, PyTorchJob, TrainJob, JobSet and LeaderWorkerSet.
 
 What is called *wrong* contradicts the documentation of the scheduler or launcher. *Likely wrong* is right only for a reason that the script does not show, such
 as a program that starts its own ranks; it gets half the evidence points and is never almost certain. The rest are warnings.

@@ -53,7 +53,9 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     sbatch: Annotated[
         str | None,
-        option("FILE", "Check a SLURM, PBS or LSF script; options of sbatch come after --."),
+        option(
+            "FILE", "Check a SLURM, PBS or LSF script or a manifest; options of sbatch after --."
+        ),
     ] = None,
     write: Annotated[
         str | None, option("FILE", "With --sbatch: write the corrected script there.")

@@ -36,13 +36,15 @@ def sbatch_plan(
     from trainprobe.pipelines import conclude
     from trainprobe.report.json_report import report_text
     from trainprobe.report.text import text_of
+    from trainprobe.sbatch.manifests import is_manifest
     from trainprobe.sbatch.schedulers import SLURM, scheduler_of
     from trainprobe.system.working_folders import working_folder
     from trainprobe.targets.slurm_site import slurm_site
 
     _check_target(write, script)
     told: dict[str, object] = {}
-    if scheduler_of(read_text(script)) is SLURM:
+    text = read_text(script)  # before anybody is asked: a wrong name must be said at once
+    if scheduler_of(text) is SLURM and not is_manifest(text):
         if not output.quiet:
             sys.stderr.write("trainprobe: asking SLURM what the site allows.\n")
         site = slurm_site()
