@@ -25,6 +25,10 @@ SCRIPT, TASKS, GPUS, RENDEZVOUS, ENVIRONMENT, MEMORY, CODES = ALL = tuple(
 )
 _LOOPBACK = re.compile(r"(?:localhost|127\.[\d.]+|::1|0\.0\.0\.0)(?::\d+)?")
 _LEAST_SHM = 2**30
+_TEMPLATE = re.compile(
+    r"^[\s-]*(?:image|replicas|namespace|parallelism|size|\S+/gpu):\s*[\"']?\$", re.MULTILINE
+)
+"""A value that envsubst fills before anything is sent to the cluster."""
 _OK = {
     "plan.script": "The manifest is read",
     "plan.tasks": "Pods and ranks agree",
@@ -60,8 +64,10 @@ def _workload(manifest: Manifest, work: Workload) -> Iterator[Finding]:
     yield from _shape(work)
     for pods in work.pods:
         yield from _resources(pods)
-        yield from _mounts(pods)
-        yield from _command(work, pods)
+        if work.kind in ("Job", "PyTorchJob"):  # the others may add volumes by claim templates
+            yield from _mounts(pods)
+        if not _TEMPLATE.search(manifest.text):
+            yield from _command(work, pods)
         if pods.launch is not None:
             yield from _counts(work, pods)
             yield from _meeting(manifest, work, pods)
@@ -267,7 +273,9 @@ def _shared_memory(pods: Pods) -> Iterator[Finding]:
 
 def _restarts(work: Workload) -> Iterator[Finding]:
     for pods in work.pods:
-        if work.kind in ("Job", "JobSet") and pods.restart not in ("Never", "OnFailure"):
+        # JobSet's own default is OnFailure; that of a pod is Always
+        allowed = ("Never", "OnFailure", *(("",) if work.kind == "JobSet" else ()))
+        if work.kind in ("Job", "JobSet") and pods.restart not in allowed:
             given = f"restartPolicy {pods.restart}" if pods.restart else "no restartPolicy"
             says = f"{pods.name} of {work.kind} {work.name} has {given}: the API refuses it"
             yield SCRIPT.fail(says, "restartPolicy: Never", pods.line, pods.restart)

@@ -57,7 +57,9 @@ def test_sound_manifests_are_left_alone() -> None:
         pytorch_job(),
         pytorch_job("[python, train.py]", gpus=1),
         pytorch_job('[bash, -c, "torchrun --nnodes=$PET_NNODES --nproc-per-node=8 train.py"]'),
+        pytorch_job(COMMAND.replace("=3", "=$NNODES")).replace("train:1", "$IMAGE"),
         job(),
+        job().replace("batch/v1", "x/v1").replace("kind: Job", "kind: JobSet"),
         (ROOT / "docs" / "examples" / "kubernetes-job.yaml").read_text(encoding="utf-8"),
     ):
         assert wrong(text) == [], text
