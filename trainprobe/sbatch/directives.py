@@ -8,9 +8,12 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.sbatch.options import Option, ParsedOptions, options_of
+from trainprobe.sbatch.shell import HEREDOC
 
 _MARK = "#SBATCH"
-_MISTYPED = re.compile(r"#\s*(?:SBATCH|sbatch|Sbatch|SBTACH|SBACTH|SBATH|SBACH|SABTCH)\b[ \t]+-")
+_MISTYPED = re.compile(
+    r"(?:#\s*(?:SBATCH|SBTACH|SBACTH|SBATH|SBACH|SABTCH)|#(?:sbatch|Sbatch))\b[ \t]+-"
+)
 
 
 @dataclass(frozen=True)
@@ -40,8 +43,14 @@ def directives(text: str) -> Directives:
     flaws = _file_flaws(text)
     components: list[list[Option]] = [[]]
     first_command = 0
+    document = ""  # the end of a here-document, which may hold another job's script
     for number, line in enumerate(text.split("\n"), start=1):
         bare = line.rstrip("\r")
+        if document:
+            document = "" if bare.lstrip("\t") == document else document
+            continue
+        if first_command and (begun := HEREDOC.search(bare)) and not bare.lstrip().startswith("#"):
+            document = begun[2]
         if bare.startswith(_MARK) and bare[len(_MARK) :][:1] in ("", " ", "\t"):
             if first_command:
                 says = (
@@ -62,6 +71,7 @@ def directives(text: str) -> Directives:
             flaws.append(Flaw("mistyped", number, says))
         elif not first_command and bare.strip() and not bare.lstrip().startswith("#"):
             first_command = number
+            document = begun[2] if (begun := HEREDOC.search(bare)) else ""
     return Directives(tuple(tuple(part) for part in components), tuple(flaws), first_command)
 
 

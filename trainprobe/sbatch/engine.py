@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from trainprobe.sbatch.findings import Finding, State
+from trainprobe.sbatch.findings import MENDED, Finding, State
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.rules import (
     environment,
@@ -81,6 +81,7 @@ def checked(plan: Plan) -> tuple[Finding, ...]:
         for launch in plan.launches
         if launch.run.command.conditional or (launch.step and launch.step.command.conditional)
     }
+    findings = [_open(plan, finding) for finding in findings]
     return tuple(
         replace(
             finding,
@@ -93,6 +94,16 @@ def checked(plan: Plan) -> tuple[Finding, ...]:
         )
         for finding in findings
     )
+
+
+def _open(plan: Plan, finding: Finding) -> Finding:
+    """Nothing is missing in a launch that takes options from a variable which is not known."""
+    launch = next((one for one in plan.launches if one.line == finding.line), None)
+    about_options = finding.id in (tasks.TASKS.id, tasks.GPUS.id, rendezvous.RENDEZVOUS.id)
+    if launch is None or not launch.open or finding.state not in MENDED or not about_options:
+        return finding
+    says = f"{launch.place} takes options from {launch.open}, which is not known here"
+    return Finding(finding.id, "skip", says)
 
 
 def _sentence(says: str) -> str:

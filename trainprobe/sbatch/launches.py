@@ -75,6 +75,18 @@ class Launch:
         return self.step.program if self.step is not None else "shell"
 
     @property
+    def open(self) -> str:
+        """The variable or command that may hold more options of the launcher, "" where all are
+        known.
+        """
+        if self.program == "python" or not self.script.startswith("$") or not self.arguments:
+            return ""
+        names_program = re.search(
+            r"script|file|main|prog|entry|train|\.py", self.script, re.IGNORECASE
+        )
+        return "" if names_program else self.script[:60]
+
+    @property
     def counted(self) -> bool:
         """Whether the number of its tasks is known, and not taken from an unknown variable."""
         own = self.step.options if self.step is not None else {}

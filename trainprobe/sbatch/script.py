@@ -10,7 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from trainprobe.sbatch.directives import Flaw
-from trainprobe.sbatch.expanding import OWN_OF_TASK, expand, expanded, frozen
+from trainprobe.sbatch.expanding import (
+    ELEMENT_END,
+    OWN_OF_TASK,
+    elements_of,
+    expand,
+    expanded,
+    frozen,
+)
 from trainprobe.sbatch.layout import shape, variables
 from trainprobe.sbatch.mpi_launchers import PROGRAMS, step_options
 from trainprobe.sbatch.options import FROM_ENVIRONMENT, Option, options_of
@@ -241,6 +248,11 @@ class _Flow:
         own: dict[str, str] = {}
         while words and (match := ASSIGNED.fullmatch(words[0])):
             name, appends, raw = match.groups()
+            if raw.startswith("(") and raw.endswith(")"):
+                self._set_array(name, raw, appends=bool(appends))
+                own[name] = self.values.get(name, "")
+                words.pop(0)
+                continue
             value = settled(expanded(raw, self.values), self.counts)
             own[name] = (self.values.get(name, "") if appends else "") + value
             self.assigned.append(Assignment(name, raw, own[name], command.line, step is not None))
@@ -263,6 +275,16 @@ class _Flow:
             self._change_folder(full)
         self._read_inside(run, depth)
 
+    def _set_array(self, name: str, raw: str, *, appends: bool) -> None:
+        """Keep the elements of `NAME=(…)` as they expand; the plain name is the first of them."""
+        inside = [word for command in commands(raw[1:-1]) for word in command.words]
+        elements = [text for word in inside for text in expand(word, self.values)]
+        key = elements_of(name)
+        kept = self.values.get(key, "") if appends else ""
+        kept += "".join(f"{element}{ELEMENT_END}" for element in elements)
+        self.values[key] = kept[:MOST_TEXT]
+        self.values[name] = self.values[key].partition(ELEMENT_END)[0]
+
     def _declare(self, words: list[str], command: Command, step: Step | None) -> None:
         kind = words[0]
         switches = "".join(word for word in words[1:] if word.startswith("-"))
@@ -276,6 +298,8 @@ class _Flow:
                 self.values.pop(name, None)
                 self.exported.discard(name)
                 self.assigned = [known for known in self.assigned if known.name != name]
+            elif match and match[3].startswith("(") and match[3].endswith(")"):
+                self._set_array(name, match[3], appends=bool(match[2]))
             elif match:
                 value = settled(expanded(match[3], self.values), self.counts)
                 self.values[name] = value
@@ -445,9 +469,13 @@ def _in_container(words: list[str]) -> list[str] | None:
     neither an option nor an option's value.
     """
     verb = _CONTAINERS[words[0].rpartition("/")[2]]
+    if verb and verb not in words[:6]:
+        return None
     at = words.index(verb) + 1 if verb and verb in words[:6] else 1
     while at < len(words) and words[at].startswith("-"):
         at += 1 if "=" in words[at] or words[at] in _CONTAINER_SWITCHES else 2
+    if not verb:
+        return words[at:] or None  # shifter takes its image from an option
     return words[at + 1 :] if at + 1 < len(words) else None
 
 

@@ -52,6 +52,25 @@ def test_options_end_at_the_first_command() -> None:
     )
 
 
+def test_the_directives_of_a_job_in_a_here_document_are_its_own() -> None:
+    text = "#!/bin/sh\n#SBATCH -N 2\nsbatch <<'EOF'\n#!/bin/sh\n#SBATCH -t 5\nEOF\n#SBATCH -n 3\n"
+    assert [(flaw.kind, flaw.line) for flaw in directives(text).flaws] == [("late", 7)]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('A=(--nnodes=2 --nproc-per-node 8)\nsrun torchrun "${A[@]}" t.py', True),
+        ("A=(\n  --nnodes=2 # don't\n)\nA+=(--nproc-per-node=8)\nsrun torchrun ${A[@]} t.py", True),
+        ('declare -a A=(--nnodes=2)\nsrun torchrun ${A[0]} "--nproc-per-node=8" t.py', True),
+        ("srun torchrun $ARGS t.py", False),
+    ],
+)
+def test_arrays_hold_options(body: str, words: bool) -> None:
+    (found,) = launches(read_script(f"#!/bin/bash\n#SBATCH -N 2\n{body}\n"))
+    assert (found.machines == (2, 2), found.per_node == 8, not found.open) == (words,) * 3
+
+
 def test_the_command_line_stands_above_the_environment_and_the_script() -> None:
     text = "#!/bin/sh\n#SBATCH -N 1 -p a -t 5\n#SBATCH hetjob\n#SBATCH -N 3\nsrun true\n"
     script = read_script(text, ("--nodes=4",), {"SBATCH_PARTITION": "b", "SBATCH_TIMELIMIT": "9"})

@@ -185,7 +185,11 @@ def _expanded_once(launch: Launch) -> Iterator[Finding]:
     in_task = "srun bash -c '…', with single quotes, so that each task expands it"
     arguments = [*launch.named_values]
     environ = launch.run.environment()
-    arguments += [(name, value) for name, value in environ.items() if name not in _RANK_VARIABLES]
+    arguments += [
+        (name, value)
+        for name, value in environ.items()
+        if name not in _RANK_VARIABLES and value in map(frozen, OWN_OF_TASK)
+    ]
     for name, value in arguments:
         variable = next((one for one in OWN_OF_TASK if frozen(one) in value), "")
         if not variable:

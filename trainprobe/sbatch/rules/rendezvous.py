@@ -306,7 +306,8 @@ def _rendezvous(plan: Plan, launch: Launch) -> Iterator[Finding]:
         yield from _accelerate(launch)
     elif launch.program == "python":
         yield from _environment(plan, launch)
-    for name in ("node-rank", "machine-rank"):
+    static = launch.options.get("rdzv-backend", "static") == "static"
+    for name in ("node-rank", "machine-rank") if static else ():  # others give out the ranks
         variable = _frozen_in(launch.options.get(name, ""))
         if variable:
             says = (
@@ -381,7 +382,7 @@ def _torchrun(plan: Plan, launch: Launch) -> Iterator[Finding]:
         fix = "--rdzv-backend=c10d, which needs no node rank"
         yield RENDEZVOUS.fail(says, fix, line, "static", edits)
         return
-    if node_rank.isdigit():
+    if node_rank.isdigit() and backend == "static":
         says = (
             f"--node-rank={node_rank} in line {line} is the same on all {nodes} nodes of the step"
         )
@@ -416,6 +417,7 @@ def _set_endpoint(plan: Plan) -> Edits:
 
 def _accelerate(launch: Launch) -> Iterator[Finding]:
     options, nodes, line = launch.options, launch.shape.nodes, launch.line
+    backend = options.get("rdzv-backend", "static")
     in_task = "srun bash -c '… --machine_rank $SLURM_NODEID …'"
     if nodes < 2 or launch.run.command.loop or "config-file" in options:
         return
@@ -423,10 +425,10 @@ def _accelerate(launch: Launch) -> Iterator[Finding]:
         says = f"{launch.place} does not know where {nodes} nodes meet"
         fix = "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT"
         yield RENDEZVOUS.fail(says, fix, line)
-    elif "machine-rank" not in options and options.get("rdzv-backend", "static") == "static":
+    elif "machine-rank" not in options and backend == "static":
         says = f"{launch.place} has no --machine_rank: every node is machine 0"
         yield RENDEZVOUS.fail(says, f"--rdzv_backend c10d, or {in_task}", line)
-    elif options.get("machine-rank", "").isdigit():
+    elif options.get("machine-rank", "").isdigit() and backend == "static":
         rank = f"--machine_rank {options['machine-rank']}"
         says = f"{rank} in line {line} is the same on all {nodes} nodes"
         yield RENDEZVOUS.fail(says, in_task, line)
