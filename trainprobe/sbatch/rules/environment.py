@@ -252,13 +252,13 @@ def _software(plan: Plan) -> Iterator[Finding]:
     first = min(launch.line for launch in launches)
     below = [run for run in loading if run.line > last and not run.command.nested]
     above = [run for run in loading if run.line <= last]
-    if below and not above:
+    if below:
         says = (
             f"Line {below[0].line} loads software below the launch of line {first}, which starts"
             " without it"
         )
-        fix = "move it above the launch"
-        yield SOFTWARE.likely(says, fix, below[0].line)
+        made = SOFTWARE.warn if above else SOFTWARE.likely
+        yield made(says, "move it above the launch", below[0].line)
         return
     own_path = any(assigned.name in ("PATH", "VIRTUAL_ENV") for assigned in plan.script.assigned)
     if above or own_path or any(_names_its_own(plan, launch) for launch in launches):

@@ -10,6 +10,7 @@ from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
 from trainprobe.sbatch.plan import Plan
 
 TIME, SIGNAL, CODES = CHECKS = Check("plan.time"), Check("plan.signal"), Check("plan.exitcodes")
+_ENDING = ("USR1", "USR2", "HUP", "ALRM", "TERM", "INT", "10", "12", "1", "14", "15", "2")
 LEAST_LEAD_S = 60  # sbatch(1): the signal may come up to 60 seconds earlier than requested
 _INTERVAL = re.compile(
     r"(?:--?)?(?:[a-z]+[._-])*(?:ckpt|checkpoint|save)\w*?[_-]"
@@ -175,7 +176,9 @@ def _receiver(
             plain = value.partition(":")[2]
             fix = f"trap it there, or send it to the steps: --signal={plain}"
             yield SIGNAL.fail(says, fix, line, value, plan.setting("signal", plain))
-    elif trap is not None:
+    elif trap is None:
+        yield from _unhandled(plan, value, name)
+    else:
         foreground = [
             launch
             for launch in plan.launches
@@ -194,6 +197,20 @@ def _receiver(
                 _background(plan, command.last),
             )
             yield SIGNAL.fail(says, fix, command.line, value, edits)
+
+
+def _unhandled(plan: Plan, value: str, name: str) -> Iterator[Finding]:
+    """A signal to the steps that ends their processes, since their programs do not handle it."""
+    read = [launch for launch in plan.launches if plan.about(launch).get("signals") is False]
+    if not read or name not in _ENDING:
+        return
+    script = read[0].script.rpartition("/")[2]
+    says = (
+        f"--signal={value} sends {name} to the ranks, and {script} does not handle it: it ends them"
+        " at once, without a checkpoint"
+    )
+    fix = f"signal.signal(signal.SIG{name}, …) in {script}, which saves a checkpoint"
+    yield SIGNAL.likely(says, fix, plan.line_of("signal"), value)
 
 
 def _background(plan: Plan, last: int) -> Edits:
