@@ -59,6 +59,10 @@ def directives(text: str) -> Directives:
                 )
                 flaws.append(Flaw("late", number, says))
                 continue
+            if re.search(r"\{\{|\{%", bare):
+                says = f"Line {number} is a template that must be filled first: {bare[:60]}"
+                flaws.append(Flaw("foreign", number, says))
+                continue
             arguments = split_directive(bare[len(_MARK) :])
             if any(argument.lstrip("-") in ("hetjob", "packjob") for argument in arguments):
                 components.append([])

@@ -408,12 +408,13 @@ _NO_WRAPPERS = set(
     """.split()
 )
 _CONTAINERS = {
-    "singularity": "exec",
-    "apptainer": "exec",
-    "podman": "run",
-    "docker": "run",
-    "shifter": "",
-    "enroot": "start",
+    "singularity": ("exec", "run"),
+    "apptainer": ("exec", "run"),
+    "podman": ("run",),
+    "podman-hpc": ("run",),
+    "docker": ("run",),
+    "shifter": (),
+    "enroot": ("start",),
 }
 _CONTAINER_SWITCHES = set(
     """
@@ -468,10 +469,11 @@ def _in_container(words: list[str]) -> list[str] | None:
     """What runs in a container: the words behind the image, which is the first word that is
     neither an option nor an option's value.
     """
-    verb = _CONTAINERS[words[0].rpartition("/")[2]]
-    if verb and verb not in words[:6]:
+    verbs = _CONTAINERS[words[0].rpartition("/")[2]]
+    verb = next((word for word in words[1:6] if word in verbs), "")
+    if verbs and not verb:
         return None
-    at = words.index(verb) + 1 if verb and verb in words[:6] else 1
+    at = words.index(verb) + 1 if verb else 1
     while at < len(words) and words[at].startswith("-"):
         at += 1 if "=" in words[at] or words[at] in _CONTAINER_SWITCHES else 2
     if not verb:

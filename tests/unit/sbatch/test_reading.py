@@ -52,6 +52,11 @@ def test_options_end_at_the_first_command() -> None:
     )
 
 
+def test_a_template_is_no_script_yet() -> None:
+    flaws = directives("#!/bin/sh\n#SBATCH --nodes={{ nodes }}\n#SBATCH -t 5\n").flaws
+    assert [(flaw.kind, flaw.line) for flaw in flaws] == [("foreign", 2)]
+
+
 def test_the_directives_of_a_job_in_a_here_document_are_its_own() -> None:
     text = "#!/bin/sh\n#SBATCH -N 2\nsbatch <<'EOF'\n#!/bin/sh\n#SBATCH -t 5\nEOF\n#SBATCH -n 3\n"
     assert [(flaw.kind, flaw.line) for flaw in directives(text).flaws] == [("late", 7)]
@@ -213,6 +218,8 @@ def test_what_stands_before_a_command_is_taken_off() -> None:
         "singularity exec --nv -B /a:/b img.sif python t.py",
         "nice -n 5 python t.py",
         "apptainer exec --bind=/a img.sif python t.py",
+        "singularity run --nv img.sif python t.py",
+        "nsys profile -o trace python t.py",
     ):
         assert unwrapped(words.split()) == ("python", "t.py"), words
 

@@ -93,6 +93,11 @@ def _too_few(plan: Plan, launch: Launch) -> Finding | None:
     )
     known = bool(plan.nodes) or plan.job.cpus is not None or launch.shape.cpus is not None
     made = CPUS.likely if known and each * 2 <= max(workers + 1, threads) else CPUS.warn
+    if not known:
+        says = (
+            f"The job has no --cpus-per-task: unless the site gives CPUs with each GPU, its"
+            f" {counted(per_task, 'rank')} share {counted(cpus, 'CPU')}, with {reason}"
+        )
     if right <= cpus:
         fix = f"fewer workers for each rank: {max(0, int(each) - 1)} fit"
         return made(says, fix, launch.line, str(cpus))
