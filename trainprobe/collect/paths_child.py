@@ -1,9 +1,10 @@
 """The program that `sbatch_script.py` runs: look at paths one after the other, and print a line for
 each, so that one that hangs has a name.
 
-Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}}. Output: a
-line `{"at": path}` before each look and `{"path": path, "state": "file|folder|missing|denied"}`
-after it; for a program `{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
+Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}, "files":
+{name: path}}. Output: a line `{"at": path}` before each look and `{"path": path, "state":
+"file|folder|missing|denied"}` after it; for a file `{"file": name, "text": …}`, for a program
+`{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import sys
 from typing import Any, Dict, List
 
 SOURCE_CAP_BYTES = 2**20
+FILE_CAP_CHARS = 2**16
 _INITS = ("init_process_group", "init_distributed", "init_device_mesh")
 _SUBMITS = ("submitit", "ray.init", "LocalCluster", "SLURMCluster")
 _FRAMEWORKS = tuple(
@@ -168,6 +170,13 @@ def main() -> None:
     for path, how in asked["paths"]:
         tell({"at": path})
         tell({"path": path, "state": state_of(path, how)})
+    for name, path in asked.get("files", {}).items():
+        tell({"at": path})
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                tell({"file": name, "text": file.read(FILE_CAP_CHARS)})
+        except OSError:
+            continue
     for name, path in asked["programs"].items():
         tell({"at": path})
         try:

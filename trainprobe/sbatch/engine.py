@@ -60,7 +60,9 @@ def plan_of(
 ) -> Plan:
     """Read a script into a plan. It never raises, whatever the text holds."""
     login = login or LoginNode()
-    script = read_script(text, options, login.environ, home=login.home, cwd=login.cwd)
+    script = read_script(
+        text, options, login.environ, home=login.home, cwd=login.cwd, files=login.files
+    )
     return Plan(script, site or Site(), login)
 
 
@@ -124,6 +126,7 @@ def login_node_of(data: Mapping[str, Any]) -> LoginNode:
         limits=limits,
         environ=_texts(data.get("environ")),
         paths=_texts(data.get("paths")),
+        files=_texts(data.get("files")),
         programs={
             str(name): _mapping(about) for name, about in _mapping(data.get("programs")).items()
         },

@@ -63,7 +63,8 @@ class Launch:
     @property
     def place(self) -> str:
         """The launch for a sentence: `torchrun in line 12`."""
-        return f"{self.program} in line {self.line}"
+        inside = f" ({self.run.file})" if self.run.file else ""
+        return f"{self.program} in line {self.line}{inside}"
 
     @property
     def step(self) -> Step | None:

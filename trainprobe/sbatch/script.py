@@ -28,6 +28,7 @@ MOST_TEXT = 300_000
 MOST_FLAWS = 50
 MOST_INVOCATIONS = 4000
 DEEPEST = 4
+MOST_FILES = 20
 _OF_JOB = ("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _BY_OPTION = {
     "SLURM_CPUS_PER_TASK": "cpus-per-task",
@@ -39,6 +40,7 @@ _BY_OPTION = {
     "SLURM_JOB_PARTITION": "partition",
 }
 LAUNCHERS = re.compile(r"(?:.*/)?(?:torchrun|accelerate|deepspeed|python[0-9.]*)")
+_SCRIPT_NAME = re.compile(r"(?:[\w.+@-]+/)*[\w.+@-]+\.(?:sh|bash)")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 
 
@@ -62,7 +64,8 @@ class Step:
 class Invocation:
     """One command as it would be run, with its `words` expanded. `values` are the variables at
     that point, `exported` those that children get, `own` those set for it alone; `folder` is the
-    working folder where it is known. `step` is the srun in whose tasks it runs.
+    working folder where it is known. `step` is the srun in whose tasks it runs, `file` the shell
+    script that holds it, "" for the batch script itself; `line` is then that of the call.
     """
 
     command: Command
@@ -72,6 +75,7 @@ class Invocation:
     own: frozenset[str] = frozenset()
     folder: str | None = None
     step: Step | None = None
+    file: str = ""
 
     @property
     def line(self) -> int:
@@ -112,6 +116,7 @@ class Script:
     commands: tuple[Invocation, ...]
     assigned: tuple[Assignment, ...]
     scheduler: Scheduler = SLURM
+    called: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -134,9 +139,11 @@ def read_script(
     *,
     home: str = "",
     cwd: str = "",
+    files: Mapping[str, str] | None = None,
 ) -> Script:
     """Read a batch script; `arguments` are options of sbatch on its command line, `environ` the
-    environment in which it is submitted.
+    environment in which it is submitted, `files` the texts of shell scripts that it calls, by the
+    names by which it calls them.
 
     It never raises, whatever the text holds. At most MOST_TEXT characters are read; a flaw names
     what is left out.
@@ -173,7 +180,7 @@ def read_script(
         environ = {}  # qsub(1B): only -V passes it on
     elif "export" in components[0]:
         environ = passed_on(components[0]["export"].value, environ)
-    flow = _Flow(dict(environ), home, cwd or chdir, scheduler)
+    flow = _Flow(dict(environ), home, cwd or chdir, scheduler, files or {})
     flow.start(components[0], environ)
     if own.first_command:
         body = "\n".join(text.split("\n")[own.first_command - 1 :])
@@ -187,6 +194,7 @@ def read_script(
         tuple(flow.invocations),
         tuple(flow.assigned),
         scheduler,
+        tuple(flow.called.items())[:MOST_FILES],
     )
 
 
@@ -209,6 +217,8 @@ class _Flow:
     home: str
     folder: str | None
     scheduler: Scheduler = SLURM
+    files: Mapping[str, str] = field(default_factory=dict)
+    called: dict[str, str | None] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     invocations: list[Invocation] = field(default_factory=list)
@@ -243,7 +253,14 @@ class _Flow:
         for command in commands(text, line):
             self._command(command, depth, step)
 
-    def _command(self, command: Command, depth: int, step: Step | None) -> None:
+    def _read_file(self, name: str, run: Invocation, depth: int, step: Step | None) -> None:
+        """Follow the commands of a shell script that is called, at the line of its call."""
+        at = run.command
+        for command in commands(self.files[name][:MOST_TEXT]):
+            inner = replace(command, line=at.line, last=at.last, loop=command.loop or at.loop)
+            self._command(inner, depth - 1, step, name)
+
+    def _command(self, command: Command, depth: int, step: Step | None, file: str = "") -> None:
         words = list(command.words)
         own: dict[str, str] = {}
         while words and (match := ASSIGNED.fullmatch(words[0])):
@@ -269,8 +286,13 @@ class _Flow:
             return
         values = {**self.values, **own}
         exported = frozenset(self.exported)
-        run = Invocation(command, full, values, exported, frozenset(own), self.folder, step)
+        run = Invocation(command, full, values, exported, frozenset(own), self.folder, step, file)
         self.invocations.append(run)
+        if full[0] in ("source", ".") and len(full) > 1 and _SCRIPT_NAME.fullmatch(full[1]):
+            self.called.setdefault(full[1], self.folder)
+            if full[1] in self.files and depth > 0 and len(self.invocations) < MOST_INVOCATIONS:
+                self._read_file(full[1], run, depth, step)
+            return
         if full[0] == "cd":
             self._change_folder(full)
         self._read_inside(run, depth)
@@ -333,7 +355,8 @@ class _Flow:
             options, rest = step_options(words, run.line)
             step = Step(options, run.command, rest, program=words[0].rpartition("/")[2])
             words = unwrapped(rest)
-        if words and _SHELLS.fullmatch(words[0]) and len(words) > 1:
+        shell = words and _SHELLS.fullmatch(words[0]) and len(words) > 1
+        if shell or (words and _SCRIPT_NAME.fullmatch(words[0])):
             self._read_shell(words, run, depth, step)
         elif words and (words != run.words or step is not run.step):
             self.invocations.append(replace(run, words=words, step=step))
@@ -360,8 +383,12 @@ class _Flow:
         self, words: Sequence[str], run: Invocation, depth: int, step: Step | None
     ) -> None:
         text = _inline_text(words)
-        if text is None:
-            self.invocations.append(replace(run, words=tuple(words), step=step))
+        name = _called(words) if text is None else ""
+        if name:
+            self.called.setdefault(name, run.folder)
+        if text is None and name not in self.files:
+            if tuple(words) != run.words or step is not run.step:
+                self.invocations.append(replace(run, words=tuple(words), step=step))
             return
         outer = (dict(self.values), set(self.exported), self.folder)
         self.exported = set(run.exported | run.own)
@@ -371,8 +398,22 @@ class _Flow:
             if (name in run.exported or name in run.own or name.startswith("SLURM_"))
             and not (step is not None and name in OWN_OF_TASK)
         }
-        self.read(text, run.line, depth - 1, step)
+        if text is not None:
+            self.read(text, run.line, depth - 1, step)
+        else:
+            arguments = words[words.index(name) + 1 :]
+            self.values |= {str(place): word for place, word in enumerate(arguments, start=1)}
+            self.values["@"] = self.values["*"] = " ".join(arguments)
+            self._read_file(name, run, depth, step)
         self.values, self.exported, self.folder = outer
+
+
+def _called(words: Sequence[str]) -> str:
+    """The shell script that a command calls, "" where it has no name of one."""
+    if _SCRIPT_NAME.fullmatch(words[0]):
+        return words[0]
+    named = next((word for word in words[1:] if not word.startswith(("-", "+"))), "")
+    return named if _SCRIPT_NAME.fullmatch(named) else ""
 
 
 def passed_on(exports: str, environ: Mapping[str, str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from trainprobe.sbatch.launches import launches
 from trainprobe.sbatch.options import options_of
 from trainprobe.sbatch.script import read_script, unwrapped
 from trainprobe.sbatch.shell import commands
+from trainprobe.sbatch.site import LoginNode
 
 
 def values(text: str) -> dict[str, str]:
@@ -300,10 +301,11 @@ def test_hostile_scripts_end_in_a_sentence() -> None:
         "",
         "\n" * 100_000,
     ]
+    texts += ["#!/bin/sh\nsource b.sh\n", "#!/bin/sh\nbash a.sh\n. a.sh\nsrun a.sh\n"]
     texts += ["#!/bin/sh\nA=xxxxxxxx\n" + "A=$A$A$A$A\n" * 40 + "srun torchrun $A\n"]
     began = time.monotonic()
     for text in texts:
-        found = checked(plan_of(text))
+        found = checked(plan_of(text, (), None, LoginNode(files={"a.sh": text, "b.sh": LOOP})))
         assert {one.id for one in found} == set(CHECKS), text[:100]
         assert all(one.says and len(one.says) < 5000 for one in found)
         corrected(text, found)
@@ -335,6 +337,7 @@ def test_planted_faults_are_told_sound_scripts_are_left_alone_and_corrections_he
 
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2\n"
+LOOP = "source b.sh\nbash b.sh\nsrun ./b.sh\n" * 1000
 LARGE = {
     "a variable that doubles": (
         HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "B=" + "$A" * 100_000 + "\nsrun python $B\n"

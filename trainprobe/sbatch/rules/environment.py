@@ -144,6 +144,8 @@ def _used_plainly(name: str, text: str) -> bool:
 def _never_set(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """A variable in the launch that the script sets only below it, or nowhere."""
     command = launch.run.command
+    if launch.run.file:
+        return  # its variables may be set in that file
     sourced = command.nested or any(
         run.words[0] in _HOOKS for run in plan.script.commands if run.line < launch.line
     )
