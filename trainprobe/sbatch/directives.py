@@ -16,6 +16,9 @@ _MISTYPED = re.compile(
 )
 
 
+_PLACEHOLDER = re.compile(r"\{\{|\{%|(?<!\$)\{\w+\}|<\w[^>]*>")
+
+
 @dataclass(frozen=True)
 class Flaw:
     """A part of the script that sbatch refuses or ignores. `kind`: late, unknown, variable,
@@ -59,7 +62,7 @@ def directives(text: str) -> Directives:
                 )
                 flaws.append(Flaw("late", number, says))
                 continue
-            if re.search(r"\{\{|\{%", bare):
+            if _PLACEHOLDER.search(bare[1:].partition("#")[0]):
                 says = f"Line {number} is a template that must be filled first: {bare[:60]}"
                 flaws.append(Flaw("foreign", number, says))
                 continue

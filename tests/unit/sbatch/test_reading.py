@@ -54,8 +54,10 @@ def test_options_end_at_the_first_command() -> None:
 
 
 def test_a_template_is_no_script_yet() -> None:
-    flaws = directives("#!/bin/sh\n#SBATCH --nodes={{ nodes }}\n#SBATCH -t 5\n").flaws
-    assert [(flaw.kind, flaw.line) for flaw in flaws] == [("foreign", 2)]
+    for nodes in ("{{ nodes }}", "{nodes}", "<number of nodes>"):
+        told = directives(f"#!/bin/sh\n#SBATCH --nodes={nodes}\n#SBATCH -t 5 # <hours>\n")
+        assert [(flaw.kind, flaw.line) for flaw in told.flaws] == [("foreign", 2)]
+        assert [option.name for option in told.components[0]] == ["time"]
 
 
 def test_the_directives_of_a_job_in_a_here_document_are_its_own() -> None:

@@ -138,6 +138,8 @@ def _python_tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
             made = TASKS.fail if about.get("inits") else TASKS.likely
             yield made(says, fix, line, "1", plan.prefixed(launch, "srun"))
         return
+    if _one_process(plan, launch):
+        return
     if (
         not gpus
         or on_node == gpus
@@ -158,6 +160,15 @@ def _python_tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
     sure = on_node > gpus or (about.get("inits") and not about.get("spawns"))
     made = TASKS.fail if sure else TASKS.likely
     yield made(says, f"--ntasks-per-node={gpus}", line, str(on_node), edits)
+
+
+def _one_process(plan: Plan, launch: Launch) -> bool:
+    """Whether one process is meant to drive several GPUs: its step asks for one task alone, or Ray
+    starts the others.
+    """
+    asked = launch.step.options.get("ntasks") if launch.step is not None else None
+    ray = any(run.words[:2] == ("ray", "start") for run in plan.script.commands)
+    return launch.shape.tasks_on_node == 1 and (ray or (asked is not None and asked.value == "1"))
 
 
 def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
