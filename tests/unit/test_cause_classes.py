@@ -9,11 +9,15 @@ import pytest
 from tests.gallery.live.families import CLAIMS
 from tests.gallery.live.replay import RECORDED, _read
 from trainprobe import causes, pipelines
-from trainprobe.causes.classes import TITLES, TRUST
+from trainprobe.causes.classes import TITLES, TRUST, passed_the_rendezvous
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Facts, MainThread
 from trainprobe.model.diagnosis import Report
 from trainprobe.report.format import Layout
 from trainprobe.report.formats import choose
 from trainprobe.report.text import text_of
+from trainprobe.stacks.frames import Frame
+from trainprobe.waits.suspects import SuspectGroup
 
 
 def judged(key: str, monkeypatch: pytest.MonkeyPatch, *without: str) -> Report:
@@ -55,6 +59,19 @@ def test_the_look_inside_the_ranks_is_offered_where_it_would_tell(
     stuck = judged("child_command.0", monkeypatch, "rank-stuck", "queue-deadlock")
     assert "deep_would_settle" not in stuck.extra
     assert "--deep" not in text_of(stuck)
+
+
+@pytest.mark.parametrize(("line", "passed"), [(22, False), (24, True)])
+def test_a_rank_on_an_earlier_line_has_not_passed_the_rendezvous(line: int, passed: bool) -> None:
+    def standing(rank: int, leaf: str, op: str, line: int, *more: Frame) -> MainThread:
+        frames = (Frame("setup", "/job/run.py", line), *more)
+        return MainThread((), "job", rank, pid=60 + rank, leaf=leaf, op=op, frames=frames)
+
+    waits = standing(0, "store-wait", "rendezvous", 23)
+    other = standing(1, "sleep", "", line, Frame("cache", "/job/run.py", 12))
+    group = SuspectGroup("job", "", (1,), "never-joined", "", "hang", world_size=2)
+
+    assert passed_the_rendezvous(Scene(Facts([waits, other]), group)) is passed
 
 
 def test_a_rank_that_does_not_join_has_a_narrower_class(monkeypatch: pytest.MonkeyPatch) -> None:

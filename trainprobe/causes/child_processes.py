@@ -158,6 +158,12 @@ def others_wait(scene: Scene, points: int = 6) -> Weighings:
         yield weighing(points, "other-stacks", says, *waiting)
 
 
+def longest_sleep(scene: Scene, ranks: Iterable[int]) -> float:
+    """Seconds for which one of these has slept without a break; 0 where none is known to."""
+    asleep = [state.asleep_s for rank in ranks if (state := scene.process(rank)) is not None]
+    return max((one for one in asleep if one), default=0.0)
+
+
 def rank_pids(scene: Scene) -> frozenset[int]:
     """Every pid that is a rank of this job."""
     pids = {fact.pid for fact in scene.of(JobRank)}

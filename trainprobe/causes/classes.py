@@ -168,13 +168,26 @@ def _of_hang(scene: Scene) -> Iterator[Class]:
 
 
 def passed_the_rendezvous(scene: Scene) -> bool:
-    """Whether the suspects are past the rendezvous at which all others still wait."""
+    """Whether the suspects are past the rendezvous at which all others still wait, and not on a
+    line before it.
+    """
     suspects, waiting = scene.threads(scene.ranks), scene.threads(scene.others)
     return (
         bool(suspects and waiting)
         and not any(_meets(thread) for thread in suspects)
         and all(_meets(thread) for thread in waiting)
+        and not any(_is_before(one, other) for one in suspects for other in waiting)
     )
+
+
+def _is_before(thread: MainThread, other: MainThread) -> bool:
+    """Do the two part in one function, in which this thread stands on an earlier line?"""
+    for mine, its in zip(thread.frames, other.frames, strict=False):
+        if (mine.file, mine.name) != (its.file, its.name):
+            return False
+        if mine.line != its.line:
+            return (mine.line or 0) < (its.line or 0)
+    return False
 
 
 def _meets(thread: MainThread) -> bool:

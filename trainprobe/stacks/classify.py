@@ -92,6 +92,8 @@ def deciding_frame(frames: Sequence[Frame]) -> Frame | None:
 def _best(tail: Sequence[Frame]) -> tuple[Rule, Frame] | None:
     best: tuple[Rule, Frame] | None = None
     for frame in reversed(tail):  # leaf first: of equally telling frames the innermost counts
+        if frame.name == "<module>":  # a module that is being imported does not do its work yet
+            continue
         rule = _rule(frame.file, frame.name)
         if rule is not None and (best is None or rule.weight > best[0].weight):
             best = (rule, frame)

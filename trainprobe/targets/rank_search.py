@@ -140,10 +140,9 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     kids = [kid for kid in trainers if multiprocessed(kid, top) or same_program(kid, top)]
     if not kids and not top.backend:
         return _of_another_program(trainers, own) or _numbered_copies(table, top, trainers)
-    if not kids or any(kid.name == LOADER_THREAD for kid in kids):
-        return []
-    numbered = [kid for kid in kids if _apart(kid, own)]
-    if numbered:
+    others = [kid for kid in kids if kid.name != LOADER_THREAD]
+    numbered = [kid for kid in others if _apart(kid, own)]
+    if numbered or len(others) < len(kids):
         return numbered
     kids = [kid for kid in kids if multiprocessed(kid, top) or (top.backend and kid.backend)]
     if kids and _has_own_address(kids[0], top):
@@ -624,13 +623,15 @@ def rank_environment(
     later.
 
     A process shows only what it was started with, and setproctitle clears even that; what it has
-    set since stands in its children's.
+    set since stands in its children's. What is below another rank is that one's.
     """
     if from_environment(rank.environ).rank is not None:
         return rank.environ
+    below = [each for each in table.children(rank) if each.pid in ranks]
+    others = {each.pid for other in below for each in (other, *table.descendants(other))}
     for child in table.descendants(rank):
         if (
-            child.pid not in ranks
+            child.pid not in others
             and child.argv != rank.argv
             and from_environment(child.environ).rank is not None
         ):

@@ -21,8 +21,7 @@ from trainprobe.facts import (
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.progress import own_place
-from trainprobe.stacks.rules import SERVANT
-from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, SWITCHES_PER_LOOK, Stillness
+from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.loops import (
     Sites,
@@ -36,40 +35,28 @@ from trainprobe.waits.loops import (
     polls,
     waits_for_a_condition,
 )
+from trainprobe.waits.process_use import (
+    AWAITS,
+    BUSY_SHARE,
+    another_writes,
+    busy,
+    by_proc,
+    gets_on,
+    never_sleeps,
+    sleep_of,
+    uses_its_share,
+)
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE
 
 Kind = Literal[
     "works", "fresh", "unclear", "still", "polls", "spins", "stopped", "blocked", "ended", "unseen"
 ]
-BUSY_SHARE = 0.3
-WROTE_BYTES = 64 * 1024
-READ_BYTES = 4096
-"""Less than a page is no work: a poll of a lock's page or of a counter reads some bytes each
-time.
-"""
-GREW_BYTES = 1 << 20
 COUNTING_SHARE = 0.05
 """Of one CPU: who only asks whether something has come takes far less."""
 LONG_CALL_S = 10.0
 LONG_WAIT_S = 60.0
 """Nobody waits for so long for one result of a thread, unless it is known to be that thread's."""
 ON_CHILDREN = ("dataloader", "child-wait", "compile")
-# Leaves in which a thread of Python's own waits for something to come.
-AWAITS = frozenset(
-    {
-        "sleep",
-        "lock",
-        "net-io",
-        "child-wait",
-        "dataloader",
-        "import-lock",
-        "file-io",
-        "teardown",
-        "worker-idle",
-    }
-)
-
-
 # Of these, waits that end only when somebody else does something, however often the thread wakes to
 # ask.
 HELD = frozenset({"lock", "import-lock", "child-wait", "dataloader", "teardown"})
@@ -176,7 +163,7 @@ class Watch:
         main, process = self.mains.get(pid), self.processes.get(pid)
         if main is not None:
             return main.leaf
-        return _sleeps_in(process)[0] if process is not None else ""
+        return sleep_of(process)[0] if process is not None else ""
 
     def asks_for_children(self, pid: int) -> bool:
         """Is the loop in which it stands one like `while child.poll() is None`?"""
@@ -202,9 +189,9 @@ class Watch:
             if (
                 len(looks) < 2
                 or not around(looks)
-                or not _busy(worker)
+                or not busy(worker)
                 or worker.wrote_bytes
-                or _gets_on(worker)
+                or gets_on(worker)
             ):
                 return None
             loops = loops_of(looks, self.sites)
@@ -218,7 +205,7 @@ class Watch:
         Python hands the lock over within 5 ms: such a call has lasted for all of the looks.
         """
         process, main = self.processes.get(pid), self.mains.get(pid)
-        if process is None or main is None or main.moved is not False or _uses_its_share(process):
+        if process is None or main is None or main.moved is not False or uses_its_share(process):
             return None
         if not process.switches or process.switches < ASKS_PER_S * (process.looked_s or HUNG_S):
             return None
@@ -283,7 +270,7 @@ class Watch:
         ]
         answer = any(worker.wrote_bytes != 0 for worker in workers) if workers else None
         plain = (
-            _by_proc(process, main, where, workers_answer=answer) if process is not None else None
+            by_proc(process, main, where, workers_answer=answer) if process is not None else None
         )
         if plain is not None:
             return (*plain, False)
@@ -292,7 +279,7 @@ class Watch:
         kept = self._kept_waiting(pid, process, where)
         kind, says, condition = kept or self._by_stack(pid, process, main, where)
         idle = kind in ("still", "polls", "spins") and kept is None
-        if idle and not answer and _another_writes(process, main):
+        if idle and not answer and another_writes(process, main):
             says = f"{says} while other threads of its process write, perhaps what it waits for"
             return "unclear", says, False
         return kind, says, condition
@@ -302,7 +289,7 @@ class Watch:
     ) -> tuple[Kind, str, bool] | None:
         """Does another thread of its own keep the interpreter lock from the main one?"""
         keeper = self.gil_keeper(pid)
-        if keeper is None or process is None or _gets_on(process):
+        if keeper is None or process is None or gets_on(process):
             return None
         frame = user_frame(keeper.frames)
         at = f" at {frame.where}" if frame is not None else ""
@@ -315,9 +302,9 @@ class Watch:
         """What /proc alone says. Of a rank whose stack was refused that is too little: its Python
         may wait for anything. A command that it started has no other stack.
         """
-        if process is None or _busy(process):
+        if process is None or busy(process):
             return ("works", "uses the processor") if process is not None else ("unseen", "")
-        leaf, op = _sleeps_in(process)
+        leaf, op = sleep_of(process)
         if process.role not in ("child", "compiler") or not leaf:
             return "unseen", ""
         fresh = process.asleep_s is not None and process.asleep_s < FRESH_S
@@ -344,7 +331,7 @@ class Watch:
         )
         if main.leaf in IN_COLLECTIVE or main.leaf == AT_THE_STORE:
             return self._in_collective(main, same=same, fresh=fresh, where=where)
-        if process is not None and _busy(process) and looks:
+        if process is not None and busy(process) and looks:
             return self._computing(process, looks, where)
         helped = self._helped(pid, main, process)
         if helped == "works":
@@ -395,15 +382,15 @@ class Watch:
         )
         if any(in_library(frames) for frames in stacks):
             return "works", f"computes{where}", False
-        gets_on = _gets_on(process)
+        grows = gets_on(process)
         # Python that goes round keeps the interpreter lock; a thread that runs without it is in an
         # operation of C, inside a loop or not.
-        runs_c = (_uses_its_share(process) or _never_sleeps(process)) and not any(
+        runs_c = (uses_its_share(process) or never_sleeps(process)) and not any(
             look.owns_gil for look in looks
         )
         if (
             len(stacks) > 1
-            and not gets_on
+            and not grows
             and not runs_c
             and not counts_up(stacks, self.sites)
             and polls(stacks, self.sites)
@@ -418,7 +405,7 @@ class Watch:
             and self._calls_out(looks[-1])
         ):
             says = f"is inside one native call{where} that keeps the interpreter lock"
-            if not gets_on:
+            if not grows:
                 return "spins", says, False
             if (process.looked_s or 0.0) >= LONG_CALL_S:
                 return "unclear", f"{says}, for {process.looked_s:.0f} s at least", False
@@ -583,11 +570,6 @@ def is_helper(process: ProcessState) -> bool:
     )
 
 
-def _sleeps_in(process: ProcessState) -> tuple[str, str]:
-    found = None if process.state == "R" else sleeps_in(process.wchan, process.syscall)
-    return found or ("", "")
-
-
 def _asks_inside_a_call(
     process: ProcessState | None, stacks: Sequence[Sequence[Frame]], main: MainThread, sites: Sites
 ) -> str:
@@ -624,115 +606,3 @@ def _asks_inside_a_call(
     ):
         return "sleeps and asks again inside one call"
     return ""
-
-
-def _by_proc(
-    process: ProcessState, main: MainThread | None, where: str, *, workers_answer: bool | None
-) -> tuple[Kind, str] | None:
-    """What /proc alone settles. `workers_answer` says whether one of its loader workers has
-    answered between the looks; None where it has none.
-    """
-    if process.state in ("T", "t"):
-        return "stopped", "is stopped"
-    if process.frozen and process.state not in ("Z", "X"):
-        return "stopped", "is frozen by its cgroup"
-    if process.state in ("Z", "X"):
-        return "ended", "has ended"
-    if _moves_bytes(process, main, workers_answer=workers_answer):
-        return "works", f"moves data{where} ({_bytes(process)})"
-    return ("blocked", f"is blocked in the kernel{where}") if process.state == "D" else None
-
-
-def _busy(process: ProcessState) -> bool:
-    if process.cpu_s is not None and process.looked_s:
-        if process.state != "R" or not process.cpu_s:
-            return process.cpu_s >= BUSY_SHARE * process.looked_s
-        # Who wakes for a moment only to wait again may be met in it.
-        wanted_s = process.cpu_s + (process.queued_s or 0.0)
-        return process.queued_s is None or wanted_s >= BUSY_SHARE * process.looked_s
-    return process.state == "R" and process.cpu_moved is not False
-
-
-def _gets_on(process: ProcessState) -> bool:
-    """Does what it holds grow, or does it read on?"""
-    return (process.grew_bytes or 0) >= GREW_BYTES or (process.read_bytes or 0) >= WROTE_BYTES
-
-
-def _uses_its_share(process: ProcessState) -> bool:
-    return (
-        process.cpu_s is not None
-        and bool(process.looked_s)
-        and process.cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
-    )
-
-
-def _never_sleeps(process: ProcessState) -> bool:
-    """Has it given up the processor for nothing but our looks? On a crowded machine that is
-    work, however little of it it gets.
-    """
-    return (
-        process.state == "R"
-        and process.looks > 1
-        and process.switches is not None
-        and process.switches <= SWITCHES_PER_LOOK * (process.looks - 1)
-    )
-
-
-def _moves_bytes(
-    process: ProcessState, main: MainThread | None, *, workers_answer: bool | None
-) -> bool:
-    # A worker that answers writes to its queue, and who hands out work to one does too, by a thread
-    # of its own. While no worker answers, some other thread has written, however much: a logger, a
-    # profiler, the threads of a notebook's kernel.
-    loads = main is not None and main.leaf == "dataloader"
-    answers = main is not None and main.op == SERVANT
-    if (
-        process.wrote_bytes
-        and not answers
-        and (workers_answer or not _another_writes(process, main))
-        and not (loads and workers_answer is False)
-        and not _others_write(process, main)
-    ):
-        enough = 1 if loads or process.role == "loader-worker" else WROTE_BYTES
-        if process.wrote_bytes >= enough:
-            return True
-    reads = process.read_moved if process.read_bytes is None else process.read_bytes >= READ_BYTES
-    return bool(reads) and main is not None and main.leaf == "file-io"
-
-
-def _others_write(process: ProcessState, main: MainThread | None) -> bool:
-    """Did its main thread sleep in a known wait through all looks? Then other threads wrote the
-    bytes.
-    """
-    return (
-        main is not None
-        and main.leaf in AWAITS - {"file-io"}
-        and main.moved is False
-        and process.stillness is not None
-        and not process.stillness.wakes
-    )
-
-
-def _another_writes(process: ProcessState | None, main: MainThread | None) -> bool:
-    """Did threads beside the main one of a rank write all that was written, so much that it would
-    be work? A thread of telemetry does so in a rank that is stuck, too.
-    """
-    return (
-        process is not None
-        and process.role == "rank"
-        and (main is None or main.leaf != "dataloader")
-        and process.main_wrote_bytes is not None
-        and process.main_wrote_bytes < WROTE_BYTES <= (process.wrote_bytes or 0)
-        and not _others_write(process, main)
-    )
-
-
-def _bytes(process: ProcessState) -> str:
-    wrote = process.wrote_bytes
-    if not wrote:
-        return "it reads"
-    return (
-        f"{wrote / 2**20:.1f} MiB written between the looks"
-        if wrote >= WROTE_BYTES
-        else f"{wrote} bytes written between the looks"
-    )

@@ -42,6 +42,7 @@ ALONE = 0.9  # of the time: the others' own work then falls between samples
 MOSTLY_ALONE = 0.7
 ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
+IDLE_S = 30.0  # a save or an evaluation of one rank may take less
 LONG_ROUND_S = 1.0  # samples show enough of shorter ones
 SAME_RANK = "whether the others wait for the same rank each time"
 Waiters = Mapping[int, tuple[tuple[int, ...], float]]
@@ -53,9 +54,9 @@ def slow_groups(
     """The suspects of a live job in which everybody goes on; empty where nothing shows that it
     is slow. `waiters` are those that wait for each rank.
     """
-    compiling = _compiling(rung, ranks, watch, waiters)
-    if compiling is not None:
-        return (compiling,)
+    held_up = _compiling(rung, ranks, watch, waiters) or _kept_idle(rung, ranks, waiters)
+    if held_up is not None:
+        return (held_up,)
     samples = facts.of(Samples, cell=rung.cell)
     sampled = (
         _recompiling(facts, rung, ranks, watch)
@@ -106,6 +107,23 @@ def _compiling(
                 f"{ranks_say([standing.rank])} compiles at {standing.where} while the others wait",
                 waiting,
             )
+    return None
+
+
+def _kept_idle(rung: Rung, ranks: Sequence[Standing], waiters: Waiters) -> SuspectGroup | None:
+    """One rank works while all others have done nothing but wait for it, and for so long that it
+    costs the job more than a pause: an evaluation or a save of one rank alone, or a loop that will
+    take hours.
+    """
+    for standing in ranks:
+        waiting, longest_s = waiters.get(standing.rank, ((), 0.0))
+        if len(waiting) == len(ranks) - 1 > 0 and longest_s >= IDLE_S:
+            where = f" at {standing.where}" if standing.where else ""
+            says = (
+                f"{ranks_say([standing.rank])} works alone{where}: the others have waited for it"
+                f" for {longest_s:.0f} s"
+            )
+            return _group(rung, ranks, (standing.rank,), says, waiting)
     return None
 
 
@@ -255,15 +273,16 @@ def _rounds_slept(waiting: Sequence[Standing]) -> int:
 @dataclass(frozen=True)
 class Rare:
     """What too few rounds were seen of. `open`: it leaves open if the job is slow. `watch` is what
-    more looks would tell.
+    more looks would tell. `group` holds the rank that may be late.
     """
 
     says: str
     watch: str
     open: bool
+    group: SuspectGroup | None = None
 
 
-def rarely_seen(samples: Sequence[Samples]) -> Rare | None:
+def rarely_seen(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> Rare | None:
     """One rank may be late, or all be short of input, but the rounds are too long to be sure."""
     share = loading_share(samples)
     if share and min(share.values()) >= SHOWN:
@@ -281,7 +300,9 @@ def rarely_seen(samples: Sequence[Samples]) -> Rare | None:
                 " always the last"
             )
             most = seen.share >= MOSTLY_ALONE and _several_waits(seen, here)
-            return Rare(says, SAME_RANK, open=most)
+            others = tuple(one for one in seen.ranks if one != seen.latest)
+            late = _group(rung, ranks, (seen.latest,), says, others, here)
+            return Rare(says, SAME_RANK, open=most, group=late)
     return None
 
 

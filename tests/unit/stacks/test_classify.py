@@ -194,6 +194,14 @@ CASES = {
         "compile",
         "extension-build",
     ),
+    "imports a compiler": (
+        stack(
+            Frame("<module>", SITE + "torch/_export/wrappers.py", 10),
+            Frame("<module>", SITE + "torch/_inductor/utils.py", 40),
+        ),
+        "python-run",
+        "",
+    ),
     "event": (
         stack(
             Frame("Event.wait", STD + "threading.py", 629),

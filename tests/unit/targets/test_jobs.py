@@ -533,6 +533,19 @@ def test_a_rank_that_starts_the_others_as_the_same_command(tree: ProcTree) -> No
         assert (job.world_size, job.absent) == (2, ())
 
 
+def test_such_a_rank_has_loader_workers_and_helpers_beside_the_others(tree: ProcTree) -> None:
+    second = {"LOCAL_RANK": 1, "NODE_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1"}
+    tree.add(100, 50, f"{PY} train.py", {})
+    tree.add(110, 100, f"{PY} train.py", {**second, "MASTER_PORT": 29500})
+    tree.add(120, 100, f"{PY} train.py", {}, name="pt_data_worker")
+    tree.add(130, 110, f"{PY} -c compile_worker.main()", {**second, "MASTER_PORT": 29500})
+
+    for pid in (100, 110):
+        job = job_of(pid, tree.path)
+        assert ranks(job) == {100: (0, "start-order"), 110: (1, "environment")}
+        assert others(job)[120] == ("loader-worker", 0)
+
+
 def test_spawned_ranks_whose_launcher_is_gone(tree: ProcTree) -> None:
     for place in (0, 1):
         tree.add(110 + place, 1, spawn(9 + 2 * place), {}, group=100)

@@ -59,7 +59,7 @@ def process(
     rank: int | None = None,
     role: str = "rank",
     state: str = "S",
-    age_s: float | None = 60.0,
+    age_s: float | None = 20.0,
     gil: bool = False,
     **more: object,
 ) -> list[Fact]:

@@ -31,6 +31,7 @@ from trainprobe.judge import judge
 from trainprobe.model.facts import Fact
 from trainprobe.model.unnumbered import by_pid, number_of, pid_of
 from trainprobe.stacks.frames import Frame
+from trainprobe.waits.situation import Situation
 
 LINEAR = Frame("forward", SITE + "torch/nn/modules/linear.py", 125)
 RELU = Frame("relu", SITE + "torch/nn/functional.py", 1500)
@@ -195,6 +196,19 @@ def test_a_compiler_child_that_works_is_work_of_its_rank() -> None:
     assert hung(
         job(2), rank(0), rank(1, waits, waits), process(555, role="child", rank=1, ppid=101)
     )[0] == (1,)
+
+
+def test_a_rank_that_works_while_all_others_are_idle_for_long_makes_the_job_slow() -> None:
+    def found(*waits_s: float) -> Situation:
+        others = [rank(number, age_s=age_s) for number, age_s in enumerate(waits_s, 1)]
+        busy = rank(0, (*own("index", 80), LINEAR), (*own("index", 80), RELU), state="R", age_s=0)
+        return view(job(1 + len(waits_s)), busy, *others)
+
+    assert found(20.0, 20.0).verdict == "healthy"
+    late = found(50.0, 50.0)
+    assert (late.verdict, late.groups[0].ranks, late.groups[0].victims) == ("slow", (0,), (1, 2))
+    assert late.says.startswith("rank 0 works alone at train.py:80 in index")
+    assert "have waited for it for 50 s" in late.says
 
 
 def test_a_stopped_rank_is_hung_whatever_its_stack_says() -> None:

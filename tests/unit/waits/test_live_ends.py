@@ -359,7 +359,7 @@ def test_a_short_wait_says_when_to_look_again() -> None:
 def test_the_timeout_of_the_waiting_call_goes_before_a_default() -> None:
     facts = facts_of(
         job(2),
-        rank(0),
+        rank(0, age_s=60.0),
         rank(1, own("wait", 31), own("wait", 31)),
         site(31, "time.sleep(3600)"),
         Deadline(("E3",), kind="group", seconds=1800.0, source="torch's default"),

@@ -25,6 +25,7 @@ from trainprobe.causes.child_processes import (
     ends,
     goes_on,
     goes_round,
+    longest_sleep,
     others_wait,
     states,
 )
@@ -37,6 +38,7 @@ from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subje
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.facts import Deadline, LogWork, MainThread, RankException
 from trainprobe.waits.divergence import call_says
+from trainprobe.waits.slowness import IDLE_S
 
 WORK = frozenset({"file-io", "python-run", "native-run", "child-wait", "dataloader", "net-io"})
 NAMES_A_TASK = re.compile(
@@ -47,14 +49,9 @@ NAMES_A_TASK = re.compile(
 
 def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
     """(seconds of the longest sleep among the others, the group's timeout, facts); 0 if unknown."""
-    asleep = [
-        state.asleep_s
-        for rank in scene.others
-        if (state := scene.process(rank)) is not None and state.asleep_s
-    ]
     limits = tuple(fact for fact in scene.of(Deadline) if fact.kind == "group" and fact.seconds)
     return (
-        max(asleep, default=0.0),
+        longest_sleep(scene, scene.others),
         min((fact.seconds or 0.0 for fact in limits), default=0.0),
         limits,
     )
@@ -98,6 +95,9 @@ def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
                 and not (thread.role == "rank" and goes_round(scene, thread.rank or 0))
             ):
                 doing = "moved on in its own code"
+            if not doing and scene.live is not None and thread.role == "rank":
+                # neither moved on nor wrote, yet no loop that polls and no call that goes round
+                doing = "computed" if scene.watch.activity(thread.pid).kind == "works" else ""
             if doing:
                 found.append((thread, doing))
     return tuple(found)
@@ -114,7 +114,7 @@ def _weigh(scene: Scene) -> Weighings:
         return
     for thread, doing in at_work[:1]:
         task = tuple(_task(scene, thread))
-        if scene.group.mode == "slow" and not task:
+        if scene.group.mode == "slow" and not task and waited(scene)[0] < IDLE_S:
             return  # a rank that is slow in every step looks the same
         where = f" at {thread.where}" if thread.where else ""
         says = f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks"

@@ -11,7 +11,7 @@ It is recognised by those words and by the end of the worker itself. Bus errors 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.phrases import fixes, short, subject
+from trainprobe.causes.phrases import Fixes, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.facts import RankEnding
@@ -56,18 +56,35 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene)} lost a loader worker: {what}"
 
 
+def _fixes(scene: Scene) -> Fixes:
+    dead = _dead_workers(scene)
+    killed = statement(scene, KILLED) is not None or (dead and dead[0].signal_name == "SIGKILL")
+    return fixes(BY_SIGKILL if killed else BY_ITSELF)
+
+
+# No crash of its own: SIGKILL comes from outside.
+BY_SIGKILL = """
+    See who killed it
+        dmesg -T | grep -iE 'killed process|oom' | tail -5   (the kernel, for want of memory)
+        ps -eo pid,etime,args | grep -iE 'earlyoom|oomd|watchdog'   (a guard of this machine)
+    Let it need less memory
+        fewer num_workers, a smaller prefetch_factor; samples in one array in place of many objects
+"""
+BY_ITSELF = """
+    Let the crash happen in the training process
+        DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the line
+    Find the library
+        dmesg | grep -i segfault | tail -3   (names the library, where it may be read)
+        upgrade the decoder that the line calls
+"""
+
+
 CAUSE = Cause(
     id="data-worker-crash",
-    title="A loader worker crashed",
+    title="A loader worker died",
     weigh=_weigh,
     summary=_summary,
-    fixes=fixes("""
-        Let the crash happen in the training process
-            DataLoader(..., num_workers=0) with PYTHONFAULTHANDLER=1: the stack then names the line
-        Find the library
-            dmesg | grep -i segfault | tail -3   (names the library, where it may be read)
-            upgrade the decoder that the line calls
-    """),
+    fixes=_fixes,
     would_settle="the same command with num_workers=0 and PYTHONFAULTHANDLER=1",
     refines="user-exception",
     wording=WORDING,

@@ -5,9 +5,10 @@ references writes to every page. Memory grows with workers and steps while the m
 flat, until the kernel kills somebody.
 
 It is recognised by loader workers whose own memory grows while their parent's does not, between two
-looks at a live job or in the measurements `loader.worker_growth` and `loader.parent_growth` (bytes
-over one epoch). Workers that stay flat rule it out. It is foretold where memory will not do at the
-planned size, and grows with the data by so much more for each worker.
+looks at a live job and a minute or more after their start, or in the measurements
+`loader.worker_growth` and `loader.parent_growth` (bytes over one epoch). Workers that stay flat
+rule it out. It is foretold where memory will not do at the planned size, and grows with the data by
+so much more for each worker.
 """
 
 from __future__ import annotations
@@ -27,14 +28,19 @@ from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Measured, ProcessState
 
 GREW = 64 * MIB  # above what a worker needs for its first batches
+WARM_S = 60.0  # by then a worker has imported what it needs and handed out its first batches
 FLAT = 0.25  # a parent that grew by less than this share of its workers' growth is flat
 
 
 def _grown(scene: Scene) -> tuple[ProcessState, ...]:
-    """Loader workers that grew between two looks."""
+    """Loader workers that grew between two looks, long after their start."""
     found = [fact for rank in scene.suspects for fact in scene.of(ProcessState, rank=rank)]
     return tuple(
-        fact for fact in found if fact.role == "loader-worker" and (fact.grew_bytes or 0) >= GREW
+        fact
+        for fact in found
+        if fact.role == "loader-worker"
+        and (fact.grew_bytes or 0) >= GREW
+        and (fact.age_s is None or fact.age_s >= WARM_S)
     )
 
 

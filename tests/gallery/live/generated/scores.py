@@ -42,7 +42,7 @@ def judged(truth: Mapping[str, Any], answer: Mapping[str, Any]) -> Row:
         "named": bool(first.get("named")),
         "cause_right": first["id"] in ids,
         "ranks_right": sorted(first["ranks"]) in [sorted(ranks) for ranks in truth["ranks"]],
-        "class_right": first["id"] in ("unknown", "none")
+        "class_right": first["id"] in ("unknown", "none", *ids)
         or bool(classes_of(first["id"]) & classes),
         "verdict_right": answer["verdict"] in truth["verdicts"],
     }
