@@ -27,7 +27,13 @@ trainprobe ready --sbatch job.sh --write mended.sh -- --nodes 8 --time 4:00:00
 
 It reads the script, asks SLURM what the site allows (`scontrol show` of configuration, partitions and nodes, each with a deadline), and looks at the paths and limits
 of the login node. Nothing is submitted and nothing of the script is run: its variables are followed as far as they can be, and what is known only
-when the job runs stays open. Options of sbatch's own command line come after `--`.
+when the job runs stays open. Shell scripts in the working folder that it calls are followed too. Options of sbatch's own command line come after `--`.
+
+Scripts of PBS (`#PBS`) and LSF (`#BSUB`) are read by the same model of nodes, tasks, GPUs and environments; their sites are not asked, and no corrected
+script is written for them. So are Kubernetes manifests: Job, PyTorchJob, TrainJob, JobSet and LeaderWorkerSet.
+
+What is called *wrong* contradicts the documentation of the scheduler or launcher. *Likely wrong* is right only for a reason that the script does not show, such
+as a program that starts its own ranks; it gets half the evidence points and is never almost certain. The rest are warnings.
 
 It ends with 0 where nothing is wrong, 1 where something is, 2 where there is no such script, and 3 where the site gave no answer on which it depends.
 `--write FILE` writes the corrected script there; the script itself is never changed. Without SLURM it judges what the script alone shows.
@@ -50,9 +56,9 @@ The scripts and the rules have the same author, so expect less on yours.
 
 ## What it cannot see
 
-- Values that a program prints, a file that is sourced, or a module that is loaded set.
+- Values that a program prints, a file outside of the working folder, or a module that is loaded set.
 - What the nodes are like: `srun trainprobe ready` in the allocation tells that.
-- Launchers other than `srun`, `torchrun`, `accelerate`, `deepspeed` and `python`, and containers' own limits.
+- Launchers other than `srun`, `mpirun`, `mpiexec`, `jsrun`, `pbsdsh`, `blaunch`, `torchrun`, `accelerate`, `deepspeed` and `python`, and containers' own limits.
 - A site's plugins and `job_submit` scripts, which change a job after it was submitted.
 """
 

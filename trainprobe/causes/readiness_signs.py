@@ -23,6 +23,7 @@ from trainprobe.waits.readiness_pairs import PAIR, surely_at_fault
 GENERAL = "environment-differs"
 SILENT = "node.look"
 MOST_SHOWN = 4
+LIKELY = 13
 Traffic = BadNode | BadLink | CommonFault | ScaleFault
 
 
@@ -57,11 +58,13 @@ def readied(cause: Cause) -> Cause:
 
 
 def weigh_signs(scene: Scene, signs: ReadySigns) -> Weighings:
-    """A failed check settles it; differing values and failing traffic only name it."""
+    """A failed check that is sure settles it; the others, differing values and failing traffic only
+    name it.
+    """
     for check in failing(scene, signs.checks)[:1]:
         hosts = _hosts_of(failing(scene, (check.name,)))
         yield weighing(
-            26,
+            26 if check.sure else LIKELY,
             "probe-outcome",
             f"{folded(hosts)}: {short(check.says)}".rstrip("."),
             *failing(scene, (check.name,))[:MOST_SHOWN],
@@ -103,7 +106,7 @@ def failing(scene: Scene, names: Sequence[str]) -> list[HostCheck]:
         and fact.name in scene.group.unready
         and _meant(fact.name, names)
     ]
-    return sorted(found, key=lambda fact: fact.severity != "blocker")
+    return sorted(found, key=lambda fact: (not fact.sure, fact.severity != "blocker"))
 
 
 def unlike(scene: Scene, signs: ReadySigns) -> list[Difference]:

@@ -54,7 +54,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     sbatch: Annotated[
         str | None,
         option(
-            "FILE", "Check a batch script before it is submitted; options of sbatch come after --."
+            "FILE", "Check a SLURM, PBS or LSF script or a manifest; options of sbatch after --."
         ),
     ] = None,
     write: Annotated[

@@ -36,21 +36,25 @@ def sbatch_plan(
     from trainprobe.pipelines import conclude
     from trainprobe.report.json_report import report_text
     from trainprobe.report.text import text_of
+    from trainprobe.sbatch.manifests import is_manifest
+    from trainprobe.sbatch.schedulers import SLURM, scheduler_of
     from trainprobe.system.working_folders import working_folder
     from trainprobe.targets.slurm_site import slurm_site
 
     _check_target(write, script)
-    read_text(script)  # before anybody is asked: a wrong name must be said at once
-    if not output.quiet:
-        sys.stderr.write("trainprobe: asking SLURM what the site allows.\n")
-    site = slurm_site()
-    told = {
-        "version": site.version,
-        "config": dict(site.config),
-        "partitions": list(site.partitions),
-        "nodes": list(site.nodes),
-        "unknown": list(site.unknown),
-    }
+    told: dict[str, object] = {}
+    text = read_text(script)  # before anybody is asked: a wrong name must be said at once
+    if scheduler_of(text) is SLURM and not is_manifest(text):
+        if not output.quiet:
+            sys.stderr.write("trainprobe: asking SLURM what the site allows.\n")
+        site = slurm_site()
+        told = {
+            "version": site.version,
+            "config": dict(site.config),
+            "partitions": list(site.partitions),
+            "nodes": list(site.nodes),
+            "unknown": list(site.unknown),
+        }
     with (
         working_folder() as folder,
         Case.create(case or os.path.join(folder, "case"), "ready", _argv(script, options)) as kept,

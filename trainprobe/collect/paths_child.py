@@ -1,9 +1,10 @@
 """The program that `sbatch_script.py` runs: look at paths one after the other, and print a line for
 each, so that one that hangs has a name.
 
-Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}}. Output: a
-line `{"at": path}` before each look and `{"path": path, "state": "file|folder|missing|denied"}`
-after it; for a program `{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
+Input: one JSON object {"paths": [[path, "read" or "write"]], "programs": {name: path}, "files":
+{name: path}}. Output: a line `{"at": path}` before each look and `{"path": path, "state":
+"file|folder|missing|denied"}` after it; for a file `{"file": name, "text": …}`, for a program
+`{"program": name, "says": {...}}`. Python ≥ 3.9, standard library only.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ import ast
 import errno
 import json
 import os
+import re
 import stat
 import sys
-from typing import Any, Dict
+from typing import Any, Dict, List
 
 SOURCE_CAP_BYTES = 2**20
+FILE_CAP_CHARS = 2**16
 _INITS = ("init_process_group", "init_distributed", "init_device_mesh")
 _SUBMITS = ("submitit", "ray.init", "LocalCluster", "SLURMCluster")
 _FRAMEWORKS = tuple(
@@ -67,8 +70,57 @@ def program_says(path: str) -> Dict[str, Any]:
             or "multiprocessing.spawn" in text
         ),
         "submits": any(name in text for name in _SUBMITS),
+        "device": "local_rank" if _by_local_rank(tree, text) else "",
+        "requires": sorted(_required(tree, text)),
+        "signals": "signal.signal(" in text or framework,
         "record": "@record" in text,
     }
+
+
+def _by_local_rank(tree: ast.AST, text: str) -> bool:
+    """Whether it takes the GPU with the number of its local rank, whatever GPUs there are."""
+    if "device_count" in text:
+        return False  # it may fold the number into those that it sees
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call):
+            continue
+        called = ast.unparse(node.func)
+        if called.endswith(("set_device", "torch.device", ".cuda")) and node.args:
+            given = " ".join(ast.unparse(argument) for argument in node.args)
+        elif called.endswith(("DistributedDataParallel", "DDP")):
+            given = " ".join(
+                ast.unparse(word.value) for word in node.keywords if word.arg == "device_ids"
+            )
+        else:
+            continue
+        if re.search(r"local_?rank|localid", given, re.IGNORECASE) and "%" not in given:
+            return True
+    return False
+
+
+def _required(tree: ast.AST, text: str) -> set[str]:
+    """The names of `os.environ["NAME"]` that is read whatever else holds, outside of any condition
+    and `try`, of variables that the program does not set itself.
+    """
+    names: set[str] = set()
+    left: List[ast.AST] = [tree]
+    while left:
+        node = left.pop()
+        if isinstance(node, (ast.Try, ast.IfExp, ast.BoolOp)):
+            continue
+        if isinstance(node, ast.If) and "__name__" not in ast.unparse(node.test):
+            continue
+        left += ast.iter_child_nodes(node)
+        if (
+            isinstance(node, ast.Subscript)
+            and isinstance(node.ctx, ast.Load)
+            and isinstance(node.slice, ast.Constant)
+            and isinstance(node.slice.value, str)
+            and ast.unparse(node.value) in ("os.environ", "environ")
+        ):
+            names.add(node.slice.value[:100])
+    sets = r"environ\[[\"']{0}[\"']\]\s*=[^=]|setdefault\([\"']{0}"
+    return {name for name in names if not re.search(sets.format(re.escape(name)), text)}
 
 
 def _imports(node: ast.AST) -> list[str]:
@@ -118,6 +170,13 @@ def main() -> None:
     for path, how in asked["paths"]:
         tell({"at": path})
         tell({"path": path, "state": state_of(path, how)})
+    for name, path in asked.get("files", {}).items():
+        tell({"at": path})
+        try:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                tell({"file": name, "text": file.read(FILE_CAP_CHARS)})
+        except OSError:
+            continue
     for name, path in asked["programs"].items():
         tell({"at": path})
         try:

@@ -12,6 +12,7 @@ import os
 import resource
 import socket
 import time
+from dataclasses import replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from trainprobe.case import Case
@@ -24,6 +25,7 @@ from trainprobe.sbatch.site import LoginNode
 
 KIND = "sbatch"
 PATHS_S = 5.0
+DEEPEST = 3
 REMEDY = "Name a batch script: trainprobe ready --sbatch job.sh."
 SCRIPT_CAP_BYTES = 2**20
 _LIMITS = {
@@ -87,6 +89,14 @@ def look_at_script(
     place = _host_record()
     host = LoginNode(environ=place["environ"], cwd=place["cwd"], home=place["home"])
     plan = plan_of(text, tuple(options), None, host)
+    files: Dict[str, str] = {}
+    for _ in range(DEEPEST):  # a script that is called may call another one
+        called = [row for row in plan.script.called if row[0] not in files]
+        found = read_called(called, place["cwd"], paths_s)
+        if not found:
+            break
+        files.update(found)
+        plan = plan_of(text, tuple(options), None, replace(host, files=files))
     named = named_paths(plan)
     wanted = [(path, "write" if role in ("output", "error") else "read") for path, role, _ in named]
     programs = {
@@ -96,7 +106,7 @@ def look_at_script(
         if role == "program" and line == launch.line and launch.script.endswith(".py")
     }
     states, about, trouble = look_at_paths(wanted, programs, paths_s)
-    place.update({"paths": states, "programs": about})
+    place.update({"paths": states, "programs": about, "files": files})
     data: Dict[str, Any] = {
         "script": script,
         "text": text,
@@ -115,6 +125,26 @@ def look_at_script(
         data=data,
     )
     return evidence, data
+
+
+def read_called(
+    called: Sequence[Tuple[str, Optional[str]]], cwd: str, paths_s: float = PATHS_S
+) -> Dict[str, str]:
+    """The texts of the shell scripts that a batch script calls, by the names by which it calls
+    them; those outside of the working folder are not read.
+    """
+    wanted: Dict[str, str] = {}
+    for name, folder in called:
+        path = os.path.normpath(os.path.join(folder or cwd, name))
+        if cwd and path.startswith(f"{cwd.rstrip('/')}/"):
+            wanted[name] = path
+    if not wanted:
+        return {}
+    asked = json.dumps({"paths": [], "programs": {}, "files": wanted}).encode()
+    ran = run_child(
+        "paths_child", timeout_s=paths_s, input=asked, kill_s=0.5, output_cap_bytes=2**23
+    )
+    return {str(row["file"]): str(row["text"]) for row in json_lines(ran.stdout) if "file" in row}
 
 
 def _host_record() -> Dict[str, Any]:

@@ -20,6 +20,7 @@ class HostCheck(Fact):
     Of a readiness check also the `host`, how much a failure matters (`severity`: blocker, degraded,
     warning, info), who must act (`user`, `admin`), and the `threshold` with its `source`: as the
     check program said, or as the catalogue has it. All of these are "" where nothing says so.
+    `sure` is false where a failure may be right for a reason that the check cannot see.
     """
 
     name: str = ""
@@ -33,6 +34,7 @@ class HostCheck(Fact):
     who: str = ""
     source: str = ""
     threshold: str = ""
+    sure: bool = True
 
     @property
     def bad(self) -> bool:

@@ -37,6 +37,8 @@ WORDS = {
     "User defined signal 2": 12,
 }
 _WORD = "|".join(WORDS)
+# Launchers (LogJob.launcher) that start one process per rank below themselves.
+STARTERS = frozenset({"torchrun", "deepspeed", "accelerate"})
 # Windows: access violation, stack buffer overrun (also abort), stack overflow, illegal instruction,
 # Ctrl-C; as signals of the same meaning.
 NT_STATUS = {0xC0000005: 11, 0xC0000409: 6, 0xC00000FD: 11, 0xC000001D: 4, 0xC000013A: 2}
@@ -392,6 +394,20 @@ def _time(text: str, near: float | None) -> float | None:
         return at
     shift = round((near - at) / 1800) * 1800
     return at + shift if abs(shift) <= 14 * 3600 else near
+
+
+def of_launchers(endings: Sequence[RankEnding], launchers: set[str]) -> list[RankEnding]:
+    """`endings` in which srun's tasks are no ranks, where they are `launchers` that start the
+    ranks: srun numbers its tasks. Of a task that is out of memory one process was, of unknown rank.
+    """
+    if not STARTERS & launchers:
+        return list(endings)
+    return [
+        replace(end, rank=None, role="rank" if end.how == "oom_killed" else "launcher")
+        if _SRUN.search(end.reason)
+        else end
+        for end in endings
+    ]
 
 
 def merged_endings(endings: Sequence[RankEnding]) -> list[RankEnding]:

@@ -91,7 +91,8 @@ _LAUNCHERS = (
     (
         "torchrun",
         re.compile(
-            r"torch[./]distributed[./](?:run|elastic|launcher)|\btorchrun\b|ChildFailedError"
+            r"torch[./]distributed[./](?:run|elastic(?![./]multiprocessing[./]errors)|launcher)"
+            r"|\btorchrun\b|ChildFailedError"
             r"|torchelastic"
         ),
     ),

@@ -14,11 +14,12 @@ from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.failure_wording import LAUNCHER_TYPES, went_on, words_of
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.kernel_logs import OomKill, Xid
-from trainprobe.facts.log_endings import ending_of, merged_endings
+from trainprobe.facts.log_endings import ending_of, merged_endings, of_launchers
 from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_exceptions import WARNED
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogJob, LogProgress
+from trainprobe.facts.outside_ends import behind_the_schedulers_end, cancelled_from_outside
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.traceback_text import NAME_CUT_OFF
 
@@ -64,10 +65,11 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         and fact.rank not in ended
     ]
     logged = [ending for ending in endings if ending.place is not None]
+    jobs = [fact for fact in mine if isinstance(fact, LogJob)]
     merged = _with_ranks(
-        merged_endings(logged),
+        merged_endings(of_launchers(logged, {job.launcher for job in jobs})),
         exceptions,
-        {host for fact in mine if isinstance(fact, LogJob) for host in fact.hosts},
+        {host for job in jobs for host in job.hosts},
     )
     exceptions = lived_through(exceptions, merged, progress)
     exceptions = _in_time(exceptions, mine)
@@ -90,7 +92,13 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     if words_of(named, signals, said, progress):
         exceptions = named  # the one that is cut off was raised behind a failure that has a name
     failures = words_of(exceptions, signals, said, progress)
-    size = next((fact.world_size for fact in mine if isinstance(fact, LogJob)), None)
+    cancelled = cancelled_from_outside(events, failures, merged)
+    if cancelled is not None:
+        outside = replace(cancelled, echo=False, fatal=True)
+        facts = [outside if fact is cancelled else fact for fact in facts]
+        said = [outside if fact is cancelled else fact for fact in said]
+        failures = words_of(exceptions, signals, said, progress)
+    size = next((job.world_size for job in jobs), None)
     left = _left_over(failures, merged, size)
     if left is not None:
         place, rank = left
@@ -114,24 +122,11 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     merged = _stopped(merged, failures)
     merged = _killed_with_all(merged, events)
     merged = _killed(merged, [fact for fact in facts if isinstance(fact, OomKill)])
-    failures += _deaths(merged, failures)
+    failures = behind_the_schedulers_end([*failures, *_deaths(merged, failures)])
     if not any(not failure.echo for failure in failures):
         failures += _by_the_kernel(facts, cell, progress)
     ordered = _ordered(failures)
-    orders = {
-        failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None
-    }
-    echoes = {failure.rank for failure in ordered if failure.echo} - {
-        failure.rank for failure in ordered if not failure.echo
-    }
-    merged = [
-        (
-            replace(end, order=orders.get(end.rank), echo=end.echo or end.rank in echoes)
-            if end.rank is not None
-            else end
-        )
-        for end in merged
-    ]
+    merged = _with_orders(merged, ordered)
     gone = {id(ending) for ending in logged}
     kept = [
         fact
@@ -140,6 +135,24 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)
     ]
     return [*kept, *exceptions, *signals, *merged, *ordered]
+
+
+def _with_orders(endings: Sequence[RankEnding], ordered: Sequence[LogFailure]) -> list[RankEnding]:
+    """Each rank's end with the place of its failure among all, and whether that is an echo."""
+    orders = {
+        failure.rank: failure.order for failure in reversed(ordered) if failure.rank is not None
+    }
+    echoes = {failure.rank for failure in ordered if failure.echo} - {
+        failure.rank for failure in ordered if not failure.echo
+    }
+    return [
+        (
+            replace(end, order=orders.get(end.rank), echo=end.echo or end.rank in echoes)
+            if end.rank is not None
+            else end
+        )
+        for end in endings
+    ]
 
 
 def _in_time(exceptions: Sequence[RankException], facts: Sequence[Fact]) -> list[RankException]:

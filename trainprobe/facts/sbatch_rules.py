@@ -15,13 +15,14 @@ from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.sbatch.engine import checked, login_node_of, plan_of
-from trainprobe.sbatch.findings import Finding, corrected, diff, worst
+from trainprobe.sbatch.findings import MENDED, Finding, corrected, diff, worst
+from trainprobe.sbatch.manifest_rules import check_manifest
+from trainprobe.sbatch.manifests import is_manifest
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.site import MOST_NODES, Site, node_of, partition_of, version_of
 
 PROGRAM = "sbatch"
 MOST_LINES = 400
-MENDED = ("fail", "warn")
 HARDER = {"plan.port": "blocker"}
 """Where a failure before submission means more than on a node: there a port that is taken now,
 here one that no job could use.
@@ -30,9 +31,16 @@ here one that no job could use.
 
 def parse_sbatch(record: Evidence) -> list[Fact]:
     """One check for each rule, in the worst state of what it found; and the plan with the lines."""
-    plan = plan_from(record.data)
-    found = checked(plan)
-    host = plan.login.host or "this host"
+    text = fields.text(record.data, "text", cap=2_000_000)
+    after = text
+    if is_manifest(text):
+        found = check_manifest(text)
+        host = login_node_of(fields.part(record.data, "here")).host or "this host"
+    else:
+        plan = plan_from(record.data)
+        found, text = checked(plan), plan.script.text
+        after = corrected(text, [one for one in found if one.state in MENDED])
+        host = plan.login.host or "this host"
     base: dict[str, Any] = {"evidence": (record.id,), "cell": "checks", "host": host}
     checks = [
         _check(name, [one for one in found if one.id == name], base)
@@ -40,14 +48,13 @@ def parse_sbatch(record: Evidence) -> list[Fact]:
     ]
     name = fields.text(record.data, "script", cap=4000)
     rows = tuple((one.id, one.state, one.line, one.says, one.fix) for one in found)
-    after = corrected(plan.script.text, [one for one in found if one.state in MENDED])
     whole = SbatchPlan(
         (record.id,),
         "checks",
         None,
         name,
         rows,
-        diff(plan.script.text, after, name.rpartition("/")[2] or "job.sh")[:MOST_LINES],
+        diff(text, after, name.rpartition("/")[2] or "job.sh")[:MOST_LINES],
     )
     asked = ReadyPlan((record.id,), "checks", None, "quick", "submit", "sbatch", (host,))
     return [asked, CheckProgram(**base, name=PROGRAM), *checks, whole]
@@ -55,6 +62,8 @@ def parse_sbatch(record: Evidence) -> list[Fact]:
 
 def mended(data: Mapping[str, Any]) -> str:
     """The corrected script of a look's data."""
+    if is_manifest(fields.text(data, "text", cap=2_000_000)):
+        return fields.text(data, "text", cap=2_000_000)
     plan = plan_from(data)
     return corrected(plan.script.text, [one for one in checked(plan) if one.state in MENDED])
 
@@ -109,7 +118,7 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
     return HostCheck(
         **base,
         name=name,
-        status=state,
+        status="fail" if state == "likely" else state,
         value=said[0].value,
         says=" ".join(dict.fromkeys(one.says for one in said)),
         fix="; ".join(dict.fromkeys(one.fix for one in said if one.fix)),
@@ -118,4 +127,5 @@ def _check(name: str, found: list[Finding], base: Mapping[str, Any]) -> HostChec
         who=who,
         source=source,
         threshold=threshold,
+        sure=state != "likely",
     )

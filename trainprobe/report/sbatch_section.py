@@ -13,6 +13,7 @@ from trainprobe.report.phrases import clean
 MOST_ROWS, MOST_LINES = 30, 120
 _STATES: Mapping[str, tuple[str, Style]] = {
     "fail": ("wrong", "bad"),
+    "likely": ("likely wrong", "bad"),
     "warn": ("warning", "warn"),
     "unknown": ("unknown", "warn"),
 }

@@ -8,15 +8,21 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.sbatch.options import Option, ParsedOptions, options_of
+from trainprobe.sbatch.shell import HEREDOC
 
 _MARK = "#SBATCH"
-_MISTYPED = re.compile(r"#\s*(?:SBATCH|sbatch|Sbatch|SBTACH|SBACTH|SBATH|SBACH|SABTCH)\b[ \t]+-")
+_MISTYPED = re.compile(
+    r"(?:#\s*(?:SBATCH|SBTACH|SBACTH|SBATH|SBACH|SABTCH)|#(?:sbatch|Sbatch))\b[ \t]+-"
+)
+
+
+_PLACEHOLDER = re.compile(r"\{\{|\{%|(?<!\$)\{\w+\}|<\w[^>]*>")
 
 
 @dataclass(frozen=True)
 class Flaw:
     """A part of the script that sbatch refuses or ignores. `kind`: late, unknown, variable,
-    mistyped, word, shebang, dos, empty, long, more.
+    mistyped, word, foreign, shebang, dos, empty, long, more.
     """
 
     kind: str
@@ -40,8 +46,14 @@ def directives(text: str) -> Directives:
     flaws = _file_flaws(text)
     components: list[list[Option]] = [[]]
     first_command = 0
+    document = ""  # the end of a here-document, which may hold another job's script
     for number, line in enumerate(text.split("\n"), start=1):
         bare = line.rstrip("\r")
+        if document:
+            document = "" if bare.lstrip("\t") == document else document
+            continue
+        if first_command and (begun := HEREDOC.search(bare)) and not bare.lstrip().startswith("#"):
+            document = begun[2]
         if bare.startswith(_MARK) and bare[len(_MARK) :][:1] in ("", " ", "\t"):
             if first_command:
                 says = (
@@ -49,6 +61,10 @@ def directives(text: str) -> Directives:
                     " sbatch ignores options"
                 )
                 flaws.append(Flaw("late", number, says))
+                continue
+            if _PLACEHOLDER.search(bare[1:].partition("#")[0]):
+                says = f"Line {number} is a template that must be filled first: {bare[:60]}"
+                flaws.append(Flaw("foreign", number, says))
                 continue
             arguments = split_directive(bare[len(_MARK) :])
             if any(argument.lstrip("-") in ("hetjob", "packjob") for argument in arguments):
@@ -62,6 +78,7 @@ def directives(text: str) -> Directives:
             flaws.append(Flaw("mistyped", number, says))
         elif not first_command and bare.strip() and not bare.lstrip().startswith("#"):
             first_command = number
+            document = begun[2] if (begun := HEREDOC.search(bare)) else ""
     return Directives(tuple(tuple(part) for part in components), tuple(flaws), first_command)
 
 
@@ -80,6 +97,10 @@ def _file_flaws(text: str) -> list[Flaw]:
 
 def _line_flaws(parsed: ParsedOptions, number: int) -> list[Flaw]:
     flaws = [Flaw("unknown", number, f"Line {number}: {flaw}") for flaw in parsed.flaws]
+    flaws += [
+        Flaw("foreign", number, f"Line {number}: {name} is not SLURM's own: a plugin must add it")
+        for name in parsed.foreign
+    ]
     if parsed.rest:
         says = f"Line {number}: {parsed.rest[0][:60]!r} is not an option; sbatch refuses it"
         flaws.append(Flaw("word", number, says))

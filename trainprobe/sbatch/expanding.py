@@ -15,6 +15,8 @@ from trainprobe.sbatch.shell import end_of_quote, end_of_substitution
 OWN_OF_TASK = ("SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURM_TASK_PID")
 """Variables of a task. The batch shell has them too, each with the value 0."""
 FROZEN = "\u27ea{}\u27eb"
+ELEMENT_END = "\0"
+_ARRAY = re.compile(r"(\"?)\$\{([A-Za-z_][A-Za-z0-9_]*)\[[@*]\]\}\1")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*|[0-9?#@*$!]")
 _PARAMETER = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?:(:?[-=])(.*))?", re.DOTALL)
 MOST_TEXT = 20_000
@@ -26,6 +28,11 @@ _OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Div: operator.floordiv,
 }
+
+
+def elements_of(name: str) -> str:
+    """The key of an array's elements among the values."""
+    return f"{name}[@]"
 
 
 class Part(NamedTuple):
@@ -40,8 +47,12 @@ def frozen(name: str) -> str:
 
 def expand(word: str, values: Mapping[str, str], depth: int = 0) -> tuple[str, ...]:
     """Return the words that `word` expands to; an unquoted variable with blanks expands to
-    several. An unknown variable stays as `${NAME}`.
+    several. An unknown variable stays as `${NAME}`. An array has its elements in
+    `values[elements_of(name)]`, with ELEMENT_END behind each.
     """
+    whole_array = _ARRAY.fullmatch(word)
+    if whole_array and (elements := values.get(elements_of(whole_array[2]))) is not None:
+        return tuple(elements.split(ELEMENT_END)[:-1])
     fields: list[str] = []
     current, has = "", False
     for part in _parts(word, values, depth):
@@ -148,6 +159,14 @@ def _dollar(text: str, at: int, values: Mapping[str, str], depth: int) -> tuple[
 
 
 def _parameter(inner: str, values: Mapping[str, str], depth: int) -> str:
+    array, bracket, index = inner.partition("[")
+    if bracket and (elements := values.get(elements_of(array))) is not None:
+        items = elements.split(ELEMENT_END)[:-1]
+        place = index.removesuffix("]")
+        if place in ("@", "*"):
+            return " ".join(items)
+        if place.isdigit() and int(place) < len(items) and "$" not in elements:
+            return items[int(place)]
     found = _PARAMETER.fullmatch(inner)
     if found is None or depth > 8:
         return f"${{{inner}}}"

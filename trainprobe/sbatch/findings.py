@@ -7,8 +7,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-State = Literal["ok", "warn", "fail", "skip", "unknown"]
-WORST: tuple[State, ...] = ("fail", "unknown", "warn", "ok", "skip")
+State = Literal["ok", "warn", "likely", "fail", "skip", "unknown"]
+"""`fail` is wrong by what the scheduler's or the launcher's documentation says; `likely` is wrong
+unless something that is not visible here makes it right; `warn` is worth a look.
+"""
+WORST: tuple[State, ...] = ("fail", "likely", "unknown", "warn", "ok", "skip")
+MENDED: tuple[State, ...] = ("fail", "likely", "warn")
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,11 @@ class Check:
         self, says: str, fix: str, line: int = 0, value: str = "", edits: Edits = ()
     ) -> Finding:
         return Finding(self.id, "warn", says, fix, line, value, edits)
+
+    def likely(
+        self, says: str, fix: str, line: int = 0, value: str = "", edits: Edits = ()
+    ) -> Finding:
+        return Finding(self.id, "likely", says, fix, line, value, edits)
 
     def fail(
         self, says: str, fix: str, line: int = 0, value: str = "", edits: Edits = ()

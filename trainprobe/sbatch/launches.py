@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from trainprobe.sbatch import numbers
 from trainprobe.sbatch.layout import Shape, shape
+from trainprobe.sbatch.options import Option
 from trainprobe.sbatch.script import Invocation, Script, Step
 
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
@@ -53,6 +54,7 @@ class Launch:
     arguments: tuple[str, ...]
     run: Invocation
     shape: Shape
+    job_options: Mapping[str, Option]
 
     @property
     def line(self) -> int:
@@ -61,11 +63,64 @@ class Launch:
     @property
     def place(self) -> str:
         """The launch for a sentence: `torchrun in line 12`."""
-        return f"{self.program} in line {self.line}"
+        inside = f" ({self.run.file})" if self.run.file else ""
+        return f"{self.program} in line {self.line}{inside}"
 
     @property
     def step(self) -> Step | None:
         return self.run.step
+
+    @property
+    def step_program(self) -> str:
+        """What starts its tasks, such as srun; "shell" without a step."""
+        return self.step.program if self.step is not None else "shell"
+
+    @property
+    def open(self) -> str:
+        """The variable or command that may hold more options of the launcher, "" where all are
+        known.
+        """
+        if self.program == "python" or not self.script.startswith("$") or not self.arguments:
+            return ""
+        names_program = re.search(
+            r"script|file|main|prog|entry|train|\.py", self.script, re.IGNORECASE
+        )
+        return "" if names_program else self.script[:60]
+
+    @property
+    def counted(self) -> bool:
+        """Whether the number of its tasks is known, and not taken from an unknown variable."""
+        own = self.step.options if self.step is not None else {}
+        names = ("ntasks", "ntasks-per-node", "nodes")
+        return all(numbers.node_range(own[name].value) for name in names if name in own)
+
+    @property
+    def several_tasks(self) -> bool:
+        """Whether it is started in more than one task."""
+        return self.step is not None and self.shape.all_tasks > 1
+
+    @property
+    def gpus_of_task(self) -> int | None:
+        """The GPUs that SLURM shows to each task alone, None where a task sees all of the node:
+        srun(1), --gpus-per-task, --ntasks-per-gpu and --gpu-bind.
+        """
+        if self.step is None or not self.shape.gpus:
+            return None
+        bind = self.option("gpu-bind").removeprefix("verbose,")
+        kind, _, count = bind.partition(":")
+        if kind in ("single", "per_task", "map_gpu", "mask_gpu"):
+            return (numbers.whole(count) or 1) if kind == "per_task" else 1
+        if kind == "none" or (kind and kind != "closest"):
+            return None
+        if self.option("gpus-per-task"):
+            return numbers.gpu_count(self.option("gpus-per-task"))
+        return 1 if self.option("ntasks-per-gpu") else None
+
+    def option(self, name: str) -> str:
+        """The value of an option of the step, else of the job, "" where neither sets it."""
+        own = self.step.options if self.step is not None else {}
+        found = own.get(name) or self.job_options.get(name)
+        return found.value if found else ""
 
     @property
     def per_node(self) -> int | None:
@@ -139,7 +194,8 @@ def _launch(run: Invocation, script: Script, job: Shape) -> Launch | None:
         return None
     options, rest = _options(rest)
     target = "" if "m" in options or "module" in options or not rest else rest[0]
-    return Launch(program, options, target, tuple(rest[1:]), run, _shape(run, script, job))
+    shaped = _shape(run, script, job)
+    return Launch(program, options, target, tuple(rest[1:]), run, shaped, script.options)
 
 
 def _plain(
@@ -153,7 +209,8 @@ def _plain(
         target, arguments = rest[0], rest[1:]
     else:
         return None
-    return Launch("python", {}, target, tuple(arguments), run, _shape(run, script, job))
+    shaped = _shape(run, script, job)
+    return Launch("python", {}, target, tuple(arguments), run, shaped, script.options)
 
 
 def _shape(run: Invocation, script: Script, job: Shape) -> Shape:

@@ -6,6 +6,7 @@ Names after sbatch(1) and srun(1) of SLURM 22.05 to 24.11.
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -98,12 +99,14 @@ class Option:
 @dataclass(frozen=True)
 class ParsedOptions:
     """The options at the front of a list of arguments, the arguments after them, and a sentence
-    for each argument that is not an option.
+    for each argument that is not an option. `foreign` are long options that are not SLURM's own
+    and that a plugin of the site may add (spank(8)).
     """
 
     options: tuple[Option, ...]
     rest: tuple[str, ...] = ()
     flaws: tuple[str, ...] = ()
+    foreign: tuple[str, ...] = ()
 
 
 _Parsed = tuple[list[tuple[str, str]], str, int]
@@ -116,6 +119,7 @@ def options_of(
     """Read the options at the front of `arguments`. `step` accepts those of srun."""
     options: list[Option] = []
     flaws: list[str] = []
+    foreign: list[str] = []
     at = 0
     while at < len(arguments) and arguments[at].startswith("-") and arguments[at] != "-":
         argument = arguments[at]
@@ -123,6 +127,11 @@ def options_of(
         if argument == "--":
             break
         following = arguments[at] if at < len(arguments) else None
+        if _of_plugin(argument, step=step):
+            foreign.append(argument.partition("=")[0][:60])
+            following_value = following is not None and "=" not in argument
+            at += following_value and not str(following).startswith("-")
+            continue
         if argument.startswith("--"):
             pairs, flaw, used = _long(argument[2:], following, step=step)
         else:
@@ -131,7 +140,20 @@ def options_of(
         if flaw:
             flaws.append(flaw)
         options += [Option(name, value, line, where, argument) for name, value in pairs]
-    return ParsedOptions(tuple(options), tuple(arguments[at:]), tuple(flaws))
+    return ParsedOptions(tuple(options), tuple(arguments[at:]), tuple(flaws), tuple(foreign))
+
+
+def _of_plugin(argument: str, *, step: bool) -> bool:
+    """Whether this may be an option of a site's plugin: neither SLURM's nor near one of them."""
+    name = argument[2:].partition("=")[0]
+    return (
+        argument.startswith("--")
+        and len(name) > 2
+        and _full_name(name, step=step) is None
+        and name not in LONG
+        and not any(known.startswith(name) for known in LONG)
+        and not difflib.get_close_matches(name.lower().replace("_", "-"), LONG, 1, 0.8)
+    )
 
 
 def _long(text: str, following: str | None, *, step: bool) -> _Parsed:

@@ -9,16 +9,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from trainprobe.sbatch.directives import Flaw, directives
-from trainprobe.sbatch.expanding import OWN_OF_TASK, expand, expanded, frozen
+from trainprobe.sbatch.directives import Flaw
+from trainprobe.sbatch.expanding import (
+    ELEMENT_END,
+    OWN_OF_TASK,
+    elements_of,
+    expand,
+    expanded,
+    frozen,
+)
 from trainprobe.sbatch.layout import shape, variables
+from trainprobe.sbatch.mpi_launchers import PROGRAMS, step_options
 from trainprobe.sbatch.options import FROM_ENVIRONMENT, Option, options_of
+from trainprobe.sbatch.schedulers import PBS, SLURM, Scheduler, scheduler_of, settled
 from trainprobe.sbatch.shell import ASSIGNED, Command, commands
 
 MOST_TEXT = 300_000
 MOST_FLAWS = 50
 MOST_INVOCATIONS = 4000
 DEEPEST = 4
+MOST_FILES = 20
 _OF_JOB = ("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_JOB_NODELIST", "SLURM_NODELIST")
 _BY_OPTION = {
     "SLURM_CPUS_PER_TASK": "cpus-per-task",
@@ -29,23 +39,33 @@ _BY_OPTION = {
     "SLURM_JOB_NAME": "job-name",
     "SLURM_JOB_PARTITION": "partition",
 }
+LAUNCHERS = re.compile(r"(?:.*/)?(?:torchrun|accelerate|deepspeed|python[0-9.]*)")
+_SCRIPT_NAME = re.compile(r"(?:[\w.+@-]+/)*[\w.+@-]+\.(?:sh|bash)")
 _SHELLS = re.compile(r"(?:.*/)?(?:ba|z|da|k)?sh")
 
 
 @dataclass(frozen=True)
 class Step:
-    """An srun: its options, the command that is it, and the words that it starts."""
+    """An srun: its options, the command that is it, and the words that it starts. `limited` says
+    which --export keeps variables of the batch shell from its tasks, "" where none does; `lost`
+    are those that the script exports and the tasks lack. `program` is srun or another that starts
+    tasks, such as mpirun; its options are given by the names that srun has for them.
+    """
 
     options: Mapping[str, Option]
     command: Command
     words: tuple[str, ...]
+    limited: str = ""
+    lost: tuple[str, ...] = ()
+    program: str = "srun"
 
 
 @dataclass(frozen=True)
 class Invocation:
     """One command as it would be run, with its `words` expanded. `values` are the variables at
     that point, `exported` those that children get, `own` those set for it alone; `folder` is the
-    working folder where it is known. `step` is the srun in whose tasks it runs.
+    working folder where it is known. `step` is the srun in whose tasks it runs, `file` the shell
+    script that holds it, "" for the batch script itself; `line` is then that of the call.
     """
 
     command: Command
@@ -55,12 +75,16 @@ class Invocation:
     own: frozenset[str] = frozenset()
     folder: str | None = None
     step: Step | None = None
+    file: str = ""
 
     @property
     def line(self) -> int:
         return self.command.line
 
     def environment(self) -> dict[str, str]:
+        """The variables that it starts with, as far as they are known; those of a task for a
+        command in a step.
+        """
         names = (*self.exported, *self.own)
         return {name: self.values[name] for name in names if name in self.values}
 
@@ -91,6 +115,8 @@ class Script:
     first_command: int
     commands: tuple[Invocation, ...]
     assigned: tuple[Assignment, ...]
+    scheduler: Scheduler = SLURM
+    called: tuple[tuple[str, str | None], ...] = ()
 
     @property
     def options(self) -> Mapping[str, Option]:
@@ -113,9 +139,11 @@ def read_script(
     *,
     home: str = "",
     cwd: str = "",
+    files: Mapping[str, str] | None = None,
 ) -> Script:
     """Read a batch script; `arguments` are options of sbatch on its command line, `environ` the
-    environment in which it is submitted.
+    environment in which it is submitted, `files` the texts of shell scripts that it calls, by the
+    names by which it calls them.
 
     It never raises, whatever the text holds. At most MOST_TEXT characters are read; a flaw names
     what is left out.
@@ -126,7 +154,8 @@ def read_script(
         says = f"The script has {len(text):,} characters; only the first {MOST_TEXT:,} were read"
         flaws.append(Flaw("long", 1, says))
     text = text[:MOST_TEXT].replace("\0", "\ufffd")
-    own = directives(text)
+    scheduler = scheduler_of(text)
+    own = scheduler.read(text)
     typed = options_of(arguments, where="the command line")
     flaws += [Flaw("unknown", 0, f"On the command line {flaw}") for flaw in typed.flaws]
     flaws += own.flaws
@@ -137,7 +166,7 @@ def read_script(
         *(
             Option(option, environ[name], -1, f"{name} in the environment")
             for name, option in FROM_ENVIRONMENT.items()
-            if name in environ
+            if name in environ and scheduler is SLURM
         ),
         *typed.options,
     ]
@@ -147,7 +176,11 @@ def read_script(
         for number, part in enumerate(own.components)
     ]
     chdir = components[0]["chdir"].value if "chdir" in components[0] else ""
-    flow = _Flow(dict(environ), home, cwd or chdir)
+    if scheduler is PBS and "export" not in components[0]:
+        environ = {}  # qsub(1B): only -V passes it on
+    elif "export" in components[0]:
+        environ = passed_on(components[0]["export"].value, environ)
+    flow = _Flow(dict(environ), home, cwd or chdir, scheduler, files or {})
     flow.start(components[0], environ)
     if own.first_command:
         body = "\n".join(text.split("\n")[own.first_command - 1 :])
@@ -160,6 +193,8 @@ def read_script(
         own.first_command,
         tuple(flow.invocations),
         tuple(flow.assigned),
+        scheduler,
+        tuple(flow.called.items())[:MOST_FILES],
     )
 
 
@@ -181,19 +216,32 @@ class _Flow:
     values: dict[str, str]
     home: str
     folder: str | None
+    scheduler: Scheduler = SLURM
+    files: Mapping[str, str] = field(default_factory=dict)
+    called: dict[str, str | None] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
     invocations: list[Invocation] = field(default_factory=list)
     assigned: list[Assignment] = field(default_factory=list)
+    limited: str = ""
 
     def start(self, options: Mapping[str, Option], environ: Mapping[str, str]) -> None:
         """Set what SLURM sets for the batch shell, as far as the options determine it."""
         self.exported = set(environ)
         for name in (*_OF_JOB, *(key for key in self.values if key.startswith("SLURM_"))):
             self.values.pop(name, None)
+        shaped = shape(options)
+        self.counts = {"nodes": shaped.nodes, "slots": shaped.all_tasks}
         for name, option in _BY_OPTION.items():
-            if option in options:
+            if option in options and self.scheduler is SLURM:
                 self.values[name] = options[option].value
-        self.values.update(variables(shape(options)))
+        if self.scheduler is SLURM:
+            self.values.update(variables(shaped))
+        exports = options.get("export")
+        if self.scheduler is SLURM and exports is not None and not _passes_all(exports.value):
+            # sbatch(1), --export: steps inherit it
+            self.values["SLURM_EXPORT_ENV"] = exports.value
+            self.limited = f"--export={exports.value[:60]} ({exports.where})"
         if self.home:
             self.values["HOME"] = self.home
         if self.folder:
@@ -205,12 +253,25 @@ class _Flow:
         for command in commands(text, line):
             self._command(command, depth, step)
 
-    def _command(self, command: Command, depth: int, step: Step | None) -> None:
+    def _read_file(self, name: str, run: Invocation, depth: int, step: Step | None) -> None:
+        """Follow the commands of a shell script that is called, at the line of its call."""
+        at = run.command
+        for command in commands(self.files[name][:MOST_TEXT]):
+            inner = replace(command, line=at.line, last=at.last, loop=command.loop or at.loop)
+            self._command(inner, depth - 1, step, name)
+
+    def _command(self, command: Command, depth: int, step: Step | None, file: str = "") -> None:
         words = list(command.words)
         own: dict[str, str] = {}
         while words and (match := ASSIGNED.fullmatch(words[0])):
             name, appends, raw = match.groups()
-            own[name] = (self.values.get(name, "") if appends else "") + expanded(raw, self.values)
+            if raw.startswith("(") and raw.endswith(")"):
+                self._set_array(name, raw, appends=bool(appends))
+                own[name] = self.values.get(name, "")
+                words.pop(0)
+                continue
+            value = settled(expanded(raw, self.values), self.counts)
+            own[name] = (self.values.get(name, "") if appends else "") + value
             self.assigned.append(Assignment(name, raw, own[name], command.line, step is not None))
             words.pop(0)
         words = [word for word in words if not re.match(r"(?:\d*|&)(?:>|<)", word)]
@@ -225,11 +286,26 @@ class _Flow:
             return
         values = {**self.values, **own}
         exported = frozenset(self.exported)
-        run = Invocation(command, full, values, exported, frozenset(own), self.folder, step)
+        run = Invocation(command, full, values, exported, frozenset(own), self.folder, step, file)
         self.invocations.append(run)
+        if full[0] in ("source", ".") and len(full) > 1 and _SCRIPT_NAME.fullmatch(full[1]):
+            self.called.setdefault(full[1], self.folder)
+            if full[1] in self.files and depth > 0 and len(self.invocations) < MOST_INVOCATIONS:
+                self._read_file(full[1], run, depth, step)
+            return
         if full[0] == "cd":
             self._change_folder(full)
         self._read_inside(run, depth)
+
+    def _set_array(self, name: str, raw: str, *, appends: bool) -> None:
+        """Keep the elements of `NAME=(…)` as they expand; the plain name is the first of them."""
+        inside = [word for command in commands(raw[1:-1]) for word in command.words]
+        elements = [text for word in inside for text in expand(word, self.values)]
+        key = elements_of(name)
+        kept = self.values.get(key, "") if appends else ""
+        kept += "".join(f"{element}{ELEMENT_END}" for element in elements)
+        self.values[key] = kept[:MOST_TEXT]
+        self.values[name] = self.values[key].partition(ELEMENT_END)[0]
 
     def _declare(self, words: list[str], command: Command, step: Step | None) -> None:
         kind = words[0]
@@ -244,8 +320,11 @@ class _Flow:
                 self.values.pop(name, None)
                 self.exported.discard(name)
                 self.assigned = [known for known in self.assigned if known.name != name]
+            elif match and match[3].startswith("(") and match[3].endswith(")"):
+                self._set_array(name, match[3], appends=bool(match[2]))
             elif match:
-                self.values[name] = value = expanded(match[3], self.values)
+                value = settled(expanded(match[3], self.values), self.counts)
+                self.values[name] = value
                 assignment = Assignment(name, match[3], value, command.line, step is not None)
                 self.assigned.append(assignment)
             if exports:
@@ -269,29 +348,90 @@ class _Flow:
             where = f"srun in line {run.line}"
             parsed = options_of(words[1:], step=True, line=run.line, where=where)
             options = {option.name: option for option in parsed.options}
-            step = Step(options, run.command, parsed.rest)
+            run, limited, lost = self._in_tasks(run, options)
+            step = Step(options, run.command, parsed.rest, limited, lost)
             words = unwrapped(parsed.rest)
-        if words and _SHELLS.fullmatch(words[0]) and len(words) > 1:
+        elif words and words[0].rpartition("/")[2] in PROGRAMS and step is None:
+            options, rest = step_options(words, run.line)
+            step = Step(options, run.command, rest, program=words[0].rpartition("/")[2])
+            words = unwrapped(rest)
+        shell = words and _SHELLS.fullmatch(words[0]) and len(words) > 1
+        if shell or (words and _SCRIPT_NAME.fullmatch(words[0])):
             self._read_shell(words, run, depth, step)
         elif words and (words != run.words or step is not run.step):
             self.invocations.append(replace(run, words=words, step=step))
+
+    def _in_tasks(
+        self, run: Invocation, options: Mapping[str, Option]
+    ) -> tuple[Invocation, str, tuple[str, ...]]:
+        """The command with the variables that tasks get; what limits them, and which exported ones
+        are lost: srun(1), --export and SLURM_EXPORT_ENV.
+        """
+        option = options.get("export")
+        exports = option.value if option else run.values.get("SLURM_EXPORT_ENV", "ALL")
+        environ = run.environment()
+        kept = passed_on(exports, environ)
+        limited = ""
+        if not _passes_all(exports):
+            limited = f"--export={exports[:60]} of srun" if option else self.limited
+        values = {name: value for name, value in run.values.items() if name not in environ}
+        inside = replace(run, values={**values, **kept}, exported=frozenset(kept), own=frozenset())
+        lost = sorted(name for name in environ if name not in kept)
+        return inside, limited, tuple(lost)
 
     def _read_shell(
         self, words: Sequence[str], run: Invocation, depth: int, step: Step | None
     ) -> None:
         text = _inline_text(words)
-        if text is None:
-            self.invocations.append(replace(run, words=tuple(words), step=step))
+        name = _called(words) if text is None else ""
+        if name:
+            self.called.setdefault(name, run.folder)
+        if text is None and name not in self.files:
+            if tuple(words) != run.words or step is not run.step:
+                self.invocations.append(replace(run, words=tuple(words), step=step))
             return
         outer = (dict(self.values), set(self.exported), self.folder)
+        self.exported = set(run.exported | run.own)
         self.values = {
             name: value
             for name, value in run.values.items()
-            if (name in self.exported or name in run.own or name.startswith("SLURM_"))
+            if (name in run.exported or name in run.own or name.startswith("SLURM_"))
             and not (step is not None and name in OWN_OF_TASK)
         }
-        self.read(text, run.line, depth - 1, step)
+        if text is not None:
+            self.read(text, run.line, depth - 1, step)
+        else:
+            arguments = words[words.index(name) + 1 :]
+            self.values |= {str(place): word for place, word in enumerate(arguments, start=1)}
+            self.values["@"] = self.values["*"] = " ".join(arguments)
+            self._read_file(name, run, depth, step)
         self.values, self.exported, self.folder = outer
+
+
+def _called(words: Sequence[str]) -> str:
+    """The shell script that a command calls, "" where it has no name of one."""
+    if _SCRIPT_NAME.fullmatch(words[0]):
+        return words[0]
+    named = next((word for word in words[1:] if not word.startswith(("-", "+"))), "")
+    return named if _SCRIPT_NAME.fullmatch(named) else ""
+
+
+def passed_on(exports: str, environ: Mapping[str, str]) -> dict[str, str]:
+    """The variables that a value of --export lets through: all, SLURM's own, or the named ones."""
+    passed = {
+        name: value
+        for name, value in environ.items()
+        if _passes_all(exports) or name.startswith("SLURM_")
+    }
+    for entry in exports.split(","):
+        name, has_value, value = entry.partition("=")
+        if has_value or name in environ:
+            passed[name] = value if has_value else environ[name]
+    return passed
+
+
+def _passes_all(exports: str) -> bool:
+    return not exports or "ALL" in exports.upper().split(",")
 
 
 _PREFIXES = set(
@@ -301,13 +441,21 @@ _PREFIXES = set(
 )
 _PREFIX_ARGUMENTS = {"timeout": 1, "taskset": 1}
 _PREFIX_VALUED = ("-s", "--signal", "-k", "-n", "-u", "-c", "-o", "-i", "-e")
+_NO_WRAPPERS = set(
+    """
+    echo printf which type test [ [[ cat ls cp mv rm grep sed awk pip pip3 conda mamba module ml
+    export pkill killall scancel command hash alias ssh pdsh clush parallel git apt apt-get sudo
+    sbatch srun salloc kill tee source . cd mkdir find xargs virtualenv uv-pip
+    """.split()
+)
 _CONTAINERS = {
-    "singularity": "exec",
-    "apptainer": "exec",
-    "podman": "run",
-    "docker": "run",
-    "shifter": "",
-    "enroot": "start",
+    "singularity": ("exec", "run"),
+    "apptainer": ("exec", "run"),
+    "podman": ("run",),
+    "podman-hpc": ("run",),
+    "docker": ("run",),
+    "shifter": (),
+    "enroot": ("start",),
 }
 _CONTAINER_SWITCHES = set(
     """
@@ -322,7 +470,7 @@ def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
     """
     rest = list(words)
     for _ in range(8):
-        if not rest:
+        if not rest or LAUNCHERS.fullmatch(rest[0]):
             break
         name = rest[0].rpartition("/")[2]
         if name in _CONTAINERS:
@@ -339,18 +487,38 @@ def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
                 arguments -= not rest[0].startswith("-")
                 rest = rest[2:] if rest[0] in _PREFIX_VALUED and name != "setsid" else rest[1:]
         else:
+            rest = _behind_wrapper(rest)
             break
     return tuple(rest)
+
+
+def _behind_wrapper(words: list[str]) -> list[str]:
+    """What an unknown program starts, such as `nsys profile … torchrun …`: a launcher among its
+    words, or a Python with a program; the words themselves where there is none.
+    """
+    name = words[0].rpartition("/")[2]
+    if name in _NO_WRAPPERS or name in PROGRAMS or not re.fullmatch(r"[\w./+-]+", words[0]):
+        return words
+    for place, word in enumerate(words[1:40], start=1):
+        rest = words[place:]
+        if LAUNCHERS.fullmatch(word) and len(rest) > 1 and not words[place - 1].startswith("--"):
+            return rest
+    return words
 
 
 def _in_container(words: list[str]) -> list[str] | None:
     """What runs in a container: the words behind the image, which is the first word that is
     neither an option nor an option's value.
     """
-    verb = _CONTAINERS[words[0].rpartition("/")[2]]
-    at = words.index(verb) + 1 if verb and verb in words[:6] else 1
+    verbs = _CONTAINERS[words[0].rpartition("/")[2]]
+    verb = next((word for word in words[1:6] if word in verbs), "")
+    if verbs and not verb:
+        return None
+    at = words.index(verb) + 1 if verb else 1
     while at < len(words) and words[at].startswith("-"):
         at += 1 if "=" in words[at] or words[at] in _CONTAINER_SWITCHES else 2
+    if not verb:
+        return words[at:] or None  # shifter takes its image from an option
     return words[at + 1 :] if at + 1 < len(words) else None
 
 

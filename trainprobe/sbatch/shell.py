@@ -15,12 +15,13 @@ MOST_COMMANDS = 4_000
 MOST_WORDS = 400
 DEEPEST = 40
 ASSIGNED = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(\+?)=(.*)", re.DOTALL)
+ARRAY = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\+?=")
 _SEPARATORS = ("\n", ";", "&", "|", "&&", "||", ";;", "(", ")")
 _OPENING = {"if", "while", "until", "{"}
 _CLOSING = {"fi", "done", "esac", "}", ")"}
 _SKIPPED = {"then", "else", "elif", "do", "!", "time", "in"}
 _LOOPS = {"while", "until", "for", "select"}
-_HEREDOC = re.compile(r"<<-?\s*(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\1")
+HEREDOC = re.compile(r"(?<!<)<<-?\s*(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\1")
 _REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<&|<<<|<>|>|<)")
 
 
@@ -29,7 +30,8 @@ class Command:
     """One simple command as written. `line` and `last` count from 1; `words` keep their quotes;
     `after` is what ends it: ; & && | || or a newline.
 
-    `loop` is true inside a loop, `nested` inside any bracket, `guarded` after && or ||.
+    `loop` is true inside a loop, `nested` inside any bracket, `conditional` inside a condition,
+    `guarded` after && or ||.
     """
 
     line: int
@@ -39,6 +41,7 @@ class Command:
     loop: bool = False
     nested: bool = False
     guarded: bool = False
+    conditional: bool = False
 
 
 @dataclass
@@ -86,7 +89,9 @@ def commands(text: str, first_line: int = 1) -> Iterator[Command]:
                 count += 1
                 loop = any(bracket in _LOOPS for bracket in brackets)
                 last, after = max(start, line), piece or "\n"
-                yield Command(start, last, tuple(rest), after, loop, bool(brackets), guarded)
+                choice = any(bracket in ("if", "case") for bracket in brackets)
+                nested = bool(brackets)
+                yield Command(start, last, tuple(rest), after, loop, nested, guarded, choice)
             guarded = piece in ("&&", "||")
         if piece is None:
             return
@@ -155,7 +160,7 @@ def _token(reader: _Reader) -> tuple[str | None, int]:
         return reader.step_to(len(reader.text) if end < 0 else end + 2), line
     if reader.peek() in (";", "|", "(", ")") or (reader.peek() == "&" and reader.peek(2) != "&>"):
         return reader.step(), line
-    heredoc = _HEREDOC.match(reader.text, reader.at)
+    heredoc = HEREDOC.match(reader.text, reader.at)
     if heredoc and reader.peek(3) != "<<<":
         reader.pending.append((heredoc[2], heredoc[0].startswith("<<-")))
         return reader.step(len(heredoc[0])), line
@@ -181,6 +186,9 @@ def _word(reader: _Reader) -> str:
             reader.step()
     while reader.at < len(text):
         char, pair = reader.peek(), reader.peek(2)
+        if char == "(" and ARRAY.fullmatch(text[start : reader.at]):
+            reader.step_to(end_of_array(text, reader.at))
+            continue
         if pair != "\\\n" and (
             char in " \t\r\n;|&()" or (char in "<>" and reader.at > start and not redirect)
         ):
@@ -210,6 +218,29 @@ def end_of_quote(text: str, at: int, depth: int = 0) -> int:
             at += 2
         elif mark == '"' and text[at] == "$" and text[at + 1 : at + 2] in ("(", "{"):
             at = end_of_substitution(text, at, depth + 1)
+        else:
+            at += 1
+    return len(text)
+
+
+def end_of_array(text: str, at: int) -> int:
+    """Return the end of the `(…)` of an array that begins at `at`; comments in it count for
+    nothing.
+    """
+    at += 1
+    while at < len(text):
+        char = text[at]
+        if char == ")":
+            return at + 1
+        if char == "#" and text[at - 1] in " \t\n(":
+            end = text.find("\n", at)
+            at = len(text) if end < 0 else end
+        elif char == "\\":
+            at += 2
+        elif char in "\"'`":
+            at = end_of_quote(text, at)
+        elif char == "$" and text[at + 1 : at + 2] in ("(", "{", "'"):
+            at = end_of_substitution(text, at)
         else:
             at += 1
     return len(text)

@@ -87,13 +87,15 @@ class Site:
 class LoginNode:
     """The login node. `limits` are the soft and hard limits of a process there, None for unlimited;
     `paths` the state of each path: file, folder, missing, denied, or unknown where the look timed
-    out; `programs` what the source of each training script shows.
+    out; `programs` what the source of each training script shows; `files` the texts of shell
+    scripts that the batch script calls, by the names by which it calls them.
     """
 
     limits: Mapping[str, tuple[int | None, int | None]] = field(default_factory=dict)
     environ: Mapping[str, str] = field(default_factory=dict)
     paths: Mapping[str, str] = field(default_factory=dict)
     programs: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
     cwd: str = ""
     home: str = ""
     host: str = ""

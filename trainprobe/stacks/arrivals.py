@@ -2,8 +2,9 @@
 code that decides whether to sample on and the code that judges ask here.
 
 A rank holds up the others while it alone is outside of collectives. A round ends when another one
-has left as well. Times of several ranks come from several clocks, so they are laid over each
-other by the moments at which ranks leave their collectives, which they do together.
+has left as well, or when it has been to a collective itself. Times of several ranks come from
+several clocks, so they are laid over each other by the moments at which ranks leave their
+collectives, which they do together.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ NEAR_S = 0.15
 """Two clocks differ by no more: each begins when its sampler does."""
 LEAST_SAMPLES = 2
 """Who is late for less may be late by the edges of its samples alone."""
+LONG_S = 0.3
+"""Who is alone outside for as long is waited for, even if it was the first to leave: what the
+others did meanwhile fell between samples.
+"""
 HELD_SHARE = 0.1
 """A rank that is slower by a fifth holds the others up for a sixth of the time; some of that is
 lost between samples.
@@ -104,8 +109,10 @@ def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arriva
     alone: int | None = None  # the only rank outside in the sample before
     late, samples = False, 0
     holder: int | None = None  # of the round under way
+    counted: int | None = None  # who has come last and not been to a collective since
     for at in range(steps):
         outside = [rank for rank in ranks if not grid[rank][at][0]]
+        counted = counted if counted in outside else None
         if len(outside) != 1:
             alone = None
             holder = None if outside else holder
@@ -116,7 +123,11 @@ def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arriva
             late, alone, samples = at == 0 or not grid[rank][at - 1][0], rank, 0
         samples += 1
         if late and at >= samples and samples == LEAST_SAMPLES and holder != rank:
-            last[rank], holder = last[rank] + 1, rank
+            last[rank], holder, counted = last[rank] + 1, rank, rank
+        if samples * GRID_S >= LONG_S and at >= samples and counted != rank:
+            last[rank], holder, counted = last[rank] + 1, rank, rank
+            held[rank] += 0 if late else samples - 1
+            late = True
         held[rank] += late
         apart[rank] += late and grid[rank][at][1] not in shared[rank]
     return Arrivals(

@@ -288,12 +288,13 @@ class _View:
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
         view = self._healthy(ends.works)
-        rare = rarely_seen(self.facts.of(Samples, cell=self.job.cell))
+        rare = rarely_seen(self.rung, self.ranks, self.facts.of(Samples, cell=self.job.cell))
         if view.verdict != "healthy" or not (rare or self._waiters(ends.works)):
             return view
         says = f"{view.says}; {rare.says}" if rare else view.says
         if rare is not None and rare.open:
             view = self._view("undetermined", says, conclusive=False)
+            view = replace(view, groups=(rare.group,) if rare.group is not None else ())
         return replace(
             view, says=says, next_look=self._watch_steps(rare.watch if rare else SAME_RANK)
         )

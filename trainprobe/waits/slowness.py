@@ -273,15 +273,16 @@ def _rounds_slept(waiting: Sequence[Standing]) -> int:
 @dataclass(frozen=True)
 class Rare:
     """What too few rounds were seen of. `open`: it leaves open if the job is slow. `watch` is what
-    more looks would tell.
+    more looks would tell. `group` holds the rank that may be late.
     """
 
     says: str
     watch: str
     open: bool
+    group: SuspectGroup | None = None
 
 
-def rarely_seen(samples: Sequence[Samples]) -> Rare | None:
+def rarely_seen(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> Rare | None:
     """One rank may be late, or all be short of input, but the rounds are too long to be sure."""
     share = loading_share(samples)
     if share and min(share.values()) >= SHOWN:
@@ -299,7 +300,9 @@ def rarely_seen(samples: Sequence[Samples]) -> Rare | None:
                 " always the last"
             )
             most = seen.share >= MOSTLY_ALONE and _several_waits(seen, here)
-            return Rare(says, SAME_RANK, open=most)
+            others = tuple(one for one in seen.ranks if one != seen.latest)
+            late = _group(rung, ranks, (seen.latest,), says, others, here)
+            return Rare(says, SAME_RANK, open=most, group=late)
     return None
 
 

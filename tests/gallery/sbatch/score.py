@@ -15,13 +15,13 @@ import yaml
 
 from trainprobe.facts.sbatch_rules import site_of
 from trainprobe.sbatch.engine import checked, login_node_of, plan_of
-from trainprobe.sbatch.findings import Finding, corrected
+from trainprobe.sbatch.findings import MENDED, Finding, corrected
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.rules.paths import named_paths
 from trainprobe.targets.slurm_site import NODE_FIELDS, PARTITION_FIELDS, config_of, rows_of
 
 HERE = Path(__file__).parent
-ADVICE = ("plan.errfile", "plan.flightrec")
+ADVICE = ("plan.errfile", "plan.flightrec", "plan.software")
 """What is advised to any job that has not got it; nobody calls a script wrong for it."""
 ENVIRON = {"HOME": "/home/me", "USER": "me", "PATH": "/usr/bin"}
 
@@ -112,7 +112,7 @@ def score() -> dict[str, Any]:
         name: [
             (row.id, row.says)
             for row in rows
-            if row.state == "fail" and row.id != truth[name]["check"]
+            if row.state in ("fail", "likely") and row.id != truth[name]["check"]
         ]
         for name, rows in said.items()
     }
@@ -120,14 +120,14 @@ def score() -> dict[str, Any]:
         name: [
             (row.id, row.state, row.says)
             for row in told(name, "sound")[1]
-            if row.state in ("fail", "warn", "unknown") and row.id not in ADVICE
+            if row.state in (*MENDED, "unknown") and row.id not in ADVICE
         ]
         for name in names("sound")
     }
     healed, mended = [], 0
     for name in said:
         plan, rows = told(name, "planted")
-        after = corrected(plan.script.text, [row for row in rows if row.state in ("fail", "warn")])
+        after = corrected(plan.script.text, [row for row in rows if row.state in MENDED])
         if after != plan.script.text and any(
             row.id == truth[name]["check"] and row.edits for row in rows
         ):
@@ -136,7 +136,7 @@ def score() -> dict[str, Any]:
             healed += (
                 [name]
                 if not any(
-                    row.id == truth[name]["check"] and row.state in ("fail", "unknown")
+                    row.id == truth[name]["check"] and row.state in ("fail", "likely", "unknown")
                     for row in again
                 )
                 else []
@@ -160,7 +160,7 @@ def main() -> None:
         plan, rows = told(sys.argv[1], kind)
         for row in rows:
             print(f"{row.state:8}{row.id:18}{row.line:4}  {row.says}   [{row.fix}]")
-        print(corrected(plan.script.text, [row for row in rows if row.state in ("fail", "warn")]))
+        print(corrected(plan.script.text, [row for row in rows if row.state in MENDED]))
         return
     for name, value in score().items():
         print(f"{name}: {value}" if not isinstance(value, dict) else f"{name}:")

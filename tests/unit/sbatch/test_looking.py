@@ -17,9 +17,10 @@ from tests.conftest import ROOT
 from trainprobe.cli import run
 from trainprobe.cli.output import output_of
 from trainprobe.cli.sbatch_plan import sbatch_plan
-from trainprobe.collect.sbatch_script import look_at_paths, read_text
+from trainprobe.collect.sbatch_script import look_at_paths, read_called, read_text
 from trainprobe.errors import UsageError
-from trainprobe.sbatch.site import node_of, partition_of, version_of
+from trainprobe.sbatch.engine import plan_of
+from trainprobe.sbatch.site import LoginNode, node_of, partition_of, version_of
 from trainprobe.targets.slurm_site import (
     NODE_FIELDS,
     PARTITION_FIELDS,
@@ -120,6 +121,25 @@ def test_paths_are_told_and_one_that_hangs_has_a_name(tmp_path: Path) -> None:
     )  # nobody writes into it
     assert (states[str(tmp_path)], about) == ("folder", {})
     assert "pipe.py gave no answer" in trouble[0]
+
+
+def test_a_shell_script_that_is_called_is_read_too(tmp_path: Path) -> None:
+    (tmp_path / "run.sh").write_text(
+        "source env.sh\ntorchrun --nnodes=$NODES --nproc-per-node=$1 train.py\n", encoding="utf-8"
+    )
+    (tmp_path / "env.sh").write_text("NODES=3\n", encoding="utf-8")
+    text = "#!/bin/bash\n#SBATCH -N 2 --ntasks-per-node=4 --gres=gpu:4\nsrun bash run.sh 4\n"
+    called = plan_of(text, (), None, LoginNode(cwd=str(tmp_path))).script.called
+    files = read_called((*called, ("../out.sh", None)), str(tmp_path), 10)
+    assert set(files) == {"run.sh"}
+    files |= read_called((("env.sh", str(tmp_path)),), str(tmp_path), 10)
+    (launch,) = plan_of(text, (), None, LoginNode(cwd=str(tmp_path), files=files)).launches
+    assert (launch.place, launch.machines, launch.per_node, launch.shape.tasks_on_node) == (
+        "torchrun in line 3 (run.sh)",
+        (3, 3),
+        4,
+        4,
+    )
 
 
 def test_without_slurm_it_cannot_be_told_and_secrets_stay_here(tmp_path: Path) -> None:

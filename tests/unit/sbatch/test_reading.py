@@ -18,6 +18,7 @@ from trainprobe.sbatch.launches import launches
 from trainprobe.sbatch.options import options_of
 from trainprobe.sbatch.script import read_script, unwrapped
 from trainprobe.sbatch.shell import commands
+from trainprobe.sbatch.site import LoginNode
 
 
 def values(text: str) -> dict[str, str]:
@@ -52,6 +53,32 @@ def test_options_end_at_the_first_command() -> None:
     )
 
 
+def test_a_template_is_no_script_yet() -> None:
+    for nodes in ("{{ nodes }}", "{nodes}", "<number of nodes>"):
+        told = directives(f"#!/bin/sh\n#SBATCH --nodes={nodes}\n#SBATCH -t 5 # <hours>\n")
+        assert [(flaw.kind, flaw.line) for flaw in told.flaws] == [("foreign", 2)]
+        assert [option.name for option in told.components[0]] == ["time"]
+
+
+def test_the_directives_of_a_job_in_a_here_document_are_its_own() -> None:
+    text = "#!/bin/sh\n#SBATCH -N 2\nsbatch <<'EOF'\n#!/bin/sh\n#SBATCH -t 5\nEOF\n#SBATCH -n 3\n"
+    assert [(flaw.kind, flaw.line) for flaw in directives(text).flaws] == [("late", 7)]
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ('A=(--nnodes=2 --nproc-per-node 8)\nsrun torchrun "${A[@]}" t.py', True),
+        ("A=(\n  --nnodes=2 # don't\n)\nA+=(--nproc-per-node=8)\nsrun torchrun ${A[@]} t.py", True),
+        ('declare -a A=(--nnodes=2)\nsrun torchrun ${A[0]} "--nproc-per-node=8" t.py', True),
+        ("srun torchrun $ARGS t.py", False),
+    ],
+)
+def test_arrays_hold_options(body: str, words: bool) -> None:
+    (found,) = launches(read_script(f"#!/bin/bash\n#SBATCH -N 2\n{body}\n"))
+    assert (found.machines == (2, 2), found.per_node == 8, not found.open) == (words,) * 3
+
+
 def test_the_command_line_stands_above_the_environment_and_the_script() -> None:
     text = "#!/bin/sh\n#SBATCH -N 1 -p a -t 5\n#SBATCH hetjob\n#SBATCH -N 3\nsrun true\n"
     script = read_script(text, ("--nodes=4",), {"SBATCH_PARTITION": "b", "SBATCH_TIMELIMIT": "9"})
@@ -68,7 +95,8 @@ def test_the_command_line_stands_above_the_environment_and_the_script() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--nonsense"], ["--ntasks"], ["-y"], ["--hold=3"], ["--n=3"], ["--partition="]]
+    "words",
+    [["--ntask-per-node=2"], ["--ntasks"], ["-y"], ["--hold=3"], ["--n=3"], ["--partition="]],
 )
 def test_what_sbatch_refuses_is_a_flaw(words: list[str]) -> None:
     assert options_of(words).flaws
@@ -193,6 +221,8 @@ def test_what_stands_before_a_command_is_taken_off() -> None:
         "singularity exec --nv -B /a:/b img.sif python t.py",
         "nice -n 5 python t.py",
         "apptainer exec --bind=/a img.sif python t.py",
+        "singularity run --nv img.sif python t.py",
+        "nsys profile -o trace python t.py",
     ):
         assert unwrapped(words.split()) == ("python", "t.py"), words
 
@@ -273,10 +303,11 @@ def test_hostile_scripts_end_in_a_sentence() -> None:
         "",
         "\n" * 100_000,
     ]
+    texts += ["#!/bin/sh\nsource b.sh\n", "#!/bin/sh\nbash a.sh\n. a.sh\nsrun a.sh\n"]
     texts += ["#!/bin/sh\nA=xxxxxxxx\n" + "A=$A$A$A$A\n" * 40 + "srun torchrun $A\n"]
     began = time.monotonic()
     for text in texts:
-        found = checked(plan_of(text))
+        found = checked(plan_of(text, (), None, LoginNode(files={"a.sh": text, "b.sh": LOOP})))
         assert {one.id for one in found} == set(CHECKS), text[:100]
         assert all(one.says and len(one.says) < 5000 for one in found)
         corrected(text, found)
@@ -308,6 +339,7 @@ def test_planted_faults_are_told_sound_scripts_are_left_alone_and_corrections_he
 
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2\n"
+LOOP = "source b.sh\nbash b.sh\nsrun ./b.sh\n" * 1000
 LARGE = {
     "a variable that doubles": (
         HEAD + "A=xxxxxxxx\n" + "A=$A$A\n" * 40 + "B=" + "$A" * 100_000 + "\nsrun python $B\n"

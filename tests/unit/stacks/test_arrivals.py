@@ -62,6 +62,17 @@ def test_two_rounds_are_too_few_to_say_so_and_more_are_worth_it() -> None:
     assert steadily_last(together([found, seen([(0.1, 1.2)] * 4)]))
 
 
+def test_rounds_count_where_the_others_were_never_seen_outside() -> None:
+    late = [(at, at + 1.15, False, "train.py step") for at in (0.0, 1.2, 2.4, 3.6, 4.8)]
+    ends = [(end, end + 0.05, True, "train.py step") for _, end, _, _ in late]
+    waits = [(0.0, 6.0, True, "train.py step")]
+    found = arrivals({0: waits, 1: sorted(late + ends), 2: waits}, {})
+    assert (found.latest, found.last[1], found.rounds) == (1, 4, 4)  # the first was cut
+    assert steadily_last(found)
+    one_task = [(0.0, 0.1, True, "train.py step"), (0.1, 6.0, False, "train.py save")]
+    assert arrivals({0: waits, 1: one_task, 2: waits}, {}).rounds == 1
+
+
 @pytest.mark.parametrize("world", [2, 3, 4, 8])
 def test_ranks_as_fast_as_each_other_are_rarely_blamed(world: int) -> None:
     draw = random.Random(world)

@@ -301,7 +301,8 @@ Or leave the others out on purpose
 
 def _fixes(scene: Scene) -> Fixes:
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
-    if parted is None and (counted := fixes_of_counts(scene)):
+    block = rank_block(scene, found, who) if who else None
+    if block is None and parted is None and (counted := fixes_of_counts(scene)):
         return counted
     lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)
     place = next(lines, "") or "the call above"
@@ -310,7 +311,6 @@ def _fixes(scene: Scene) -> Fixes:
         place = alone.where
     if parted is not None and parted.kind == "left-out":
         place = file_line(*parted.sites[0]) or place
-    block = rank_block(scene, found, who) if who else None
     if block is not None:
         move = "above" if block.branch == BEHIND else "out of"
         condition = f"{move} `{short(block.text, 80)}` ({_line(scene, who, block)})"

@@ -18,7 +18,7 @@ from trainprobe.causes.statements import quote
 from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
 from trainprobe.facts.samples import latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
-from trainprobe.stacks.arrivals import Arrivals, by_chance
+from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, by_chance
 from trainprobe.waits.slowness import IDLE_S
 
 ENOUGH_LOOKS = (
@@ -61,6 +61,9 @@ def _weigh(scene: Scene) -> Weighings:
         f" looks, such as at {threads[0].where}"
     )
     yield weighing(13 if number >= ENOUGH_LOOKS else 6, "suspects-stack", says, *threads)
+    if scene.of(Samples):  # those of one that is steadily late would have told so
+        says = "Samples show too few rounds to say whether it is always the last"
+        yield weighing(-10, "suspects-stack", says, *scene.of(Samples, rank=late[0]))
     others = [rank for rank in scene.world if rank not in late]
     says = f"{ranks_say(others)} {verb(others, 'waits', 'wait')} in collectives in most looks"
     yield weighing(10, "other-stacks", says, *scene.threads(others))
@@ -96,7 +99,9 @@ def _from_samples(scene: Scene, seen: Arrivals) -> Weighings:
         f"Rank {rank} comes last to {seen.last[rank]} of {seen.rounds} rounds of collectives in"
         f" {seen.span_s:.0f} s"
     )
-    yield weighing(26 if by_chance(seen) <= SURE else 13, "suspects-stack", says, *mine)
+    chance = by_chance(seen)
+    points = 26 if chance <= SURE else 13 if chance <= MUCH_CHANCE else 6
+    yield weighing(points, "suspects-stack", says, *mine)
     others = [other for other in seen.ranks if other != rank]
     says = (
         f"{ranks_say(others)} {verb(others, 'waits', 'wait')} for it {seen.share:.0%} of the time"

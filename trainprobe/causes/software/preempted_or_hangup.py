@@ -13,10 +13,12 @@ import re
 from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause, nobody
-from trainprobe.causes.phrases import fixes, short
+from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.schedulers_ends import stated
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Deadline, LogEvent, LogJob, RankEnding, RankException
+from trainprobe.facts.outside_ends import OUTSIDE
 
 ENDINGS = ("SIGTERM", "SIGHUP")
 STATES = (
@@ -32,7 +34,6 @@ STATES = (
 PRINTS = re.compile(
     r"\bprint\(|tqdm|logging/__init__\.py|stream\.write|fp\.write|sys\.std(?:out|err)|rich/console"
 )
-OUTSIDE = ("preempted", "node-failed", "evicted", "requeued", "step-cancelled")
 
 
 def _events(scene: Scene) -> tuple[LogEvent, ...]:
@@ -72,7 +73,11 @@ def _weigh(scene: Scene) -> Weighings:
             )
         return
     named = [event for event in events if event.event in OUTSIDE]
-    if named:
+    plain = stated(scene)
+    if plain is not None:
+        says = f"The output says: {short(plain.event.line, 120)}"
+        yield weighing(26, "scheduler", says, plain.event)
+    elif named:
         yield weighing(13, "scheduler", f"The output says: {short(named[0].line, 120)}", named[0])
     elif events:
         yield quote(13, "The launcher was told to end", events[0])
@@ -145,6 +150,9 @@ def _now(scene: Scene) -> float:
 
 
 def _summary(scene: Scene) -> str:
+    plain = stated(scene)
+    if plain is not None:
+        return f"{plain.end.says}: {short(plain.event.line, 120)}"
     event = next(iter(_events(scene)), None)
     if _terminal_closed(scene) is not None:
         return "The terminal that the job printed to was closed"
@@ -154,20 +162,27 @@ def _summary(scene: Scene) -> str:
     )
 
 
+def _fixes(scene: Scene) -> Fixes:
+    plain = stated(scene)
+    return plain.end.fixes if plain is not None else FIXES
+
+
+FIXES = fixes("""
+    See why the scheduler ended it
+        sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit
+    Keep it apart from the terminal
+        tmux new -s train, nohup torchrun ... &, or sbatch
+    Save before the end and start again by itself
+        #SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal
+""")
+
 CAUSE = Cause(
     id="preempted-or-hangup",
     title="The scheduler or a closed terminal ends the job",
     modes=("crash",),
     weigh=_weigh,
     summary=_summary,
-    fixes=fixes("""
-        See why the scheduler ended it
-            sacct -j $SLURM_JOB_ID --format=JobID,State,ExitCode,Elapsed,Timelimit
-        Keep it apart from the terminal
-            tmux new -s train, nohup torchrun ... &, or sbatch
-        Save before the end and start again by itself
-            #SBATCH --signal=B:USR1@300 --requeue, and a checkpoint on that signal
-    """),
+    fixes=_fixes,
     would_settle="sacct -j JOB --format=State,Elapsed,Timelimit",
     ranks=nobody,
     accounts_for=("rank-killed", "user-exception"),

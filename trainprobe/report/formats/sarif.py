@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
-_LEVELS = {"fail": "error", "warn": "warning", "unknown": "note"}
+_LEVELS = {"fail": "error", "likely": "warning", "warn": "warning", "unknown": "note"}
 
 
 def _findings(result: LintResult, _: Layout) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainprobe.sbatch.findings import Check, Finding
 from trainprobe.sbatch.plan import Plan
@@ -41,6 +42,10 @@ def check(plan: Plan) -> Iterator[Finding]:
         if name not in own and _propagates(plan, name)
     }
     wrong = [*_open_files(plan, copied), *_too_low(plan, copied), *_locked_memory(plan, copied)]
+    if not plan.site.known:  # whether sbatch is run here is not known
+        wrong = [
+            replace(one, state="warn", says=f"{one.says} if sbatch is run here") for one in wrong
+        ]
     yield from wrong
     if not wrong:
         soft = plan.login.limits.get("nofile", (None, None))[0]

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from trainprobe.sbatch.findings import Check, Finding
 from trainprobe.sbatch.plan import Plan
+from trainprobe.sbatch.schedulers import SLURM
 from trainprobe.sbatch.script import Invocation
 
 PATHS, OUTPUT = CHECKS = Check("plan.paths"), Check("plan.output")
@@ -36,7 +37,10 @@ _ROLES = {
 
 def check(plan: Plan) -> Iterator[Finding]:
     yield from _paths(plan)
-    yield from list(_output(plan)) or [_separate_output(plan)]
+    if plan.script.scheduler is SLURM:
+        yield from list(_output(plan)) or [_separate_output(plan)]
+    else:
+        yield OUTPUT.skip("Only the names that SLURM gives to output files are known here")
 
 
 def named_paths(plan: Plan) -> tuple[tuple[str, str, int], ...]:
@@ -127,12 +131,19 @@ def _path(
 ) -> Iterator[Finding]:
     local = bool(_LOCAL.match(path)) and not _LOCAL.match(plan.login.cwd or "/")
     path_is = f"{_ROLES[role]} {path} (line {line})"
+    # without SLURM this may be another machine than the one where sbatch is run
+    failed = PATHS.fail if plan.site.known else PATHS.warn
     if state == "missing" and role in _OUTPUTS:
-        says = f"{path_is} does not exist, and SLURM does not create it: all output would be lost"
-        yield PATHS.fail(says, f"mkdir -p {path} before sbatch", line, path)
+        name = plan.script.scheduler.name
+        says = f"{path_is} does not exist, and {name} does not create it: all output would be lost"
+        if _made_in_script(path, made):
+            says += "; the mkdir of the script comes after SLURM has opened the file"
+        if not plan.site.known and not plan.options[role].value.startswith("/"):
+            failed = PATHS.likely
+        yield failed(says, f"mkdir -p {path} before sbatch", line, path)
     elif state == "missing" and not local and not _made_in_script(path, made):
         fix = "correct the path, or create it before sbatch"
-        yield PATHS.fail(f"{path_is} does not exist", fix, line, path)
+        yield failed(f"{path_is} does not exist", fix, line, path)
     elif state == "denied":
         access = "write" if role in _OUTPUTS else "read"
         yield PATHS.fail(

@@ -30,6 +30,8 @@ _OF_JOB = re.compile(r"SLURM_(?:JOB_?ID|ARRAY_JOB_ID)")
 _RANDOM = re.compile(
     r"\bRANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom"
 )
+_OF_LAUNCHER = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+_FROM_SLURM = "RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS"
 _VALUE = r"(?:=|\s+)(?:\"[^\"]*\"|\S+)"
 
 
@@ -113,6 +115,11 @@ def _address(plan: Plan, launch: Launch) -> Finding:
         if launch.program != "python" or about.get("reads_slurm"):
             return ADDRESS.skip("No MASTER_ADDR: the program finds the address itself")
         says = f"The tasks of line {launch.line} have no MASTER_ADDR"
+        assigned = plan.assignment("MASTER_ADDR")
+        if assigned is not None and assigned.line < launch.line and not assigned.task:
+            says += f": line {assigned.line} sets it without export"
+            edits = plan.swap_in(assigned.line, "MASTER_ADDR=", "export MASTER_ADDR=")
+            return ADDRESS.likely(says, "export MASTER_ADDR", assigned.line, "", edits)
         if about:
             edits = plan.before_launches(SET_ADDRESS)
             return ADDRESS.fail(says, SET_ADDRESS, launch.line, "", edits)
@@ -131,7 +138,7 @@ def _address(plan: Plan, launch: Launch) -> Finding:
         edits = plan.swap_in(line, f"{name}={assigned.raw}", f"{name}={_FIRST_NODE}")
     elif "$" not in address:
         edits = plan.swap_in(line, address, _FIRST_NODE)
-    made = ADDRESS.fail if state == "fail" else ADDRESS.warn
+    made = {"fail": ADDRESS.fail, "likely": ADDRESS.likely}.get(state, ADDRESS.warn)
     return made(says, SET_ADDRESS, line, value, edits)
 
 
@@ -157,7 +164,7 @@ def _judge_address(plan: Plan, launch: Launch, address: str, *, task: bool) -> t
         return "ok", f"{address}, the first of --nodelist"
     if plan.login.host and name == plan.login.host.partition(".")[0]:
         return "fail", f"is {address}, the host of sbatch, where no rank will run"
-    return "fail", f"is fixed to {address}, and the job may get other nodes"
+    return "likely", f"is fixed to {address}, and the job may get other nodes"
 
 
 _LOOPBACK = re.compile(r"localhost|127\.[\d.]+|::1|0\.0\.0\.0")
@@ -183,6 +190,12 @@ _ADDRESSES: tuple[tuple[str, State, str], ...] = (
         "fail",
         "is all node names at once, not the first of them: | head -n 1 is missing",
     ),
+    (
+        r"(?:NODEFILE|LSB_\w*HOSTS|DJOB_HOSTFILE).*\|\s*tail\b",
+        "fail",
+        "is the last host of the job",
+    ),
+    (r"(?:head|sed|awk|cut|uniq|sort)\b.*(?:NODEFILE|LSB_)|(?:NODEFILE|LSB_).*\|", "ok", _FIRST),
     (r"nodeset\b.*(?:-f|-e)|hostlist\b", "ok", f"{_FIRST}, by the site's own tool"),
     (rf"^{_FOLDED}", "fail", "is the folded list of nodes such as node[1-3], which is not a name"),
     (
@@ -261,7 +274,7 @@ def _fixed_port(
     if default:
         says = f"{launch.place} has no port and takes {port} in every job"
     says += f". {rivals} on one node would compete for it"
-    made = PORT.fail if array else PORT.warn
+    made = (PORT.fail if plan.nodes else PORT.likely) if array else PORT.warn
     return made(says, SET_PORT, line, port, edits)
 
 
@@ -293,7 +306,8 @@ def _rendezvous(plan: Plan, launch: Launch) -> Iterator[Finding]:
         yield from _accelerate(launch)
     elif launch.program == "python":
         yield from _environment(plan, launch)
-    for name in ("node-rank", "machine-rank"):
+    static = launch.options.get("rdzv-backend", "static") == "static"
+    for name in ("node-rank", "machine-rank") if static else ():  # others give out the ranks
         variable = _frozen_in(launch.options.get(name, ""))
         if variable:
             says = (
@@ -368,7 +382,7 @@ def _torchrun(plan: Plan, launch: Launch) -> Iterator[Finding]:
         fix = "--rdzv-backend=c10d, which needs no node rank"
         yield RENDEZVOUS.fail(says, fix, line, "static", edits)
         return
-    if node_rank.isdigit():
+    if node_rank.isdigit() and backend == "static":
         says = (
             f"--node-rank={node_rank} in line {line} is the same on all {nodes} nodes of the step"
         )
@@ -403,6 +417,7 @@ def _set_endpoint(plan: Plan) -> Edits:
 
 def _accelerate(launch: Launch) -> Iterator[Finding]:
     options, nodes, line = launch.options, launch.shape.nodes, launch.line
+    backend = options.get("rdzv-backend", "static")
     in_task = "srun bash -c '… --machine_rank $SLURM_NODEID …'"
     if nodes < 2 or launch.run.command.loop or "config-file" in options:
         return
@@ -410,10 +425,10 @@ def _accelerate(launch: Launch) -> Iterator[Finding]:
         says = f"{launch.place} does not know where {nodes} nodes meet"
         fix = "--main_process_ip $MASTER_ADDR --main_process_port $MASTER_PORT"
         yield RENDEZVOUS.fail(says, fix, line)
-    elif "machine-rank" not in options and options.get("rdzv-backend", "static") == "static":
+    elif "machine-rank" not in options and backend == "static":
         says = f"{launch.place} has no --machine_rank: every node is machine 0"
         yield RENDEZVOUS.fail(says, f"--rdzv_backend c10d, or {in_task}", line)
-    elif options.get("machine-rank", "").isdigit():
+    elif options.get("machine-rank", "").isdigit() and backend == "static":
         rank = f"--machine_rank {options['machine-rank']}"
         says = f"{rank} in line {line} is the same on all {nodes} nodes"
         yield RENDEZVOUS.fail(says, in_task, line)
@@ -441,13 +456,21 @@ def _environment(plan: Plan, launch: Launch) -> Iterator[Finding]:
             yield RENDEZVOUS.fail(says, fix, line, value)
             return
     about = plan.about(launch)
+    required = about.get("requires")
+    names = required if isinstance(required, (list, tuple)) else ()
+    lacking = [name for name in _OF_LAUNCHER if name in names and name not in environ]
+    if lacking:
+        says = (
+            f"{launch.script} reads {', '.join(lacking)} from its environment, and the"
+            f" {launch.step_program} of line {launch.line} sets no such variable: KeyError"
+        )
+        fix = f"srun bash -c '{_FROM_SLURM} python …', or torchrun with one task on each node"
+        yield RENDEZVOUS.fail(says, fix, launch.line, lacking[0])
+        return
     if about.get("inits") and not about.get("reads_slurm") and "RANK" not in environ:
         says = (
-            f"The {tasks} tasks of line {launch.line} have no RANK and WORLD_SIZE: SLURM does not"
-            f" set them, and {launch.script} does not read SLURM_PROCID"
+            f"The {tasks} tasks of line {launch.line} have no RANK and WORLD_SIZE:"
+            f" {launch.step_program} does not set them, and {launch.script} reads no others"
         )
-        fix = (
-            "srun bash -c 'RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS"
-            " python …', or torchrun with one task on each node"
-        )
+        fix = f"srun bash -c '{_FROM_SLURM} python …', or torchrun with one task on each node"
         yield RENDEZVOUS.fail(says, fix, launch.line)

@@ -77,8 +77,8 @@ def _too_few(plan: Plan, launch: Launch) -> Finding | None:
     workers, source = _workers(plan, launch)
     threads = numbers.whole(launch.run.environment().get("OMP_NUM_THREADS", "")) or 1
     need = max(workers + 1, threads, 2 if launch.shape.gpus else 1)
-    if each >= need:
-        return None
+    if each >= max(workers, threads, min(need, 2)):
+        return None  # a rank mostly waits for its GPU while its workers run
     right = need * per_task
     most = max((node.cpus or 0 for node in plan.nodes), default=0) // max(1, tasks)
     right = min(right, most) if most >= per_task else right
@@ -91,16 +91,23 @@ def _too_few(plan: Plan, launch: Launch) -> Finding | None:
         f"{counted(cpus, 'CPU')} for each task{unset}, for {counted(per_task, 'rank')} with"
         f" {reason} each: a rank gets {each:.3g} CPUs and needs {need}"
     )
+    known = bool(plan.nodes) or plan.job.cpus is not None or launch.shape.cpus is not None
+    made = CPUS.likely if known and each * 2 <= max(workers + 1, threads) else CPUS.warn
+    if not known:
+        says = (
+            f"The job has no --cpus-per-task: unless the site gives CPUs with each GPU, its"
+            f" {counted(per_task, 'rank')} share {counted(cpus, 'CPU')}, with {reason}"
+        )
     if right <= cpus:
         fix = f"fewer workers for each rank: {max(0, int(each) - 1)} fit"
-        return CPUS.fail(says, fix, launch.line, str(cpus))
+        return made(says, fix, launch.line, str(cpus))
     if launch.step is not None and "cpus-per-task" in launch.step.options:
         pattern = r"(?:--cpus-per-task(?:=|\s+)|(?<!\S)-c\s*)\S+"
         edits = plan.swap(launch, pattern, f"--cpus-per-task={right}")
     else:
         edits = plan.setting("cpus-per-task", str(right))
     line = plan.line_of("cpus-per-task") or launch.line
-    return CPUS.fail(says, f"#SBATCH --cpus-per-task={right}", line, str(cpus), edits)
+    return made(says, f"#SBATCH --cpus-per-task={right}", line, str(cpus), edits)
 
 
 def _more_than_a_node(plan: Plan) -> Finding | None:
@@ -128,7 +135,7 @@ def _not_inherited(plan: Plan) -> Finding | None:
         for launch in plan.launches
         if launch.step is not None and not {"cpus-per-task", "exact"} & launch.step.options.keys()
     ]
-    if version is None or not (22, 5) <= version < (23, 11) or not steps or plan.exclusive:
+    if (version and not (22, 5) <= version < (23, 11)) or not steps or plan.exclusive:
         return None
     if (
         "cpus-per-task" not in plan.options
@@ -138,11 +145,17 @@ def _not_inherited(plan: Plan) -> Finding | None:
     ):
         return None
     line = steps[0].step.command.line if steps[0].step else 0
+    export = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
+    if version is None:
+        says = (
+            f"srun of SLURM 22.05 to 23.02 does not take --cpus-per-task from sbatch: if the site"
+            f" runs one of them, the tasks of line {line} get one CPU each, not {plan.job.cpus}"
+        )
+        return CPUS.warn(says, export, line, "1", plan.before_launches(export))
     says = (
         f"srun of SLURM {version[0]}.{version[1]:02d} does not take --cpus-per-task from sbatch:"
         f" the tasks of line {line} get one CPU each, not {plan.job.cpus}"
     )
-    export = "export SRUN_CPUS_PER_TASK=$SLURM_CPUS_PER_TASK"
     return CPUS.fail(says, export, line, "1", plan.before_launches(export))
 
 
@@ -172,7 +185,7 @@ def _memory(plan: Plan) -> Finding:
             by_other = not {"mem-per-cpu", "mem-per-gpu"}.isdisjoint(plan.options)
             edits = () if by_other and "mem" not in plan.options else plan.setting("mem", right)
             fix = f"#SBATCH --mem={right}, or --mem=0 for all of a node"
-            return MEMORY.fail(says, fix, line, f"{requested:.0f}", edits)
+            return MEMORY.likely(says, fix, line, f"{requested:.0f}", edits)
     size = "All memory" if requested == math.inf else _gb(requested)
     return MEMORY.ok(f"{size} of each node ({source})", f"{requested:.0f}")
 

@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.sbatch import numbers
-from trainprobe.sbatch.directives import Flaw
+from trainprobe.sbatch.directives import Flaw, split_directive
 from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
+from trainprobe.sbatch.options import options_of
 from trainprobe.sbatch.plan import Plan
+from trainprobe.sbatch.schedulers import SLURM
 
 SCRIPT, SITE = CHECKS = Check("plan.script"), Check("plan.site")
 _FIXES = {
@@ -27,6 +29,12 @@ def check(plan: Plan) -> Iterator[Finding]:
 
 def _script(plan: Plan) -> Iterator[Finding]:
     for flaw in plan.script.flaws:
+        if flaw.kind == "foreign":
+            yield SCRIPT.warn(flaw.says, "see sbatch --help at the site", flaw.line)
+            continue
+        if flaw.kind == "mistyped" and re.match(r"#\s+SBATCH", plan.script.line(flaw.line)):
+            yield _commented(plan, flaw)
+            continue
         value = "" if flaw.kind == "dos" else plan.script.line(flaw.line)[:100]
         fix = _FIXES.get(flaw.kind, "see sbatch --help")
         yield SCRIPT.fail(flaw.says, fix, flaw.line, value, _edits(plan, flaw))
@@ -38,7 +46,18 @@ def _script(plan: Plan) -> Iterator[Finding]:
         yield SCRIPT.warn(says, "remove one of them", second.line)
     if not plan.script.flaws and not plan.script.repeated:
         count = sum(len(part) for part in plan.script.components)
-        yield SCRIPT.ok(f"sbatch reads all {count} options")
+        yield SCRIPT.ok(f"{plan.script.scheduler.submit} reads all {count} options")
+
+
+def _commented(plan: Plan, flaw: Flaw) -> Finding:
+    """`# SBATCH` is written by mistake, and to leave an option out."""
+    text = plan.script.line(flaw.line)
+    words = split_directive(re.sub(r"^#\s*SBATCH", "", text))
+    names = [option.name for option in options_of(words).options]
+    shapes = {"nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gres", "time", "mem"}
+    missing = any(name in shapes and name not in plan.options for name in names)
+    made = SCRIPT.likely if missing else SCRIPT.warn
+    return made(flaw.says, _FIXES["mistyped"], flaw.line, text[:100], _edits(plan, flaw))
 
 
 def _edits(plan: Plan, flaw: Flaw) -> Edits:
@@ -60,7 +79,10 @@ def _edits(plan: Plan, flaw: Flaw) -> Edits:
 
 
 def _site(plan: Plan) -> Iterator[Finding]:
-    site = plan.site
+    site, scheduler = plan.site, plan.script.scheduler
+    if scheduler is not SLURM:
+        yield SITE.skip(f"{scheduler.name} is not asked what the site has")
+        return
     if not site.known:
         says = "; ".join(site.unknown) or "SLURM did not tell its configuration"
         yield SITE.unknown(says, "run it on a login node")

@@ -4,6 +4,7 @@ GPU with plain Python.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
@@ -30,6 +31,7 @@ def check(plan: Plan) -> Iterator[Finding]:
         wrong += [finding for launch in plan.launches for finding in rule(plan, launch)]
     for launch in plan.launches:
         wrong += [*_gpus_and_ranks(plan, launch), *_visible_gpus(plan, launch)]
+        wrong += _gpu_of_each_task(plan, launch)
     wrong += _gpus_of_site(plan)
     yield from wrong
     bad = {finding.id for finding in wrong}
@@ -61,10 +63,10 @@ def _tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
         yield from _python_tasks(plan, launch)
     elif launch.step is None:
         yield from _launcher_without_step(plan, launch)
-    elif several > 1:
+    elif several > 1 and launch.counted:
         says = (
-            f"srun starts {several} {launch.program} on each node (line {line}), and each starts"
-            " its own ranks: it must be one on each node"
+            f"{launch.step_program} starts {several} {launch.program} on each node (line {line}),"
+            " and each starts its own ranks: it must be one on each node"
         )
         fix, edits = "one task on each node: --ntasks-per-node=1", _one_task(plan, launch, several)
         yield TASKS.fail(says, fix, line, str(several), edits)
@@ -75,6 +77,8 @@ def _one_task(plan: Plan, launch: Launch, several: int) -> Edits:
     others.
     """
     step, nodes = launch.step, plan.job.nodes
+    if step is not None and step.program != "srun":
+        return ()
     if step is not None and "ntasks" in step.options:
         pattern = r"(?:--ntasks(?!-)(?:=|\s+)|(?<!\S)-n\s*)\S+"
         return plan.swap(launch, pattern, f"--ntasks={launch.shape.nodes}")
@@ -95,8 +99,12 @@ def _one_task(plan: Plan, launch: Launch, several: int) -> Edits:
 def _launcher_without_step(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """Without srun a launcher runs on the first node alone."""
     nodes = plan.job.nodes
+    launcher = plan.script.scheduler.launcher
     spreads_itself = launch.program == "deepspeed" and "hostfile" in launch.options
-    if nodes <= 1 or launch.run.command.loop or spreads_itself:
+    other_branch = launch.run.command.conditional and any(
+        other.step is not None and other.run.command.conditional for other in plan.launches
+    )
+    if nodes <= 1 or launch.run.command.loop or spreads_itself or other_branch:
         return
     if launch.program == "deepspeed":
         says = (
@@ -106,8 +114,8 @@ def _launcher_without_step(plan: Plan, launch: Launch) -> Iterator[Finding]:
         says = f"{launch.place} runs on the first of {nodes} nodes only: the others stay idle"
     else:
         says = (
-            f"{launch.place} is started without srun: it runs on the first of {nodes} nodes only"
-            " and waits there for the others"
+            f"{launch.place} is started without {launcher}: it runs on the first of {nodes} nodes"
+            " only and waits there for the others"
         )
     fix = "start it on each node: srun --ntasks-per-node=1 … in front of it"
     edits = plan.prefixed(launch, f"srun --nodes={nodes} --ntasks-per-node=1")
@@ -126,27 +134,49 @@ def _python_tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
         elif plan.job.all_tasks > 1 and not looped and not about.get("spawns"):
             says, fix = f"it is one process, not {plan.job.all_tasks} tasks", "srun python …"
         if fix:
-            says = f"{launch.place} is started without srun: {says}"
-            yield TASKS.fail(says, fix, line, "1", plan.prefixed(launch, "srun"))
+            says = f"{launch.place} is started without {plan.script.scheduler.launcher}: {says}"
+            made = TASKS.fail if about.get("inits") else TASKS.likely
+            yield made(says, fix, line, "1", plan.prefixed(launch, "srun"))
         return
-    if not gpus or on_node == gpus or (on_node < gpus and about.get("spawns")):
+    if _one_process(plan, launch):
+        return
+    if (
+        not gpus
+        or on_node == gpus
+        or not launch.counted
+        or (on_node < gpus and about.get("spawns"))
+    ):
         return
     why = "it must be one task for each GPU" if on_node < gpus else "several ranks would share one"
     says = (
-        f"srun starts {counted(on_node, 'task')} of Python on each node (line {line}), which has"
-        f" {counted(gpus, 'GPU')}: {why}"
+        f"{launch.step_program} starts {counted(on_node, 'task')} of Python on each node (line"
+        f" {line}), which has {counted(gpus, 'GPU')}: {why}"
     )
     if "ntasks" in plan.options and "ntasks-per-node" not in plan.options:
         edits = plan.setting("ntasks", str(gpus * plan.job.nodes))
     else:
         edits = plan.setting("ntasks-per-node", str(gpus))
-    yield TASKS.fail(says, f"--ntasks-per-node={gpus}", line, str(on_node), edits)
+    # a program may start its own ranks, or use several GPUs in one process
+    sure = on_node > gpus or (about.get("inits") and not about.get("spawns"))
+    made = TASKS.fail if sure else TASKS.likely
+    yield made(says, f"--ntasks-per-node={gpus}", line, str(on_node), edits)
+
+
+def _one_process(plan: Plan, launch: Launch) -> bool:
+    """Whether one process is meant to drive several GPUs: its step asks for one task alone, or Ray
+    starts the others.
+    """
+    asked = launch.step.options.get("ntasks") if launch.step is not None else None
+    ray = any(run.words[:2] == ("ray", "start") for run in plan.script.commands)
+    return launch.shape.tasks_on_node == 1 and (ray or (asked is not None and asked.value == "1"))
 
 
 def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """The nodes in the launcher's options, against the nodes of the step."""
     option = {"torchrun": "--nnodes", "accelerate": "--num_machines", "deepspeed": "--num_nodes"}
     if launch.program not in option or launch.step is None or launch.run.command.loop:
+        return
+    if not launch.counted:
         return
     name, machines, nodes = option[launch.program], launch.machines, launch.shape.nodes
     value = launch.value("nnodes", "num-machines", "num-nodes")
@@ -199,7 +229,7 @@ def _gpus_and_ranks(plan: Plan, launch: Launch) -> Iterator[Finding]:
         yield GPUS.fail(says, fix, line, str(each), edits)
     else:
         says = f"{launch.place} starts {ranks} on each node: {gpus - each} of {gpus} GPUs stay idle"
-        yield TASKS.fail(says, fix, line, str(each), edits)
+        yield TASKS.likely(says, fix, line, str(each), edits)
 
 
 def _no_gpus(plan: Plan, launch: Launch, each: int) -> Iterator[Finding]:
@@ -218,7 +248,7 @@ def _no_gpus(plan: Plan, launch: Launch, each: int) -> Iterator[Finding]:
 def _visible_gpus(plan: Plan, launch: Launch) -> Iterator[Finding]:
     name = "CUDA_VISIBLE_DEVICES"
     visible, gpus = launch.run.environment().get(name), launch.shape.gpus
-    if visible is None or "$" in visible or not gpus:
+    if visible is None or re.search(r"[$\u27ea]", visible) or not gpus:
         return
     count = sum(1 for device in visible.split(",") if device.strip())
     if count >= gpus:
@@ -230,6 +260,33 @@ def _visible_gpus(plan: Plan, launch: Launch) -> Iterator[Finding]:
     own_line = plan.script.line(line).lstrip().startswith((f"export {name}", name))
     edits = (Edit(line, "delete"),) if line and own_line else ()
     yield TASKS.fail(says, f"leave {name} to SLURM", line, visible, edits)
+
+
+def _gpu_of_each_task(plan: Plan, launch: Launch) -> Iterator[Finding]:
+    """SLURM shows each task its own GPUs only, and they count from 0 there."""
+    each, on_node = launch.gpus_of_task, launch.shape.tasks_on_node
+    if launch.program != "python" or each is None or on_node < 2 or on_node <= each:
+        return
+    option = next(
+        (name for name in ("gpus-per-task", "ntasks-per-gpu") if launch.option(name)), "gpu-bind"
+    )
+    line = plan.line_of(option) or launch.line
+    device = plan.about(launch).get("device")
+    if device != "local_rank":
+        return
+    says = (
+        f"--{option} shows each of {on_node} tasks on a node {counted(each, 'GPU')} only, which"
+        f" counts from 0 there, and {launch.script.rpartition('/')[2]} takes the GPU of its local"
+        " rank: invalid device ordinal on all but the first"
+    )
+    right = str(each * on_node)
+    edits: Edits = ()
+    if option == "gpus-per-task" and option in plan.options:
+        line_of_it = plan.options[option].line
+        new = f"#SBATCH --gpus-per-node={right}"
+        edits = (Edit(line_of_it, "replace", new),) if line_of_it > 0 else ()
+    fix = f"--gpus-per-node={right}, --gpu-bind=none, or device 0 in the program"
+    yield TASKS.fail(says, fix, line, str(each), edits)
 
 
 def _gpus_of_site(plan: Plan) -> Iterator[Finding]:

@@ -10,12 +10,15 @@ from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
 from trainprobe.sbatch.plan import Plan
 
 TIME, SIGNAL, CODES = CHECKS = Check("plan.time"), Check("plan.signal"), Check("plan.exitcodes")
+_ENDING = ("USR1", "USR2", "HUP", "ALRM", "TERM", "INT", "10", "12", "1", "14", "15", "2")
 LEAST_LEAD_S = 60  # sbatch(1): the signal may come up to 60 seconds earlier than requested
 _INTERVAL = re.compile(
     r"(?:--?)?(?:[a-z]+[._-])*(?:ckpt|checkpoint|save)\w*?[_-]"
     r"(minutes|mins|min|hours|secs|seconds|sec)",
     re.IGNORECASE,
 )
+_HOURS = (12, 24, 36, 48, 72, 96)
+"""Numbers of hours that are rare as minutes."""
 _MINUTES = {"m": 1.0, "h": 60.0, "s": 1 / 60}
 
 
@@ -53,8 +56,29 @@ def _time(plan: Plan) -> Finding:
             " nothing would ever be saved"
         )
         return TIME.fail(says, "save more often, or raise --time", line, value)
+    if finding := _unit(plan, value, limit, line):
+        return finding
     allowed = ", which the partition allows" if most is not None else ""
     return TIME.ok(f"{_span(limit)}{allowed}", value)
+
+
+def _unit(plan: Plan, value: str, limit: float, line: int) -> Finding | None:
+    """`48` is minutes and `24:00` is minutes and seconds (sbatch(1), --time), where hours may be
+    meant.
+    """
+    match = re.fullmatch(r"(\d{1,3})(:00)?", value.strip())
+    if not match or int(match[1]) not in _HOURS:
+        return None
+    hours = int(match[1])
+    right = f"{hours}:00:00"
+    says = f"--time={value} is {_span(limit)}, not hours"
+    comment = plan.script.line(line).partition("#SBATCH")[2].partition("#")[2]
+    if re.search(r"\b(?:hours?|hrs?|h|days?)\b", comment, re.IGNORECASE):
+        edits = plan.setting("time", right)
+        return TIME.fail(f"{says}, as its comment says", f"--time={right}", line, value, edits)
+    big = plan.job.nodes > 1 or (plan.job.gpus or 0) > 1
+    made = TIME.likely if big and hours >= 24 else TIME.warn
+    return made(says, f"--time={right} for {hours} hours", line, value)
 
 
 def _checkpoint_interval(plan: Plan) -> float | None:
@@ -152,7 +176,9 @@ def _receiver(
             plain = value.partition(":")[2]
             fix = f"trap it there, or send it to the steps: --signal={plain}"
             yield SIGNAL.fail(says, fix, line, value, plan.setting("signal", plain))
-    elif trap is not None:
+    elif trap is None:
+        yield from _unhandled(plan, value, name)
+    else:
         foreground = [
             launch
             for launch in plan.launches
@@ -171,6 +197,20 @@ def _receiver(
                 _background(plan, command.last),
             )
             yield SIGNAL.fail(says, fix, command.line, value, edits)
+
+
+def _unhandled(plan: Plan, value: str, name: str) -> Iterator[Finding]:
+    """A signal to the steps that ends their processes, since their programs do not handle it."""
+    read = [launch for launch in plan.launches if plan.about(launch).get("signals") is False]
+    if not read or name not in _ENDING:
+        return
+    script = read[0].script.rpartition("/")[2]
+    says = (
+        f"--signal={value} sends {name} to the ranks, and {script} does not handle it: it ends them"
+        " at once, without a checkpoint"
+    )
+    fix = f"signal.signal(signal.SIG{name}, …) in {script}, which saves a checkpoint"
+    yield SIGNAL.likely(says, fix, plan.line_of("signal"), value)
 
 
 def _background(plan: Plan, last: int) -> Edits:

@@ -1,0 +1,76 @@
+"""Ends of real jobs, srun over torchrun with gloo on two nodes of Slurm 22.05, and what other
+schedulers and clouds print, are told as what they are; what came behind them is an echo.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainprobe.model.diagnosis import Diagnosis
+from trainprobe.model.request import ExplainRequest
+from trainprobe.pipelines import explain
+
+RECORDED = Path(__file__).with_name("ended")
+SAID = {
+    "scancel": ("The job was cancelled", "sacct"),
+    "time-limit": ("reached its time limit", "--time="),
+    "requeue": ("put back into the queue", "--open-mode=append"),
+    "preemption": ("higher priority", "--requeue"),
+    "node-failure": ("A node of the job failed", "--exclude="),
+}
+STEPS = "step 10 loss 2.1\nstep 20 loss 2.0\n"
+PRINTED = (
+    ("=>> PBS: job killed: walltime 86432 exceeded limit 86400", "reached its time limit"),
+    ("TERM_RUNLIMIT: job killed after reaching LSF run time limit.", "reached its time limit"),
+    ("TERM_OWNER: job killed by owner.", "The job was cancelled"),
+    ("1.029s: job.exception type=timeout severity=0 resource allocation expired", "time limit"),
+    ("1.029s: job.exception type=cancel severity=0 ", "The job was cancelled"),
+    ("Message: Pod The node had condition: [DiskPressure].", "Kubernetes evicted"),
+    ("The node was low on resource: ephemeral-storage.", "Kubernetes evicted"),
+    ("Spot ITN received. Instance will be interrupted at 2031-02-03T04:07:06Z", "The cloud took"),
+)
+
+
+def told(path: Path) -> Diagnosis:
+    return explain(ExplainRequest(paths=(str(path),), argv=("trainprobe", "explain", path.name)))
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_what_slurm_says_of_a_real_jobs_end_is_the_cause(name: str) -> None:
+    report = told(RECORDED / f"{name}.out")
+
+    first = report.causes[0]
+    words, do = SAID[name]
+    assert (first.id, first.ranks) == ("preempted-or-hangup", ())
+    assert first.confidence >= 0.95
+    assert words in first.summary
+    assert do in " ".join(step for fix in first.fixes for step in fix.steps)
+
+
+@pytest.mark.parametrize(("line", "words"), PRINTED)
+def test_what_others_print_of_an_end_is_told_as_it_is(
+    line: str, words: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(f"{STEPS}{line}\n", encoding="utf-8")
+
+    first = told(log).causes[0]
+    assert first.id == "preempted-or-hangup"
+    assert first.confidence >= 0.95
+    assert words in first.summary
+
+
+def test_a_step_that_srun_ends_for_a_failed_task_was_not_cancelled(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(
+        f"{STEPS}[rank1]: Traceback (most recent call last):\n"
+        '[rank1]:   File "/job/train.py", line 25, in main\n[rank1]:     label = row["label"]\n'
+        "[rank1]: KeyError: 'label'\n"
+        "srun: error: n1: task 1: Exited with exit code 1\n"
+        "slurmstepd: error: *** STEP 8.0 ON n1 CANCELLED AT 2031-02-03T04:05:06 ***\n",
+        encoding="utf-8",
+    )
+
+    assert told(log).causes[0].id != "preempted-or-hangup"
