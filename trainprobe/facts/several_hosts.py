@@ -192,7 +192,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
 @functools.lru_cache(maxsize=4096)
 def _names_a_pid(key: object) -> bool:
     return isinstance(key, str) and (
-        key in ("pid", "ppid", "pids", "used_by") or key.endswith(("_pid", "_pids"))
+        key in ("pid", "ppid", "pids", "used_by", "orphaned") or key.endswith(("_pid", "_pids"))
     )
 
 
@@ -280,6 +280,7 @@ def _one_job(
         others=tuple(one for job in parts for one in job.others),
         earlier_attempts=tuple(one for job in parts for one in job.earlier_attempts),
         leftovers=tuple(one for job in parts for one in job.leftovers),
+        orphaned=tuple(pid for job in parts for pid in job.orphaned),
         environment={
             name: values
             for job in reversed([first, *(job for job in parts if job is not first)])
