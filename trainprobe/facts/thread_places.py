@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 
+from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.collect.collectors.source import SourceSite
+from trainprobe.facts.jobs import Job
 from trainprobe.facts.main_threads import MainThread, Thread
 from trainprobe.facts.plan import Plan
 from trainprobe.facts.processes import ProcessState
@@ -50,6 +52,7 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
         if isinstance(fact, SourceSite)
     }
     on_gpu = any(isinstance(fact, Plan) and fact.device == "cuda" for fact in facts)
+    known = _Known(processes, texts, on_gpu, _at_the_store(facts, processes.values()))
     threads = [fact for fact in facts if isinstance(fact, Thread)]
     by_process: dict[tuple[str, int], list[Thread]] = {}
     for thread in threads:
@@ -57,13 +60,51 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
             by_process.setdefault((thread.cell, thread.pid), []).append(thread)
     kept = [
         (
-            replace(fact, leaf=_place(fact, processes, texts, on_gpu).leaf)
+            replace(fact, leaf=_place(fact, known).leaf)
             if isinstance(fact, Thread) and fact.main
             else fact
         )
         for fact in facts
     ]
-    return kept + [_main_thread(looks, processes, texts, on_gpu) for looks in by_process.values()]
+    return kept + [_main_thread(looks, known) for looks in by_process.values()]
+
+
+@dataclass(frozen=True)
+class _Known:
+    """What is known beside the stacks: processes by (cell, pid), (text, what made the handle) of
+    source lines by (cell, file, line), and the (cell, pid) of those that wait at the store.
+    """
+
+    processes: Mapping[tuple[str, int], ProcessState]
+    texts: Mapping[tuple[str, str, int], tuple[str, str]]
+    on_gpu: bool
+    at_store: frozenset[tuple[str, int]]
+
+
+def _at_the_store(
+    facts: Iterable[Fact], processes: Iterable[ProcessState]
+) -> frozenset[tuple[str, int]]:
+    """The processes whose main thread waits for an answer over a connection to the port of the
+    job's store, whatever the program calls the store.
+    """
+    facts = tuple(facts)
+    ports = {
+        (fact.cell, environ["MASTER_PORT"])
+        for fact in facts
+        if isinstance(fact, Job)
+        for environ in fact.environment.values()
+        if "MASTER_PORT" in environ
+    }
+    asked = {
+        (fact.cell, fact.pid, fact.fd)
+        for fact in facts
+        if isinstance(fact, Connection) and (fact.cell, fact.remote.rpartition(":")[2]) in ports
+    }
+    return frozenset(
+        (one.cell, one.pid)
+        for one in processes
+        if any((one.cell, one.pid, fd) in asked for fd in one.blocked.reads)
+    )
 
 
 def _working_threads(facts: list[Fact]) -> list[Fact]:
@@ -94,21 +135,16 @@ def _working_threads(facts: list[Fact]) -> list[Fact]:
     ]
 
 
-def _main_thread(
-    all_looks: list[Thread],
-    processes: dict[tuple[str, int], ProcessState],
-    texts: dict[tuple[str, str, int], tuple[str, str]],
-    on_gpu: bool,
-) -> MainThread:
+def _main_thread(all_looks: list[Thread], known: _Known) -> MainThread:
     python = sorted(
         (thread for thread in all_looks if not thread.native), key=lambda thread: thread.look
     )
     native = [thread for thread in all_looks if thread.native]
     looks = python or native
     last = next((thread for thread in reversed(looks) if thread.frames), looks[-1])
-    place = _place(last, processes, texts, on_gpu)
+    place = _place(last, known)
     if place.leaf in UNDECIDED and native and native[-1].frames:
-        deeper = _place(native[-1], processes, texts, on_gpu)
+        deeper = _place(native[-1], known)
         place = replace(deeper, user=place.user or deeper.user) if deeper.leaf else place
     user = place.user
     return MainThread(
@@ -136,13 +172,8 @@ def _main_thread(
     )
 
 
-def _place(
-    thread: Thread,
-    processes: dict[tuple[str, int], ProcessState],
-    texts: dict[tuple[str, str, int], tuple[str, str]],
-    on_gpu: bool,
-) -> Place:
-    process = processes.get((thread.cell, thread.pid))
+def _place(thread: Thread, known: _Known) -> Place:
+    process = known.processes.get((thread.cell, thread.pid))
     channel = (
         (process.wchan, process.syscall, process.state) if process is not None else ("", "", "")
     )
@@ -160,7 +191,9 @@ def _place(
         or (place.leaf == "lock" and place.op not in ("futex", ""))
     ):
         return place
-    text, made = texts.get((thread.cell, leaf.file, leaf.line), ("", ""))
+    if place.leaf == "net-io" and (thread.cell, thread.pid) in known.at_store:
+        return replace(place, leaf="store-wait", op="key")
+    text, made = known.texts.get((thread.cell, leaf.file, leaf.line), ("", ""))
     text = text or leaf.text
     if place.leaf == "file-io":
         asks = _ASKS.search(text) is not None
@@ -175,7 +208,7 @@ def _place(
             return replace(place, leaf="store-wait", op="key")
         if place.op == "futex":
             return replace(place, leaf="comm-wait", op=_of_handle(made))
-    if on_gpu and _SYNCHRONISES.search(text):
+    if known.on_gpu and _SYNCHRONISES.search(text):
         return replace(place, leaf="gpu-wait", op="copy")
     return place
 

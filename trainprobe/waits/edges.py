@@ -71,11 +71,13 @@ class Edges:
             elif standing.in_collective:
                 self._of_peer(standing, me)
             elif standing.leaf == AT_THE_STORE:
+                at_key = standing.thread is not None and standing.thread.op == "key"
+                how = (
+                    "waits in the store for a key from" if at_key else "waits at the rendezvous for"
+                )
                 for other in self.ranks:
                     if other.rank != standing.rank and other.leaf != AT_THE_STORE:
-                        self._add(
-                            me, self.of_rank[other.rank], "waits at the rendezvous for", standing
-                        )
+                        self._add(me, self.of_rank[other.rank], how, standing)
             elif standing.pid is not None:
                 self._of_process(standing.pid, me, standing.evidence)
         self._of_the_unseen()
