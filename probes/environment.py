@@ -4,6 +4,7 @@
 # slots: [step]
 # question: Do Python, torch, CUDA, NCCL and the driver fit together, and is the right code
 #   imported?
+# about: job_python
 # scope: host
 # needs: []
 # timeout_s: 30
@@ -16,7 +17,8 @@
 reads about.
 
 Environment: TRAINPROBE_SCRIPT (its folder comes first on the import path), TRAINPROBE_IMPORTS
-(module names, by commas), PYTHONPATH.
+(module names, by commas), TRAINPROBE_NEEDED_MODULES (those that the script must find),
+TRAINPROBE_OPTIONAL_MODULES (those by which nodes are only compared), PYTHONPATH.
 Flags: --script PATH, --imports NAMES. Events: one `note` or `fail` for each check: check, status
 (ok|warn|fail), value, says, fix.
 """
@@ -209,6 +211,37 @@ def shadowing(imports: List[str], first: List[str], folders: List[str]) -> Itera
     yield "py.lib.dup", status, gomp, f"Copies of libgomp in the packages: {len(gomp)}.", fix
 
 
+def modules(script: str, first: List[str]) -> Iterator[checks.Row]:
+    """Look up what the script imports, as Python would in its folder; nothing is imported."""
+    sys.path[:] = [*first, *(folder for folder in sys.path if folder not in first)]
+    importlib.invalidate_caches()
+    needed, optional = (
+        [name for name in os.environ.get(f"TRAINPROBE_{which}_MODULES", "").split(",") if name]
+        for which in ("NEEDED", "OPTIONAL")
+    )
+    missing = [name for name in needed if not is_found(name)]
+    for name in optional:
+        checks.value(f"module.{name}", "found" if is_found(name) else "missing")
+    if script and "TRAINPROBE_SLOT" in os.environ and not os.path.isfile(script):
+        yield "py.modules", "fail", script, f"The script {script} is not there.", "copy it there"
+    elif needed:
+        sentence = (
+            f"{sys.executable} does not find {', '.join(missing)}, which"
+            f" {os.path.basename(script)} imports."
+            if missing
+            else f"The {len(needed)} modules that {os.path.basename(script)} imports are found."
+        )
+        fix = f"{sys.executable} -m pip install the package of {', '.join(missing)}"
+        yield "py.modules", "fail" if missing else "ok", missing, sentence, fix
+
+
+def is_found(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name.partition(".")[0]) is not None
+    except (ImportError, ValueError):
+        return False
+
+
 def bytecode(folder: str, script: str) -> Iterator[checks.Row]:
     """Find compiled files that Python would run although their source says something else. One with
     another time or size is harmless: it is made anew.
@@ -288,6 +321,7 @@ def main() -> None:
         "versions": versions(folders),
         "shadowing": shadowing(imports, first, folders),
         "bytecode": bytecode(folder, asked.script),
+        "modules": modules(asked.script, first),
     }
     rows = checks.report(groups)
     failed = [check for check, status, *_ in rows if status == "fail"]

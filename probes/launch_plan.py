@@ -4,6 +4,7 @@
 # ready: quick
 # slots: [step, taskprolog]
 # question: Do the variables of the launch fit each other and this host?
+# about: job_python
 # scope: host
 # needs: []
 # timeout_s: 20

@@ -6,8 +6,9 @@ same time, and puts together what they say. No member says which of them is at f
 it saw from its side.
 
 TRAINPROBE_PAIR holds JSON: {"me", "members": [{"name", "address"}], "ports", "datagrams", "token",
-"arm", "meet_s", "end_s"}, and for the arms of torch
-"meeting_port" and "local_rank". An empty address is looked up by the member's name, as torch would
+"arm", "meet_s", "end_s", "paths"}, and for the arms of torch "meeting_port" and "local_rank". Into
+each folder of "paths" it writes a small file, looks for those of the others, and removes it. An
+empty address is looked up by the member's name, as torch would
 do it.
 Arm tcp (standard library only): connections both ways on all ports, round trips, a series of 1000
 datagrams each way, some throughput.

@@ -26,7 +26,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 from _shared import checks
-from _storage import path_checks, rates, shared_memory
+from _storage import path_checks, rates, shared_memory, system_disk
 
 PATHS = path_checks.Paths()
 
@@ -42,6 +42,7 @@ def values(_launch: checks.Launch, _results: checks.Results) -> None:
 
 
 CHECKS = (
+    checks.Check(("fs.system",), system_disk.look, system_disk.SLOTS),
     checks.Check(("fs.hang",), PATHS.hang, checks.ADMIN),
     checks.Check(("fs.mounts",), PATHS.present, checks.ADMIN),
     checks.Check(("fs.inodes",), PATHS.room),

@@ -1,5 +1,14 @@
 """trainprobe: find the rank, the cause and the fix of a broken PyTorch training job."""
 
+import sys
+
+# This file is plain enough for any Python to say so.
+if sys.version_info < (3, 9):  # noqa: UP036 - it may be started on a node by another Python
+    raise (SystemExit if sys.argv[:1] == ["-m"] else ImportError)(
+        "trainprobe: Python 3.9 or newer is needed; this is %d.%d of %s."  # noqa: UP031
+        % (sys.version_info[0], sys.version_info[1], sys.executable)
+    )
+
 from trainprobe.import_lock import ImportLock, import_lock
 
 __all__ = ["ImportLock", "import_lock"]

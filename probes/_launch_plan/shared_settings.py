@@ -29,7 +29,8 @@ PACKAGES = (
 NCCL_PACKAGES = ("nvidia-nccl-cu13", "nvidia-nccl-cu12", "nvidia-nccl-cu11")
 SHARED = re.compile(
     r"(?:NCCL|GLOO|TORCH|OMP|MKL|KMP|CUDA|PYTORCH|UCX|FI|OFI_NCCL|HF)_\w{1,80}|MASTER_(?:ADDR"
-    r"|PORT)|WORLD_SIZE|LD_PRELOAD|PYTHONNOUSERSITE|PYTHONPATH"
+    r"|PORT)|WORLD_SIZE|LD_(?:PRELOAD|LIBRARY_PATH|AUDIT)|PYTHON(?:NOUSERSITE|PATH|HOME)"
+    r"|CONDA_PREFIX|VIRTUAL_ENV|ROCM_PATH"
 )
 # They differ between nodes or ranks by right.
 OF_ONE = re.compile(r"CUDA_VISIBLE_DEVICES|NCCL_HOSTID|TORCHELASTIC_\w+|NCCL_TOPO_DUMP_FILE\w*")
@@ -45,7 +46,7 @@ def values(root: str) -> Iterator[Tuple[str, str]]:
         yield f"version.{name}", version
     for name in sorted(os.environ):
         if SHARED.fullmatch(name) and not OF_ONE.fullmatch(name) and not SECRET.search(name):
-            yield f"env.{name}", os.environ[name][:CAP]
+            yield f"env.{name}", shortened(os.environ[name])
     for place, path in enumerate(conf_files()):
         text = kernel_files.read(root, path)
         if text:
@@ -58,6 +59,13 @@ def values(root: str) -> Iterator[Tuple[str, str]]:
                 ("nccl.conf.hash", "nccl.conf.user.hash")[place],
                 hashlib.sha256(text.encode()).hexdigest()[:16],
             )
+
+
+def shortened(text: str) -> str:
+    """At most CAP characters; of a longer one its end counts too, by a hash."""
+    if len(text) <= CAP:
+        return text
+    return f"{text[: CAP - 20]}… {hashlib.sha256(text.encode(errors='replace')).hexdigest()[:16]}"
 
 
 def versions() -> Dict[str, str]:

@@ -11,6 +11,7 @@ from typing import Any, Dict, List
 import _emit
 from _node_pair.client import PORT_S, bye, echo, throughput, try_ports
 from _node_pair.datagrams import Datagrams
+from _node_pair.files import SharedFiles
 from _node_pair.members import PairRequest, Peer, look_up
 from _node_pair.server import Serving
 
@@ -35,15 +36,19 @@ def talk(request: PairRequest) -> None:
     family = (
         socket.AF_INET6 if any(peer.family == socket.AF_INET6 for peer in peers) else socket.AF_INET
     )
+    files = SharedFiles(request)  # before anybody can be answered
     serving, datagrams = Serving(request, peers, family), Datagrams(request, peers, family)
     _emit.note(
         f"{request.me} is {mine[1] or 'unknown'} to itself and listens on"
         f" {len(request.ports) - len(serving.taken)} ports.",
         name="self",
         **_self(mine, serving, datagrams),
+        written=sorted(files.written),
     )
     threads = [
-        threading.Thread(target=_try_peer, args=(request, peer, datagrams, began), daemon=True)
+        threading.Thread(
+            target=_try_peer, args=(request, peer, datagrams, files, began), daemon=True
+        )
         for peer in peers
     ]
     with _emit.phase("talk"):
@@ -60,6 +65,7 @@ def talk(request: PairRequest) -> None:
     time.sleep(LEAVING_S if any(peer.heard for peer in peers) else 0)
     serving.close()
     datagrams.close()
+    files.remove()  # whoever was answered behind its look has seen it
     bad = [peer.name for peer, good in zip(peers, good_peers) if not good]
     if bad:
         _emit.result("no", f"{request.me} has trouble with {', '.join(bad)}.", at_once=True)
@@ -89,7 +95,9 @@ def _self(mine: Any, serving: Serving, datagrams: Datagrams) -> Dict[str, Any]:
     }
 
 
-def _try_peer(request: PairRequest, peer: Peer, datagrams: Datagrams, began: float) -> None:
+def _try_peer(
+    request: PairRequest, peer: Peer, datagrams: Datagrams, files: SharedFiles, began: float
+) -> None:
     if peer.trouble:
         return
     meet_until, end = began + request.meet_s, began + request.end_s
@@ -106,7 +114,10 @@ def _try_peer(request: PairRequest, peer: Peer, datagrams: Datagrams, began: flo
     good = [port for port, state in states.items() if state == "ok"]
     if good:
         peer.heard = True
+        seen = files.seen(peer.place)
         peer.found.update(echo(request, peer, good[0]))
+        if peer.found.get("echoes"):  # it was still there when we looked
+            peer.found["files"] = seen
     series_until = min(end, time.monotonic() + SERIES_S)
     while (
         time.monotonic() < series_until

@@ -26,6 +26,7 @@ class PairRequest:
     meet_s: float = 5.0
     end_s: float = 15.0
     local_rank: int = 0
+    paths: List[str] = field(default_factory=list)
 
     @property
     def rank(self) -> int:
@@ -79,6 +80,7 @@ def read_request() -> PairRequest:
         request.meet_s = float(fields.get("meet_s", 5.0))
         request.end_s = float(fields.get("end_s", 15.0))
         request.local_rank = int(fields.get("local_rank", 0))
+        request.paths = [str(path) for path in fields.get("paths", ())][:24]
         fits = (
             request.me in dict(members)
             and 2 <= len(members) <= 4096

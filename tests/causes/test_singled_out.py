@@ -15,6 +15,7 @@ from trainprobe.stacks.source import Block
         ("if step % 10 != 0 and self.is_main_process:", "body", True),
         ("if rank != 0 and step == 9:", "body", False),
         ("if rank > 1:", "body", False),
+        ("if not (step == 9 and rank == 1):", "body", False),
         ("if rank != 0:", "orelse", True),
         ("if rank == 0 and step >= 9:", "orelse", False),
     ],

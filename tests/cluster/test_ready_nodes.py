@@ -106,6 +106,26 @@ def test_well_nodes_are_ready_and_two_faults_name_their_nodes(
     assert "--exclude=node[2-3]" in said
 
 
+@pytest.mark.root
+def test_a_folder_that_is_another_disk_of_the_same_kind_is_found_by_a_file(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    data, other = tmp_path / "data", tmp_path / "other"
+    data.mkdir()
+    other.mkdir()
+    try:
+        for number in (1, 2, 3, 4):  # all of them have a mount of the same kind there
+            source = other if number == 3 else data
+            done = cluster[number].run("mount", "--bind", str(source), str(data))
+            assert done.returncode == 0, done.stderr
+        code, report, said = ready(cluster, tmp_path / "ill", more=f"--timeout 25 --paths {data}")
+    finally:
+        for number in (1, 2, 3, 4):
+            cluster[number].run("umount", "--lazy", str(data))
+    assert (code, report["readiness"]["exclude"]) == (10, ["node3"]), said
+    assert report["causes"][0]["id"] == "mount-missing"
+
+
 @pytest.mark.soak
 def test_the_published_batch_script_starts_elsewhere_without_the_node_that_is_named(
     cluster: Cluster, tmp_path: Path

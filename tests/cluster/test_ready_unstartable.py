@@ -66,3 +66,39 @@ def test_a_node_where_python_cannot_start_is_left_out(
         )
     assert (code, report["readiness"]["exclude"]) == (10, ["node3"]), said
     assert (tmp_path / "ill" / "bad").read_text(encoding="ascii") == "node3\n"
+
+
+@pytest.mark.root
+def test_a_node_without_the_jobs_python_is_left_out_although_the_tool_starts_there(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    python = an_interpreter(tmp_path)
+    with covered(cluster, python, b"#!/no/such/interpreter\n", 3):
+        code, report, said = ready(
+            cluster, tmp_path / "ill", before=LIBRARIES, more=f"--timeout 30 --python {python}"
+        )
+    assert (code, report["readiness"]["exclude"]) == (10, ["node3"]), said
+    assert report["causes"][0]["id"] == "import-failure", said
+
+
+@pytest.mark.root
+def test_a_node_without_a_module_of_the_script_is_left_out(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    """The script is not run."""
+    folder = tmp_path / "modules" / "only_here"
+    folder.mkdir(parents=True)
+    (folder / "__init__.py").touch()
+    script, empty = tmp_path / "train.py", tmp_path / "empty"
+    script.write_text(f"import only_here\nopen({str(tmp_path / 'ran')!r}, 'w')\n", encoding="utf-8")
+    empty.mkdir()
+    before = f"{LIBRARIES}:{folder.parent}"
+    cluster[2].run("mount", "--bind", str(empty), str(folder.parent))
+    try:
+        more = f"--timeout 22 --script {script} --python {sys.executable}"
+        code, report, said = ready(cluster, tmp_path / "ill", before=before, more=more)
+    finally:
+        cluster[2].run("umount", str(folder.parent))
+    assert (code, report["readiness"]["exclude"]) == (10, ["node2"]), said
+    assert "does not find only_here, which train.py imports" in said
+    assert not (tmp_path / "ran").exists()

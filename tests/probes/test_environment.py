@@ -108,3 +108,21 @@ def test_bytecode_without_a_source(run_probe: RunProbe, job: Path) -> None:
     assert status(run_probe("environment", "--script", str(job / "train.py")), "py.bytecode") == [
         "warn"
     ]
+
+
+def test_what_the_script_imports_is_looked_up_and_not_run(run_probe: RunProbe, job: Path) -> None:
+    (job / "mine.py").write_text("raise SystemExit('it must not be imported')\n")
+    script = str(job / "train.py")
+
+    def found(needed: str, path: str = script) -> ProbeRun:
+        env = {"TRAINPROBE_NEEDED_MODULES": needed, "TRAINPROBE_OPTIONAL_MODULES": "json,nix"}
+        env["TRAINPROBE_SLOT"] = "step"
+        return run_probe("environment", "--script", path, env=env)
+
+    assert status(found("yaml,mine"), "py.modules") == ["ok"]
+    done = found("yaml,mine,no_such_module")
+    (row,) = [one for one in done.events if one.get("check") == "py.modules"]
+    assert (row["status"], row["value"]) == ("fail", ["no_such_module"])
+    compared = {one["name"]: one["value"] for one in done.events if one.get("event") == "value"}
+    assert compared == {"module.json": "found", "module.nix": "missing"}
+    assert status(found("yaml", str(job / "gone.py")), "py.modules") == ["fail"]

@@ -79,3 +79,28 @@ def test_alone_it_says_that_it_heard_nobody_and_ends(tmp_path: Path) -> None:
         [str(ports[0])],
     )
     assert took_s < 30
+
+
+FILES = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from _node_pair.files import SharedFiles
+from _node_pair.members import PairRequest
+def request(me, *paths):
+    return PairRequest(me, [("a", ""), ("b", "")], [], 0, b"x" * 16, paths=list(paths))
+shared, own, gone = sys.argv[2:]
+a, b = SharedFiles(request("a", shared, own, gone)), SharedFiles(request("b", shared, gone))
+print(sorted(a.written) == sorted([shared, own]), [list(one.values()) for one in (a.seen(1), b.seen(0))])
+a.remove()
+b.remove()
+"""
+
+
+def test_members_look_for_each_others_files_and_leave_none(tmp_path: Path) -> None:
+    folders = [tmp_path / name for name in ("shared", "own", "gone")]
+    for folder in folders[:2]:
+        folder.mkdir()
+    argv = [sys.executable, "-c", FILES, str(ROOT / "probes"), *map(str, folders)]
+    done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=30)
+    assert done.stdout == "True [[True, False, False], [True, False]]\n", done.stderr
+    assert [list(folder.iterdir()) for folder in folders[:2]] == [[], []]

@@ -243,6 +243,52 @@ def test_a_command_that_is_printed_runs_no_file_name(run_probe: RunProbe) -> Non
         path.unlink()
 
 
+@pytest.mark.parametrize(
+    ("planned", "now", "status"),
+    [
+        ("defaults", "rw", "ok"),
+        ("defaults,errors=remount-ro", "ro", "fail"),
+        ("ro", "ro", "ok"),
+        ("", "ro", "ok"),  # a node without a disk
+    ],
+)
+def test_a_root_that_became_read_only(
+    planned: str, now: str, status: str, run_probe: RunProbe, tmp_path: Path
+) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc" / "fstab").write_text(f"/dev/sda1 / ext4 {planned} 0 1\n" if planned else "")
+    own = tmp_path / "proc" / "self"
+    own.mkdir(parents=True)
+    (own / "mountinfo").write_text(f"1 0 8:1 / / rw,relatime - ext4 /dev/sda1 {now}\n")
+    done = run_probe("storage", "--root", str(tmp_path), env={"TRAINPROBE_SLOT": "prolog"})
+    row = check(done, "fs.system")
+    assert (row["status"], "/ (ext4) is read-only" in row["says"]) == (status, status == "fail")
+
+
+@needs_root
+@pytest.mark.parametrize(
+    ("mounts", "severity", "says"),
+    [
+        ("mount -t tmpfs -o ro tmpfs /tmp", None, "/tmp is read-only"),
+        (
+            "mount -t tmpfs -o size=64k tmpfs /tmp; head -c 70000 /dev/zero > /tmp/x 2>/dev/null",
+            None,
+            "/tmp is full (0 KiB free)",
+        ),
+        ("mount -t tmpfs -o nr_inodes=1 tmpfs /tmp", None, "/tmp has no inodes left"),
+        ("mount -t tmpfs -o ro tmpfs /var/log", "degraded", "/var/log is read-only"),
+    ],
+)
+def test_a_system_disk_that_is_full_or_read_only(
+    mounts: str, severity: str | None, says: str, run_probe: RunProbe
+) -> None:
+    slot = {"TRAINPROBE_SLOT": "prolog"}
+    done = run_probe("storage", shell=OWN_MOUNTS.format(mounts), env=slot)
+    assert (done.exit_code, f"FAIL: System disk: {says}" in done.output) == (10, True)
+    if severity:  # elsewhere the new /tmp hides the events
+        assert check(done, "fs.system")["severity"] == severity
+
+
 @needs_root
 def test_folders_that_are_missing_full_or_read_only(run_probe: RunProbe, tmp_path: Path) -> None:
     full, fixed, gone = tmp_path / "full", tmp_path / "fixed", tmp_path / "gone"

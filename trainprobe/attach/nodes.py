@@ -18,7 +18,7 @@ from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import Accept
 from trainprobe.nodes.bundle import bundled, carrying
 from trainprobe.nodes.fan_out import KIND, ask
-from trainprobe.nodes.transports import kubectl_way, srun_way, ssh_way
+from trainprobe.nodes.transports import kubectl_way, srun_way, ssh_way, way_in_allocation
 from trainprobe.targets.kube_pods import Pod, kube_pods
 from trainprobe.targets.slurm_jobs import slurm_job
 
@@ -74,6 +74,8 @@ class Nodes:
         elif request.kubectl:
             self._pods = kube_pods(request.kubectl, request.namespace, request.container)
             way = kubectl_way([pod for pod in self._pods if not pod.why_not])
+        elif request.hosts == ("all",):
+            way = way_in_allocation()
         else:
             way = ssh_way(request.hosts)
         self._way = (

@@ -296,12 +296,14 @@ _HOLDS_FOR_REST = re.compile(r"!= ?0\b|\bnot\b|\brank ?> ?0\b|^if [\w.]*rank:")
 
 
 _CLAUSES = re.compile(r"\b(?:and|or)\b")
+_DENIES_ALL = re.compile(r"\bnot\s*\(")
 
 
 def holds_for_few(block: Block) -> bool:
     """Does the part of the condition that asks for the rank hold for one or few of them?"""
     asked = [part for part in _CLAUSES.split(block.text) if ASKS_FOR_RANK.search(part)]
-    text = " and ".join(asked) or block.text
+    whole = not asked or _DENIES_ALL.search(block.text)
+    text = block.text if whole else " and ".join(asked)
     if block.branch == "body":
         return not _HOLDS_FOR_MOST.search(text)
     return _HOLDS_FOR_REST.search(text) is not None

@@ -18,6 +18,7 @@ from trainprobe.model.diagnosis import Fix, Weighing
 from trainprobe.model.facts import Fact
 from trainprobe.model.node_names import folded
 from trainprobe.waits import SuspectGroup
+from trainprobe.waits.leaving_nodes_out import start_without
 from trainprobe.waits.readiness_pairs import PAIR, surely_at_fault
 
 GENERAL = "environment-differs"
@@ -239,9 +240,7 @@ def _fixes(scene: Scene, signs: ReadySigns) -> Fixes:
     plan = scene.facts.one(ReadyPlan)
     out = _left_out(scene, plan)
     if plan is not None and out and set(out) < set(plan.nodes):
-        found.append(
-            fix("Start without it", f"sbatch --exclude={folded(out)} ...   (or srun, salloc)")
-        )
+        found.append(fix("Start without it", start_without(plan.scheduler, out)))
     # the command that drains them stands once in the report, for all causes together
     if signs.admin:
         found.append(admin_fix("Have it mended", *signs.admin))

@@ -35,7 +35,11 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         str | None, option("JOB[.STEP]", "A running job of SLURM: look on all of its nodes.")
     ] = None,
     hosts: Annotated[
-        str | None, option("A,B,...", "Look on these hosts, over ssh: node1,node2 or node[1-8].")
+        str | None,
+        option(
+            "A,B,...",
+            "Look on these hosts, over ssh: node[1-8]; all for those of the job around us.",
+        ),
     ] = None,
     kubectl: Annotated[
         str | None,

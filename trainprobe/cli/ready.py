@@ -38,7 +38,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
         str | None,
         option(
             "A,B,...",
-            "These hosts, over ssh or the job's srun: node[1-8]; all for those of the job.",
+            "These hosts, by the job's own starter or ssh: node[1-8]; all for those of the job.",
         ),
     ] = None,
     nproc: Annotated[str | None, option("N", "Ranks per node that the job will have.")] = None,
@@ -65,7 +65,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
         option("NAME", "Where this runs: step, prolog, epilog, healthcheck or taskprolog."),
     ] = None,
     no_slurm: Annotated[
-        bool, flag("Ask SLURM nothing, and look at this node alone.", "--no-slurm")
+        bool, flag("Ask no batch system, and look at this node alone.", "--no-slurm")
     ] = False,
     format_name: Annotated[str | None, format_option("readiness", "script")] = None,
     output_file: OutputFile = None,
@@ -94,10 +94,10 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     settings, and the traffic between nodes.
 
     It looks as the job would: same user, limits, environment and container, and it needs no root.
-    In a SLURM job it looks at all nodes of the job, from one place; elsewhere at this node alone,
-    or at those of --nodes. It ends with 0 where the job may start, with 1 where something must be
-    put right first, with 10 where nodes are at fault that can be left out, and with 3 where it
-    cannot tell.
+    In a job of SLURM, PBS, LSF, Flux or Grid Engine it looks at all nodes of the job, from one
+    place; elsewhere at this node alone, or at those of --nodes. It ends with 0 where the job may
+    start, with 1 where something must be put right first, with 10 where nodes are at fault that
+    can be left out, and with 3 where it cannot tell.
 
     \b
     Examples:

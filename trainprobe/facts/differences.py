@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from trainprobe.checks import spec_of
 from trainprobe.facts.host_checks import HostCheck
-from trainprobe.facts.node_checks import CELL, NodeClock, NodeValues
+from trainprobe.facts.node_checks import CELL, NodeClock, NodeValues, ReadyPlan
 from trainprobe.model.facts import Fact
 
 UNSET = "none"
@@ -44,6 +44,7 @@ _FAMILIES: Mapping[str, str] = {
     "version": "py.same",
     "python": "py.same",
     "torch": "py.same",
+    "module": "py.same",
     "env": "env.same",
     "nccl": "env.same",
     "limit": "lim.same",
@@ -97,9 +98,10 @@ class Difference(Fact):
 def join_differences(facts: list[Fact]) -> list[Fact]:
     """Compare what the nodes told, and their clocks."""
     told = [fact for fact in facts if isinstance(fact, NodeValues)]
+    shell = next((fact.shell for fact in facts if isinstance(fact, ReadyPlan)), "")
     return [
         *facts,
-        *_differences(told),
+        *_differences(told, shell),
         *_clocks([fact for fact in facts if isinstance(fact, NodeClock) and fact.cell == CELL]),
     ]
 
@@ -109,7 +111,10 @@ def check_of(name: str) -> str:
     return _FAMILIES.get(name.partition(".")[0], OTHERS)
 
 
-def _differences(told: Sequence[NodeValues]) -> Iterable[Difference]:
+def _differences(told: Sequence[NodeValues], shell: str) -> Iterable[Difference]:
+    """A shell has variables that a command over ssh does not get, so those of the node `shell` are
+    not compared.
+    """
     by_program: dict[str, list[NodeValues]] = defaultdict(list)
     for fact in told:
         by_program[fact.program].append(fact)
@@ -121,7 +126,8 @@ def _differences(told: Sequence[NodeValues]) -> Iterable[Difference]:
             measured = {
                 host: fact
                 for host, fact in latest.items()
-                if fact.complete or fact.values.get(name)
+                if (fact.complete or fact.values.get(name))
+                and not (host == shell and name.startswith("env."))
             }
             yield from _of_name(name, measured)
 

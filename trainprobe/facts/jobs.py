@@ -37,7 +37,8 @@ class Job(Fact):
     answer, each with a sentence, `claimed` ranks that more than one of them has. `began` is Unix
     time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
     `torch` is False for a single process without a rank that has no libtorch in memory. `below` is
-    the wrapper, as `bash 4711`, that was asked for and has only this job below it.
+    the wrapper, as `bash 4711`, that was asked for and has only this job below it. `orphaned` are
+    the pids of ranks whose launcher is gone.
     """
 
     launcher: str = ""
@@ -66,6 +67,7 @@ class Job(Fact):
     torch: bool | None = None
     environment: dict[str, dict[str, str]] = field(default_factory=dict)
     below: str = ""
+    orphaned: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,6 +121,7 @@ def parse_job(record: Evidence) -> list[Fact]:
         torch=fields.flag(data, "torch"),
         environment=environment,
         below=fields.text(data, "below"),
+        orphaned=fields.wholes(data, "orphaned"),
     )
 
     def rank(row: Mapping[str, Any]) -> JobRank:

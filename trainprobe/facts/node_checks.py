@@ -21,7 +21,10 @@ MOST_ROWS = 1000
 @dataclass(frozen=True)
 class ReadyPlan(Fact):
     """What `ready` was asked: the budget, the slot, the nodes (by the site's names) and how they
-    are reached (`here` for this one alone).
+    are reached (`here` for this one alone). `shell` is the one of them that was looked at from the
+    caller's own shell, where the others were over ssh, "" for none. `unseen` says which nodes of
+    the job could not be asked, and why. `scheduler` is the batch system of the job, also where ssh
+    leads to its nodes, "" for none.
 
     `nproc` are ranks per node, 0 where nobody said. `undone` are rungs and rounds for which there
     was no time, each with the reason.
@@ -33,6 +36,9 @@ class ReadyPlan(Fact):
     nodes: tuple[str, ...] = ()
     nproc: int = 0
     undone: tuple[tuple[str, str], ...] = ()
+    shell: str = ""
+    unseen: str = ""
+    scheduler: str = ""
 
 
 @dataclass(frozen=True)
@@ -103,6 +109,9 @@ def parse_ready(record: Evidence) -> list[Fact]:
             fields.texts(data, "nodes"),
             fields.whole(data, "nproc") or 0,
             undone,
+            fields.text(data, "shell"),
+            fields.text(data, "unseen"),
+            fields.text(data, "scheduler"),
         )
     ]
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from trainprobe.facts.shared_folders import parse_pair_files
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -129,7 +130,8 @@ def parse_pair(record: Evidence) -> list[Fact]:
             whole.says,
             whole.missing,
             whole,
-        )
+        ),
+        *parse_pair_files(record),
     ]
 
 

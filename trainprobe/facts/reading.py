@@ -68,9 +68,11 @@ from trainprobe.facts.several_hosts import (
     silent_nodes,
     told_apart,
 )
+from trainprobe.facts.shared_folders import join_shared_folders
 from trainprobe.facts.table import Facts, Look, Refusal
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.facts.timed_out_calls import join_timed_out_calls
+from trainprobe.facts.worlds import in_one_cell
 from trainprobe.model import fields
 from trainprobe.model.evidence import LAST_MOMENT, Evidence
 from trainprobe.model.facts import Fact
@@ -178,6 +180,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_data_parallel,
     join_pairs,
     join_differences,
+    join_shared_folders,
 )
 
 
@@ -190,6 +193,7 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     refused: list[Refusal] = []
     unreadable: list[str] = []
     standing = [_at_a_real_time(record) for record in _newest_output(_standing(evidence))]
+    standing = in_one_cell(standing)
     places = places_of(standing)
     records = told_apart(standing, places)
     facts += silent_nodes(records)

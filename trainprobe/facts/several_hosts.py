@@ -44,8 +44,8 @@ _CANNOT_START = re.compile(
     r"launch failed|Task launch for .{0,80} failed|execve\(\)|Exec format error|cannot execute|bad"
     r" interpreter|"
     r"required file not found|No such file or directory|(?:command )?not found|error while loading"
-    r" shared libraries|"
-    r"No module named|init_fs_encoding|Illegal instruction|ended with code 12[67]"
+    r" shared libraries|No module named|"
+    r"Python [\d.]+ or newer is needed|init_fs_encoding|Illegal instruction|ended with code 12[67]"
 )
 _NAME = re.compile(r"[\w.:@-]{1,320}")
 _PID_BITS = 32
@@ -192,7 +192,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
 @functools.lru_cache(maxsize=4096)
 def _names_a_pid(key: object) -> bool:
     return isinstance(key, str) and (
-        key in ("pid", "ppid", "pids", "used_by") or key.endswith(("_pid", "_pids"))
+        key in ("pid", "ppid", "pids", "used_by", "orphaned") or key.endswith(("_pid", "_pids"))
     )
 
 
@@ -280,6 +280,7 @@ def _one_job(
         others=tuple(one for job in parts for one in job.others),
         earlier_attempts=tuple(one for job in parts for one in job.earlier_attempts),
         leftovers=tuple(one for job in parts for one in job.leftovers),
+        orphaned=tuple(pid for job in parts for pid in job.orphaned),
         environment={
             name: values
             for job in reversed([first, *(job for job in parts if job is not first)])

@@ -88,6 +88,26 @@ def judged(sides: Sequence[Side], arm: str) -> Try:
     return _of_links(members, sides) if arm == "tcp" else _of_sums(members, sides, arm)
 
 
+def files_seen(sides: Sequence[Side]) -> list[dict[str, Any]]:
+    """Rows `a`, `b`, `folder`, `seen`: whether two members saw each other's files in a folder in
+    which both had written one, as far as they could look.
+    """
+    found = []
+    for a, b in combinations(sides, 2):
+        looks = [_row(a, b).get("files"), _row(b, a).get("files")]
+        for folder in sorted(_texts(a.own.get("written")) & _texts(b.own.get("written"))):
+            seen = [look[folder] for look in looks if isinstance(look, Mapping) and folder in look]
+            if seen:
+                row = {"a": a.name, "b": b.name, "folder": folder}
+                found.append({**row, "seen": all(one is True for one in seen)})
+    return found
+
+
+def _texts(value: Any) -> set[str]:
+    listed = value if isinstance(value, (list, tuple)) else ()
+    return {item for item in listed if isinstance(item, str)}
+
+
 def _of_sums(members: tuple[str, ...], sides: Sequence[Side], arm: str) -> Try:
     bad = [side for side in sides if side.answer != "yes"]
     took = [side.took_ms for side in sides if side.took_ms is not None]

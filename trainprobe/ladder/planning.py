@@ -21,9 +21,9 @@ from trainprobe.ladder.plan import LINT, Ask, Plan, rungs_of
 from trainprobe.ladder.thresholds import Thresholds
 from trainprobe.model.probes import ProbeSpec
 from trainprobe.model.request import DiagnoseRequest
-from trainprobe.nodes.transports import Way, srun_way, ssh_way, way_in_allocation
+from trainprobe.nodes.transports import Way, ssh_way, way_in_allocation
 from trainprobe.targets import interpreter, script
-from trainprobe.targets.host_names import host_names
+from trainprobe.targets.allocations import allocation_around
 from trainprobe.targets.interpreter import Interpreter
 
 GPUS_S = 5.0
@@ -133,8 +133,8 @@ def make_plan(
 
 
 def way_to(request: DiagnoseRequest, environ: Mapping[str, str]) -> Way | None:
-    """The way to the nodes of the request: srun where they belong to the allocation around us, else
-    ssh. None where the request names none.
+    """The way to the nodes of the request: the batch system's where they belong to the allocation
+    around us, else ssh. None where the request names none.
 
     Raises UsageError for what cannot be done over nodes, and where `all` is asked for outside of an
     allocation.
@@ -149,15 +149,11 @@ def way_to(request: DiagnoseRequest, environ: Mapping[str, str]) -> Way | None:
             raise UsageError(
                 error.says,
                 "Name the nodes to reach them over ssh: --nodes node1,node2; or start inside"
-                " salloc or sbatch.",
+                " a job.",
             ) from error
-    job, listed = environ.get("SLURM_JOB_ID", ""), environ.get("SLURM_JOB_NODELIST", "")
-    if (
-        job.isdigit()
-        and listed
-        and set(request.nodes) <= set(host_names("SLURM_JOB_NODELIST", listed))
-    ):
-        return srun_way(job, request.nodes)
+    around = allocation_around(environ)
+    if around is not None and set(request.nodes) <= set(around.names):
+        return way_in_allocation(environ, request.nodes)
     return ssh_way(request.nodes)
 
 

@@ -30,6 +30,7 @@ OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py")
 # What the output formats of the administrators' slots need.
 OF_REPORT = (
     "__init__.py",
+    "extra.py",
     "format.py",
     "json_report.py",
     "lines.py",
@@ -40,9 +41,19 @@ OF_REPORT = (
 FILES = (".py", ".yaml", ".json")
 MOMENT = (2020, 1, 1, 0, 0, 0)  # the same files make the same bundle
 START = b"#!/usr/bin/env python3\n"
+# Plain enough for any Python.
+NEW_ENOUGH = (
+    "import sys; sys.version_info >= (3, 9) or sys.exit('trainprobe: Python 3.9 or newer is needed;"
+    " this is %d.%d of %s.' % (sys.version_info[0], sys.version_info[1], sys.executable))"
+)
+MAIN = f"""{NEW_ENOUGH}
+import zipfile
+from bundle_main import run
+run(zipfile.ZipFile(sys.argv[0]), sys.argv[1:])
+"""
 # Reads `LENGTH\n` and so many bytes from stdin, not one more: what is behind them is the command's.
 LOADER = (
-    f"{WITHOUT_CWD}\n"
+    f"{NEW_ENOUGH}; {WITHOUT_CWD}\n"
     + """
 import io, os, zipfile
 def read(count):
@@ -56,7 +67,7 @@ head = b""
 while not head.endswith(b"\\n"): head += read(1)
 archive = zipfile.ZipFile(io.BytesIO(read(int(head))))
 names = {"__name__": "bundle"}
-exec(archive.read("__main__.py"), names)
+exec(archive.read("bundle_main.py"), names)
 names["run"](archive, sys.argv[1:])
 """.strip()
 )
@@ -77,6 +88,7 @@ def bundled() -> Bundle:
     target.write(START)
     try:
         with zipfile.ZipFile(target, "a", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr(zipfile.ZipInfo("__main__.py", MOMENT), MAIN)
             for path, name in _files():
                 _put(archive, path, name)
             if py_spy is not None:
@@ -134,7 +146,7 @@ def _put(archive: zipfile.ZipFile, path: str, name: str) -> None:
 
 def _files() -> Iterator[tuple[str, str]]:
     """The path of each file, and its name in the bundle."""
-    yield os.path.join(PACKAGE, "nodes", "bundle_main.py"), "__main__.py"
+    yield os.path.join(PACKAGE, "nodes", "bundle_main.py"), "bundle_main.py"
     for path in _below(PACKAGE):
         yield path, os.path.join("trainprobe", os.path.relpath(path, PACKAGE))
     for part, names in (("cli", OF_CLI), ("report", OF_REPORT)):

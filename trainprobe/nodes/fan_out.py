@@ -217,7 +217,7 @@ def _kept(case: Case, node: Node, call: Call, accept: Accept) -> tuple[bool, boo
     )
     if answer.none:
         data["answered"] = True
-    if call.ran is None or call.interrupted:
+    if call.ran is None or call.interrupted or call.ran.ended.how == "not_started":
         data["asked"] = False
     source, took_s = os.path.basename(node.argv[0]), call.ended - call.began
     subject = Subject("host", host=node.name)

@@ -1,4 +1,6 @@
-"""Commands for one node, by the site's ways: srun, OpenSSH, kubectl, or this host."""
+"""Commands for one node, by the site's ways: those of the batch system, OpenSSH, kubectl, or this
+host.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +9,12 @@ import shlex
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from trainprobe.errors import UsageError
-from trainprobe.targets.host_names import host_names
+from trainprobe.system import call_back
+from trainprobe.targets.allocations import SAYS, Allocation, allocation_around
 from trainprobe.targets.kube_pods import Pod
 
 CONNECT_S = 12  # for the connection alone; a site's name service may need its five seconds twice
@@ -51,15 +54,16 @@ class Node:
 
 @dataclass(frozen=True)
 class Way:
-    """How to reach the nodes `names`; `job` is their SLURM job.
+    """How to reach the nodes `names`; `job` is their job in the batch system.
 
     `command` turns a node's name and a command for it into the command that runs here; its third
     argument says whether something goes to stdin. `start` turns arguments of our command line into
     the command that runs there; `sent` goes to its stdin first: the tool itself, where the nodes do
-    not have it.
+    not have it. `unseen` says which other nodes of the job cannot be looked at, and why.
+    `scheduler` is the batch system of their job, "" where it is not known.
     """
 
-    by: Literal["slurm", "ssh", "kubectl", "here"]
+    by: Literal["slurm", "pbs", "lsf", "flux", "sge", "ssh", "kubectl", "here"]
     names: tuple[str, ...]
     command: Callable[[str, Sequence[str], bool], tuple[str, ...]] = field(compare=False)
     job: str = ""
@@ -68,6 +72,8 @@ class Way:
         default=lambda words: ours(*words), compare=False
     )
     sent: bytes = field(default=b"", repr=False)
+    unseen: str = ""
+    scheduler: str = ""
 
     def node(
         self, name: str, words: Sequence[str], said: bytes = b"", *, held: bool = False
@@ -153,27 +159,60 @@ def kubectl_way(pods: Sequence[Pod]) -> Way:
     return Way("kubectl", tuple(by_name), command)
 
 
-def way_in_allocation(environ: Mapping[str, str] = os.environ) -> Way:
-    """The way to the nodes of the SLURM allocation around us, without asking SLURM.
+def way_in_allocation(environ: Mapping[str, str] = os.environ, names: Sequence[str] = ()) -> Way:
+    """The way to the nodes of the allocation around us, or to those of them that are named.
 
-    Raises UsageError, with the options that help, where there is no allocation or no srun.
+    It is the batch system's own, else ssh. Raises UsageError, with the options that help, where
+    there is no allocation, its nodes are not known, or there is no srun.
     """
-    job, listed = (
-        environ.get("SLURM_JOB_ID", ""),
-        environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST", ""),
-    )
-    if not job.isdigit() or not listed:
+    found = allocation_around(environ)
+    if found is None:
         raise UsageError(
             "This is no allocation of a scheduler, so the nodes are not known.",
-            "Name them: --hosts node1,node2; or begin with salloc or sbatch.",
+            "Name them: --hosts node1,node2; or begin with salloc, sbatch, qsub, bsub or flux.",
         )
-    names = host_names("SLURM_JOB_NODELIST", listed)
-    if shutil.which("srun", path=environ.get("PATH")) is None:
+    if found.trouble:
+        raise UsageError(
+            f"The nodes of this job of {SAYS[found.by]} are not known: {found.trouble}.",
+            "Name them: --nodes node1,node2.",
+        )
+    chosen = tuple(names) or found.names
+    path = environ.get("PATH")
+    if found.by != "slurm":
+        starts = shutil.which(_STARTERS[found.by], path=path) is not None
+        way = _started_by(found, chosen) if starts else ssh_way(chosen)
+        return replace(way, scheduler=found.by)
+    if shutil.which("srun", path=path) is None:
         raise UsageError(
             "SLURM's srun is not here, as in a container.",
-            f"Over ssh: --hosts {listed}; or start it outside of the container.",
+            f"Over ssh: --hosts {','.join(chosen)}; or start it outside of the container.",
         )
-    return srun_way(job, names)
+    return srun_way(found.job, chosen)
+
+
+_STARTERS = {"pbs": "pbsdsh", "lsf": "blaunch", "flux": "flux", "sge": "qrsh"}
+
+
+def _started_by(found: Allocation, names: Sequence[str]) -> Way:
+    """The job's own starter: OpenPBS' and TORQUE's pbsdsh(1), LSF's blaunch(1), flux-exec(1), and
+    qrsh(1) of Grid Engine. Those of LSF and Grid Engine take a line for a shell, as ssh does.
+    """
+    places = found.places or {}
+
+    def command(name: str, argv: Sequence[str], talks: bool) -> tuple[str, ...]:
+        if found.by == "lsf":
+            return ("blaunch", *(() if talks else ("-n",)), name, shlex.join(argv))
+        if found.by == "sge":
+            silent = () if talks else ("-nostdin",)
+            return ("qrsh", "-inherit", *silent, name, shlex.join(argv))
+        if found.by == "flux":
+            silent = () if talks else ("--noinput",)
+            return ("flux", "exec", *silent, f"--rank={places[name]}", "--dir=/", *argv)
+        starter = ("pbsdsh", "-n", str(places[name]), "--")
+        script = os.path.abspath(call_back.__file__)
+        return (sys.executable, "-I", "-S", script, name, *starter, "--call", *argv)
+
+    return Way(found.by, tuple(names), command, found.job)
 
 
 def is_local(name: str) -> bool:

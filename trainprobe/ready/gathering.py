@@ -17,13 +17,17 @@ from trainprobe.ladder.climb import climb
 from trainprobe.ladder.planning import make_plan
 from trainprobe.model.request import DiagnoseRequest
 from trainprobe.nodes.fan_out import AT_ONCE, ask
+from trainprobe.nodes.transports import is_local
 from trainprobe.ready.case_folders import record_result
 from trainprobe.ready.isolate import MEETING_PORT, Meeting, isolate
-from trainprobe.ready.local_checks import HARD_STOP_S, KIND, CheckTask, run_checks
+from trainprobe.ready.job_python import CHECK as START
+from trainprobe.ready.local_checks import HARD_STOP_S, KIND, VALUES, CheckTask, run_checks
 from trainprobe.ready.remote_checks import ACCEPT, CELL, COMMAND, task_line
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.system.overseer import tell
-from trainprobe.targets.interpreter import choose, find
+from trainprobe.system.run import run
+from trainprobe.targets.interpreter import OF_THE_TOOL, choose, find
+from trainprobe.targets.script import read
 
 if TYPE_CHECKING:
     from trainprobe.case import Case
@@ -45,11 +49,13 @@ LEAST_RUNGS_S = 25.0
 # Of the time after the checks, kept for ranks across the nodes as long as all traffic passes.
 RUNGS_SHARE = 0.3
 PAIRS = "pairs"
+MODULES, WRITABLE = "py.modules", "writable."
 # The rungs that are climbed across nodes: always, where there are GPUs, and with a longer budget.
 ALWAYS = ("gloo_control",)
 ON_GPUS = ("basic_cuda", "single_gpu", "nccl_collectives")
 WITH_TIME = ("import_memory",)
 MOST_RANKS_EACH = 8
+OPEN_S = 3.0  # for the script, where it can be read
 END_S = 5.0  # for a climb to end what it has started when its time is over
 
 
@@ -109,6 +115,9 @@ def gather(
             "slot": request.slot,
             "by": way.by,
             "nodes": list(way.names),
+            "shell": next(filter(is_local, way.names), "") if way.by == "ssh" else "",
+            "unseen": way.unseen,
+            "scheduler": way.scheduler,
             "nproc": request.nproc or request.gpus or 0,
         }
         case.add(
@@ -131,12 +140,14 @@ def _wanted(request: ReadyRequest, way: Way, site: Site, stop: float) -> CheckTa
         else tuple(dict.fromkeys((*request.paths, *((cwd,) if cwd else ()))))
     )
     nproc = request.nproc or request.gpus or 1
+    python, surely = (sys.executable, True) if admin else _interpreter(request)
     variables: dict[str, str] = {
         "TRAINPROBE_NPROC": str(nproc),
         "TRAINPROBE_GPUS": str(request.gpus) if request.gpus else "",
         "TRAINPROBE_WORLD": str(nproc * len(way.names)),
         "TRAINPROBE_NODES": ",".join(way.names),
         "TRAINPROBE_SCRIPT": request.script,
+        **(_modules(request.script, python, surely=surely) if request.script else {}),
         "TRAINPROBE_PATHS": ":".join(paths),
         "TRAINPROBE_THRESHOLDS": json.dumps(dict(site.thresholds)) if site.thresholds else "",
     }
@@ -144,16 +155,39 @@ def _wanted(request: ReadyRequest, way: Way, site: Site, stop: float) -> CheckTa
         budget=request.budget,
         slot=request.slot,
         stop_s=stop,
-        interpreter=sys.executable if admin else _interpreter(request),
+        interpreter=python,
         env={name: value for name, value in variables.items() if value},
         leave_out=site.leave_out,
         cwd="/" if admin else cwd,
     )
 
 
-def _interpreter(request: ReadyRequest) -> str:
-    """An interpreter that the user names is started by the checks only: they say what is wrong."""
-    return choose(request.interpreter)[0] if request.interpreter else find(None, modules=()).path
+def _interpreter(request: ReadyRequest) -> tuple[str, bool]:
+    """The Python of the job, and whether it surely is: the tool's own may stand in for it. One that
+    the user names is started by the checks only: they say what is wrong.
+    """
+    if request.interpreter:
+        return choose(request.interpreter)[0], True
+    found = find(None, modules=())
+    return found.path, found.chosen_by != OF_THE_TOOL
+
+
+def _modules(path: str, python: str, *, surely: bool) -> dict[str, str]:
+    """What the script imports, for the check of its modules. Where it may be another Python that
+    runs it, the nodes are only compared.
+    """
+    # A child tries the file first: it may lie on a file system that hangs, or on the nodes alone.
+    words = ("-I", "-S", "-c", "import sys; open(sys.argv[1], 'rb').close()", path)
+    tried = run((sys.executable, *words), timeout_s=OPEN_S, kill_s=0.2, cwd="/")
+    if tried.ended.code != 0:
+        return {}
+    found = read(path, python if os.access(python, os.X_OK) else sys.executable)
+    needed = (*found.imports, *found.local) if surely else ()
+    compared = (*found.optional, *(() if surely else (*found.imports, *found.local)))
+    return {
+        "TRAINPROBE_NEEDED_MODULES": ",".join(needed),
+        "TRAINPROBE_OPTIONAL_MODULES": ",".join(compared),
+    }
 
 
 def _here(wanted: CheckTask, case: Case, name: str, progress: Progress) -> None:
@@ -210,7 +244,9 @@ def _between(
         undone.append((PAIRS, f"no time for it: {max(left_s, 0):.0f} s were left"))
     else:
         port = _port(os.environ.get("MASTER_PORT", ""))
-        meeting = Meeting(port=port, at_once=min(asked.fan_out or AT_ONCE, AT_ONCE))
+        at_once = min(asked.fan_out or AT_ONCE, AT_ONCE)
+        folders = _written_by_all(asked.case, checked)
+        meeting = Meeting(port=port, at_once=at_once, paths=folders)
         found = isolate(
             checked,
             asked.way,
@@ -225,6 +261,7 @@ def _between(
             end for link in found.links for end in (link.a, link.b)
         }
         at_fault |= {name for common in found.shared for name in common.hosts}
+        at_fault |= _without_the_job(asked.case)
         good = tuple(name for name in checked if name not in at_fault)
         if len(good) < 2:
             why = "fewer than two nodes are left whose traffic passes"
@@ -249,6 +286,28 @@ def _between(
         settings=settings,
         progress=progress,
     )
+
+
+def _written_by_all(case: Case, nodes: Sequence[str]) -> tuple[str, ...]:
+    """The named folders in which every node could write: the others have failed their check."""
+    hosts: dict[str, set[str]] = {}
+    for record in case.evidence:
+        values = record.data.get("values", {}) if record.kind == VALUES else {}
+        for name, value in values.items():
+            if name.startswith(WRITABLE) and value == "yes":
+                hosts.setdefault(name.removeprefix(WRITABLE), set()).add(record.subject.host)
+    return tuple(folder for folder, found in hosts.items() if found >= set(nodes))
+
+
+def _without_the_job(case: Case) -> set[str]:
+    """The nodes that lack what its ranks are started with."""
+    return {
+        record.subject.host
+        for record in case.evidence
+        if record.kind == KIND
+        for row in record.data.get("checks", ())
+        if row["id"] in (START, MODULES) and row["state"] == "fail"
+    }
 
 
 def _port(text: str) -> int:

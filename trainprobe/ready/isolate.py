@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from trainprobe import isolation
-from trainprobe.isolation.sides import judged, side_of
+from trainprobe.isolation.sides import files_seen, judged, side_of
 from trainprobe.nodes.fan_out import AT_ONCE
 from trainprobe.nodes.remote_probes import probe_on
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -49,7 +49,8 @@ WAY_S = 4.0
 class Meeting:
     """How the members meet: at `addresses`, or else by name; the job's own `port` is tried too.
     `rails` is the number of local ranks to try separately with NCCL, `plan` the search plan (by
-    default that of the budget), `at_once` how many nodes are asked at a time.
+    default that of the budget), `at_once` how many nodes are asked at a time. In each folder of
+    `paths` the members look for each other's files.
     """
 
     addresses: Mapping[str, str] = field(default_factory=dict)
@@ -57,6 +58,7 @@ class Meeting:
     rails: int = 0
     plan: Plan | None = None
     at_once: int = AT_ONCE
+    paths: tuple[str, ...] = ()
 
 
 def isolate(  # noqa: PLR0913 - one parameter per way to bound it
@@ -246,6 +248,7 @@ class _Search:
             "meet_s": round(meet_s, 2),
             "end_s": round(end_s, 2),
             "local_rank": following.rail or 0,
+            "paths": list(self._meeting.paths) if following.arm == "tcp" else [],
         }
 
     def _keep(self, group: Sequence[str], following: Round, probed: Mapping[str, Probed]) -> None:
@@ -281,7 +284,7 @@ class _Search:
             took_s=max(probed[name].took_s for name in group),
             outcome="ok" if measured else "partial",
             reason="" if measured else found.says or "a member told nothing",
-            data=_data(found, following.why),
+            data={**_data(found, following.why), "files": files_seen(sides)},
         )
         self.history.append(replace(found, id=record.id))
 

@@ -14,7 +14,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from trainprobe.checks import BUDGETS, SLOTS, STATES, CheckSpec, catalogue
@@ -23,6 +23,7 @@ from trainprobe.ladder.outcome import how_ended
 from trainprobe.ladder.probes import built_in_folder, in_folder
 from trainprobe.model.evidence import LookOutcome
 from trainprobe.model.probes import ProbeSpec
+from trainprobe.ready.job_python import CHECK, START_S, JobPython, ask_python
 from trainprobe.ready.stuck_checks import Left, Marker, still_there
 from trainprobe.system.child import Child, ChildSpec
 from trainprobe.system.keeper import Keeper
@@ -41,6 +42,7 @@ EVENTS_BYTES = 4 * 2**20
 LOOK_AGAIN_S = 0.25
 MOST_ROWS, MOST_VALUES, MOST_LISTED = 400, 400, 64
 SAYS_CHARACTERS, VALUE_CHARACTERS, NAME_CHARACTERS = 2000, 4000, 200
+JOB_PYTHON = "job_python"  # a program whose header says so speaks of the Python that runs it
 OF_ROW = ("fix", "source", "severity", "who")  # what a program may know better than the catalogue
 
 
@@ -96,6 +98,16 @@ def run_checks(wanted: CheckTask, tell: Tell, given_up: Callable[[], bool] = lam
     specs = tuple(spec for spec in specs if not _held_up(spec, left, wanted.slot))
     if not specs:
         return
+    if wanted.interpreter not in ("", sys.executable):
+        python = ask_python(wanted.interpreter, min(START_S, wanted.stop_s / 3))
+        for result in _job_python_results(wanted.interpreter, python):
+            tell(result)
+        if python.state != "ok":  # the tool's own runs what does not speak of the job's
+            wanted = replace(wanted, interpreter="")
+            for spec in specs:
+                if spec.extra.get("about") == JOB_PYTHON:
+                    tell(_not_started(spec, wanted, python.says.rstrip(".")))
+            specs = tuple(spec for spec in specs if spec.extra.get("about") != JOB_PYTHON)
     until -= min(KILL_S + CLOSE_S, wanted.stop_s / 4)
     with contextlib.ExitStack() as stack:
         folder = _working_folder(wanted)
@@ -312,6 +324,17 @@ def _below(keeper: Keeper, only: Mapping[int, str] | None = None) -> dict[int, t
     )
     alive = set(only if only is not None else keeper.alive_pids())
     return {pid: row for pid, row in found.items() if pid in alive}
+
+
+def _job_python_results(path: str, python: JobPython) -> list[CheckResult]:
+    """The check, and the version of a Python that cannot run the program that would tell it."""
+    row = {"id": CHECK, "state": python.state, "value": path, "says": python.says}
+    data = {"program": JOB_PYTHON, "checks": [row], "open": "", "dropped": []}
+    found = [CheckResult(KIND, JOB_PYTHON, data, began=time.time())]
+    if python.state != "ok" and python.version:
+        values = {"values": {"version.python": python.version}}
+        found.append(CheckResult(VALUES, "launch_plan", values, "partial", python.says))
+    return found
 
 
 def _not_started(spec: ProbeSpec, wanted: CheckTask, reason: str) -> CheckResult:

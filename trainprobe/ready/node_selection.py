@@ -1,15 +1,17 @@
-"""Selects the nodes and the way to reach them: those of the SLURM job around us, those that the
-user names, or this host alone.
+"""Selects the nodes and the way to reach them: those of the job around us, those that the user
+names, or this host alone.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 
 from trainprobe.errors import UsageError
 from trainprobe.model.request import ReadyRequest
-from trainprobe.nodes.transports import Way, here_way, srun_way, ssh_way, way_in_allocation
+from trainprobe.nodes.transports import Way, here_way, is_local, ssh_way, way_in_allocation
+from trainprobe.targets.allocations import allocation_around
 from trainprobe.targets.host_names import host_names
 
 ALL = ("all",)
@@ -28,36 +30,35 @@ def way_to_nodes(request: ReadyRequest, environ: Mapping[str, str] = os.environ)
 
     Raises UsageError where the named nodes cannot be reached.
     """
-    in_job = (
-        request.slurm
-        and environ.get("SLURM_JOB_ID", "").isdigit()
-        and bool(environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST"))
-    )
     if request.slot != "step":
         return here_way(environ.get("SLURMD_NODENAME", ""))
+    around = allocation_around(environ) if request.slurm else None
     if request.nodes and request.nodes != ALL:
-        around = way_in_allocation(environ) if in_job else None
         if around is not None and set(request.nodes) <= set(around.names):
-            return _alone(srun_way(around.job, request.nodes), environ)
+            return _alone(way_in_allocation(environ, request.nodes), environ)
         return ssh_way(request.nodes)
-    if not in_job:
+    if around is None:
         if request.nodes == ALL:
             raise UsageError(
-                "--nodes all means the nodes of a SLURM job, and this is none.",
+                "--nodes all means the nodes of a job, and this is none.",
                 "Name them: --nodes node1,node2.",
             )
         return here_way()
-    around = way_in_allocation(environ)
+    if around.trouble and not request.nodes:
+        says = f"the other nodes of this job were not looked at: {around.trouble}"
+        return replace(here_way(), unseen=says)
     step = environ.get("SLURM_STEP_NODELIST", "") if _several(environ) else ""
-    return _alone(
-        srun_way(around.job, host_names("SLURM_STEP_NODELIST", step)) if step else around, environ
-    )
+    names = host_names("SLURM_STEP_NODELIST", step) if step and around.by == "slurm" else ()
+    return _alone(way_in_allocation(environ, names), environ)
 
 
 def _alone(way: Way, environ: Mapping[str, str]) -> Way:
     """This node alone needs no step."""
-    own = environ.get("SLURMD_NODENAME") or os.uname().nodename.partition(".")[0]
-    return here_way(own) if way.names == (own,) else way
+    if len(way.names) != 1:
+        return way
+    (name,) = way.names
+    own = environ.get("SLURMD_NODENAME")
+    return here_way(name) if (name == own if own else is_local(name)) else way
 
 
 def _several(environ: Mapping[str, str]) -> bool:

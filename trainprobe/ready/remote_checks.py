@@ -6,8 +6,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import sys
 from typing import Any
 
 from trainprobe.checks import BUDGETS, SLOTS
@@ -78,15 +76,12 @@ def _wanted(task: dict[str, Any]) -> CheckTask:
         raise UsageError(
             "The task on stdin is not valid.", "This command is for trainprobe itself."
         )
-    interpreter = str(task["interpreter"])
     leave_out = task.get("leave_out")
     return CheckTask(
         budget=str(budget),
         slot=str(slot),
         stop_s=float(stop_s or 0.0),
-        interpreter=(
-            interpreter if interpreter and os.access(interpreter, os.X_OK) else sys.executable
-        ),
+        interpreter=str(task["interpreter"]),
         env={
             str(name): str(value)
             for name, value in list(env.items())[:MOST]

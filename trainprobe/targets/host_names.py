@@ -1,4 +1,6 @@
-"""Names of hosts as users type them: `node1,node2`, and SLURM's ranges `node[1-3,07]`."""
+"""Names of hosts as users type them: `node1,node2`, SLURM's ranges `node[1-3,07]`, and of
+ClusterShell's node sets the step `node[1-9/2]` and the difference `node[1-9]!node3`.
+"""
 
 from __future__ import annotations
 
@@ -15,11 +17,18 @@ NAME = re.compile(
     r"(?:[A-Za-z0-9_][\w.-]{0,63}@)?[A-Za-z0-9_](?:[\w.:-]{0,252}[A-Za-z0-9_])?", re.ASCII
 )
 _WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
-_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?")
+_PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:/(\d{1,4}))?)?")
 
 
 def host_names(option: str, text: str) -> tuple[str, ...]:
-    """Return the hosts that `given` lists, in order. Raises UsageError."""
+    """Return the hosts that `text` lists, in order. Raises UsageError."""
+    if "!" in text:
+        text, *without = text.split("!")
+        gone = {name for part in without for name in host_names(option, part)}
+        left = tuple(name for name in host_names(option, text) if name not in gone)
+        if not left:
+            raise UsageError(f"{option} leaves no host.", "Take fewer of them out.")
+        return left
     found: dict[str, None] = {}
     if ",".join(_WORD.findall(text)) != re.sub(r",+", ",", text).strip(","):
         raise UsageError(
@@ -61,8 +70,9 @@ def _numbers(option: str, listed: str) -> Iterator[str]:
     for part in listed.split(","):
         match = _PART.fullmatch(part.strip())
         first, last = (int(match[1]), int(match[2] or match[1])) if match is not None else (1, 0)
-        if match is None or last < first or last - first >= MOST_HOSTS:
+        step = int(match[3] or 1) if match is not None else 0
+        if match is None or last < first or last - first >= MOST_HOSTS or step < 1:
             raise UsageError(
                 f"{option}: [{listed[:60]}] is no range of numbers.", "Write ranges as node[1-3,7]."
             )
-        yield from (f"{number:0{len(match[1])}d}" for number in range(first, last + 1))
+        yield from (f"{number:0{len(match[1])}d}" for number in range(first, last + 1, step))

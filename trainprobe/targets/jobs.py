@@ -27,7 +27,7 @@ from trainprobe.targets.live_job import CMDLINE_CAP, Companion, LaunchedBy, Live
 from trainprobe.targets.numbering import ELASTIC, launched_shape, numbered, within
 from trainprobe.targets.numbers import STRENGTH, Number, Shape, own_number, settle
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, snapshot
-from trainprobe.targets.programs import is_tool, launcher_kind, whole
+from trainprobe.targets.programs import is_ours, is_tool, launcher_kind, whole
 from trainprobe.targets.rank_search import (
     Team,
     is_trainer,
@@ -262,10 +262,8 @@ def _jobs(
 
 
 def _looks(process: ProcessRow) -> bool:
-    """Whether it is a look of ours, which SLURM starts as it starts ranks."""
-    return process.pid == os.getpid() or (
-        "look-here" in process.argv and any("trainprobe" in word for word in process.argv)
-    )
+    """Whether it is a look or a check of ours, which SLURM starts as it starts ranks."""
+    return process.pid == os.getpid() or is_ours(process.argv)
 
 
 def _is_training(team: Team) -> bool:
@@ -364,8 +362,21 @@ def _job(table: Table, team: Team) -> LiveJob:
         device=device,
         torch=_has_torch(table, team),
         environment=_environment(team, ranks, environs),
+        orphaned=tuple(rank.pid for rank in team.ranks if _orphaned(table, rank)),
     )
     return _finished(job)
+
+
+def _orphaned(table: Table, rank: ProcessRow) -> bool:
+    """Whether torchrun has started it and is gone; who was started from outside of this pid
+    namespace shows no parent.
+    """
+    return (
+        not rank.ended
+        and "TORCHELASTIC_RUN_ID" in rank.environ
+        and rank.ppid in table.by_pid
+        and not any(launcher_kind(above.argv) in ELASTIC for above in table.ancestors(rank))
+    )
 
 
 def _has_torch(table: Table, team: Team) -> bool | None:

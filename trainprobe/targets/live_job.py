@@ -91,6 +91,7 @@ class LiveJob:
     hosts. `torch` says of a single process without a rank whether it, or a process below it, has
     libtorch in memory; None of others, and where that may not be read. `below` is
     the shell or other wrapper that was asked for, as `bash 4711`, and has only this job below it.
+    `orphaned` are the pids of ranks that torchrun has started and that outlive it.
     """
 
     launcher: LaunchedBy
@@ -116,6 +117,7 @@ class LiveJob:
     torch: bool | None = None
     environment: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     below: str = ""
+    orphaned: tuple[int, ...] = ()
 
     @property
     def line(self) -> str:
@@ -166,6 +168,7 @@ class LiveJob:
             "cell": "job",
             "launcher": asdict(self.launcher),
             **({"below": self.below} if self.below else {}),
+            **({"orphaned": list(self.orphaned)} if self.orphaned else {}),
             "world_size": self.world_size,
             "world_size_source": self.world_size_source,
             "host": self.host,

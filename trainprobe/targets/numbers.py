@@ -94,7 +94,10 @@ def from_environment(environ: Mapping[str, str]) -> Number:
         if rank is None and local is not None and world is not None and rank_name == "RANK":
             rank = _of_node(environ, local, world)
         if rank is not None:
-            return Number(rank, local, world, source, source if world is not None else "")
+            # what torch reads counts more than the number of tasks
+            told = whole(environ.get("WORLD_SIZE", ""))
+            size, size_source = (told, "environment") if told is not None else (world, source)
+            return Number(rank, local, size, source, size_source if size is not None else "")
     return Number(
         local_rank=whole(environ.get("LOCAL_RANK", "")),
         world_size=whole(environ.get("WORLD_SIZE", "")),

@@ -165,11 +165,12 @@ def is_tool(argv: Sequence[str]) -> bool:
     """Whether it is a tool (test runner, notebook server, installer …) and no training."""
     program = program_of(argv)
     first = program.base.split(".")[0]
-    return program.base in TOOLS or first in TOOLS or _is_trainprobe(program)
+    return program.base in TOOLS or first in TOOLS or is_ours(argv)
 
 
-def _is_trainprobe(program: Program) -> bool:
+def is_ours(argv: Sequence[str]) -> bool:
     """Whether it is this tool, also as sent by another node, or a program or probe of it."""
+    program = program_of(argv)
     if program.kind == "code":
         return any(text in program.name for text in _OUR_CODE)
     return "trainprobe" in program.name.split("/")[-3:] or (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -24,6 +25,9 @@ from trainprobe.targets.side_by_side import numbers_side_by_side
 
 # the name that torch gives to the main thread of a DataLoader worker (2.6 and newer)
 LOADER_THREAD = "pt_data_worker"
+# Ray's own processes, named like actors: agents, and workers that wait for an actor.
+RAY_SERVICES = frozenset({"ray::DashboardAgent", "ray::RuntimeEnvAgent", "ray::IDLE"})
+DRIVER_THREAD = "gcs_client_io_s"  # of each program that has connected to Ray (2.60)
 LOOPBACK = ("", "localhost", "::1", "0.0.0.0")  # noqa: S104 - compared, never bound
 
 
@@ -225,15 +229,7 @@ def team_of(table: Table, process: ProcessRow) -> Team | None:
             return _launched(
                 table, inner[0] if kind in ("mpirun", "slurm") and inner else kind, root
             )
-    actors = table.children(process) if launcher_kind(process.argv) == "ray" else ()
-    worker = next(
-        (
-            each
-            for each in (*chain, *(each for each in actors if "Train" in each.argv[0]))
-            if _is_ray(each)
-        ),
-        None,
-    )
+    worker = next((each for each in (*chain, *_actors(table, process)) if _is_ray(each)), None)
     if worker is not None:
         return _of_ray(table, worker)
     if process.ended:
@@ -436,19 +432,49 @@ def _lost_teams(table: Table) -> Mapping[tuple[int, int], Team]:
 
 
 def _is_ray(process: ProcessRow) -> bool:
-    return bool(process.argv) and process.argv[0].startswith("ray::")
+    return (
+        bool(process.argv)
+        and process.argv[0].startswith("ray::")
+        and _actor(process) not in RAY_SERVICES
+    )
+
+
+def _actor(process: ProcessRow) -> str:
+    """Its class, of `ray::Trainer.fit` as of an idle `ray::Trainer`."""
+    return re.split(r"[.(]|__", process.argv[0], maxsplit=1)[0]
+
+
+def _actors(table: Table, process: ProcessRow) -> Sequence[ProcessRow]:
+    """The actors that train below a raylet, or for the program that drives them: those with a
+    process group, else with torch in memory or a name that says so. A driver only waits for them.
+    """
+    if launcher_kind(process.argv) == "ray":
+        raylets = [process]
+    elif process.is_python and not process.backend and DRIVER_THREAD in process.thread_names:
+        everywhere = [
+            each
+            for each in table.by_pid.values()
+            if launcher_kind(each.argv) == "ray" and each.uid == process.uid and not each.ended
+        ]
+        raylets = [each for each in everywhere if each.ppid == process.pid] or everywhere
+    else:
+        return ()
+    actors = [each for raylet in raylets for each in table.children(raylet) if _is_ray(each)]
+    return [each for each in actors if each.backend] or [
+        each for each in actors if "Train" in each.argv[0] or each.maps_torch
+    ]
 
 
 def _of_ray(table: Table, worker: ProcessRow) -> Team:
-    """Ray actors of one class below one raylet, which hide RANK and environment."""
-
-    def actor(each: ProcessRow) -> str:
-        return each.argv[0].partition(".")[0].partition("(")[0].partition("__")[0]
-
+    """Ray actors below one raylet, which hide RANK and environment: those of one class, and those
+    of others that have a process group as it has.
+    """
     mine = [
         each
         for each in table.by_pid.values()
-        if _is_ray(each) and each.ppid == worker.ppid and actor(each) == actor(worker)
+        if _is_ray(each)
+        and each.ppid == worker.ppid
+        and (_actor(each) == _actor(worker) or (worker.backend and each.backend))
     ]
     above = table.parent(worker)
     return Team(

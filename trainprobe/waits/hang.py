@@ -371,6 +371,7 @@ def merged(groups: Sequence[SuspectGroup]) -> tuple[SuspectGroup, ...]:
                     for link in first.chain
                 ),
                 evidence=tuple(dict.fromkeys(id_ for group in same for id_ in group.evidence)),
+                hosts=tuple(sorted({host for group in same for host in group.hosts})),
             )
         )
     weight = {

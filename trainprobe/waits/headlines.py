@@ -35,14 +35,9 @@ def headline(group: SuspectGroup, ranks: Sequence[Standing]) -> str:
         and rest + len(group.ranks) == len(ranks)
     ):
         others = "the other one" if rest == 1 else f"the other {_NUMBERS.get(rest, str(rest))}"
-        host = next(
-            (
-                f" on {standing.host}"
-                for standing in ranks
-                if standing.rank == group.ranks[0] and standing.host and group.how != "not-visible"
-            ),
-            "",
-        )
+        hosts = {standing.host for standing in ranks if standing.rank in group.ranks}
+        one = len(hosts) == 1 and group.how != "not-visible"
+        host = f" on {hosts.pop()}" if one and hosts != {""} else ""
         return (
             f"{ranks_say(group.ranks)}{host} {'holds' if len(group.ranks) == 1 else 'hold'} up"
             f" {others}"

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from trainprobe.facts import Facts, Job, MainThread, ProcessState, Rung, Samples
 from trainprobe.model.diagnosis import Link, Verdict
+from trainprobe.model.node_names import folded
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
@@ -29,6 +30,7 @@ from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.unreached import unreached_group
 
 SHORT_S = 2.0
 """Where nobody has waited for longer than this, everybody has moved since; between the two
@@ -63,7 +65,8 @@ def live_view(facts: Facts, job: Job) -> Situation:
         )
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
     view = _View(facts, job, rung, ranks, watch).judged()
-    return _earned(replace(view, world_size=job.world_size or 0, running=True), job)
+    view = _earned(replace(view, world_size=job.world_size or 0, running=True), job)
+    return _unlaunched(view, job)
 
 
 def _earned(view: Situation, job: Job) -> Situation:
@@ -104,6 +107,20 @@ def _earned(view: Situation, job: Job) -> Situation:
         if doubts
         else view
     )
+
+
+def _unlaunched(view: Situation, job: Job) -> Situation:
+    """Ranks that go on without their launcher are at risk: nobody would end or restart them."""
+    lost = [one for one in view.ranks if one.pid in job.orphaned]
+    if not lost:
+        return view
+    hosts = folded(tuple(dict.fromkeys(one.host for one in lost if one.host)))
+    whose = ranks_say([one.rank for one in lost])
+    says = f"the launcher of {whose}{f' on {hosts}' if hosts else ''} is gone"
+    if view.verdict != "healthy":
+        return replace(view, remarks=(*view.remarks, says))
+    risk = "nobody ends or restarts them when one of them fails"
+    return replace(view, verdict="at-risk", says=f"{view.says}; but {says}, and {risk}")
 
 
 def _no_training(view: Situation) -> str:
@@ -211,6 +228,9 @@ class _View:
                 " anything"
             )
             return self._view("undetermined", says, conclusive=False)
+        unreached = unreached_group(self.facts, self.job, self.rung, self.ranks) if hung else None
+        if unreached is not None:
+            return replace(self._view("hung", unreached.says), groups=(unreached,))
         if hung:
             groups = self._groups([*hung, *self._at_one_rendezvous(hung, ends.young)])
             if not groups:  # the end is nobody whom the evidence makes a rank of this job

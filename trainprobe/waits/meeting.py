@@ -1,14 +1,16 @@
-"""How the agents of one job on this host were told to meet, and in what they differ."""
+"""How the agents and the ranks of one job were told to meet, and in what they differ."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from trainprobe.facts import Job
 
 ALIKE = ("rdzv-id", "rdzv-endpoint", "master-addr", "master-port")
 """What all agents of a job must be told alike; their numbers differ rightly."""
+PLACE = ("MASTER_ADDR", "MASTER_PORT")
 
 
 def told_apart(job: Job, agents: Iterable[int]) -> Mapping[str, tuple[str, ...]]:
@@ -26,3 +28,58 @@ def told_apart(job: Job, agents: Iterable[int]) -> Mapping[str, tuple[str, ...]]
 def _value(command: str, name: str) -> str:
     found = re.findall(rf"\s--?{name.replace('-', '[-_]')}(?:=|\s+)(\S+)", command)
     return str(found[-1]) if found else "not given"
+
+
+@dataclass(frozen=True)
+class ToldApart:
+    """Ranks whose environment names another meeting place than that of the rest: `name` is the
+    variable, `value` theirs, `common` that of the others. `sure`: both cannot be one place.
+    """
+
+    name: str
+    value: str
+    common: str
+    ranks: tuple[int, ...]
+    sure: bool
+
+
+def ranks_told_apart(job: Job, hosts: Mapping[int, str]) -> ToldApart | None:
+    """The fewest ranks of a job that were told another MASTER_ADDR or MASTER_PORT than the others;
+    of two equal camps, that without rank 0. `hosts` are those of the ranks.
+    """
+    for name in PLACE:
+        values = {
+            int(who): value
+            for who, told in job.environment.items()
+            if who.isdecimal() and int(who) in hosts and (value := told.get(name))
+        }
+        own = hosts.get(0, "")  # where the store is, a rank may name it by any name
+        camps: dict[str, list[int]] = {}
+        for rank, value in sorted(values.items()):
+            if not (own and hosts[rank] == own and _is_loopback(value)):
+                camps.setdefault(value, []).append(rank)
+        if len(camps) < 2:
+            continue
+        ordered = sorted(camps.items(), key=lambda camp: (len(camp[1]), 0 in camp[1], camp[1]))
+        (value, ranks), (common, _) = ordered[0], ordered[-1]
+        return ToldApart(name, value, common, tuple(ranks), not _may_be_one(name, value, common))
+    return None
+
+
+def _may_be_one(name: str, one: str, other: str) -> bool:
+    """Whether two addresses may be one host: a name and a number, or a name with its domain."""
+    if name == "MASTER_PORT" or _is_loopback(one) or _is_loopback(other):
+        return False
+    if _is_number(one) != _is_number(other):
+        return True
+    return not _is_number(one) and (
+        one.partition(".")[0].lower() == other.partition(".")[0].lower()
+    )
+
+
+def _is_loopback(address: str) -> bool:
+    return address in ("localhost", "::1") or address.startswith("127.")
+
+
+def _is_number(address: str) -> bool:
+    return re.fullmatch(r"[\d.]+|[\da-fA-F:]*:[\da-fA-F:.]*", address) is not None

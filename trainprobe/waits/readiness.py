@@ -131,6 +131,8 @@ def doubts_of(facts: Facts) -> tuple[str, ...]:
         for rung in cut_short(facts)
     ]
     told = {fact.host for fact in facts.of(CheckProgram)}
+    plan = facts.one(ReadyPlan)
+    rows += [plan.unseen] if plan is not None and plan.unseen else []
     rows += [
         node.says
         for node in facts.of(SilentNode)

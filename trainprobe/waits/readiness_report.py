@@ -24,6 +24,7 @@ from trainprobe.model.diagnosis import Notice, Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.waits.groups import suspect_groups
 from trainprobe.waits.ladder import where_ranks_stood
+from trainprobe.waits.leaving_nodes_out import drain_command, exclude_option
 from trainprobe.waits.readiness import (
     BAD,
     camps_say,
@@ -77,16 +78,9 @@ def readiness(facts: Facts, groups: Sequence[SuspectGroup], verdict: Verdict) ->
         "isolation": isolation_told(facts),
         "dropped": _dropped(facts, plan),
         "exclude": list(exclude),
-        "exclude_line": f"--exclude={folded(exclude)}" if exclude else "",
+        "exclude_line": exclude_option(plan.scheduler, exclude) if exclude else "",
         "drain": (
-            [
-                (
-                    f"scontrol update nodename={folded(exclude)} state=drain reason='trainprobe:"
-                    f" {_reason(groups, exclude)}'"
-                )
-            ]
-            if exclude
-            else []
+            [drain_command(plan.scheduler, exclude, _reason(groups, exclude))] if exclude else []
         ),
         "shared": shared,
     }

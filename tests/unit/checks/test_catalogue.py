@@ -26,7 +26,8 @@ WRITTEN = {
     "host": re.compile(r'"((?:lim|mem|shm|fs|plan|host)\.[a-z-]+|env)"'),
     "environment": re.compile(r'"((?:py|drv)\.[a-z.]+)"'),
 }
-ELSEWHERE = {"sbatch", "node_pair"}  # made before submission, and by the pair search
+# made before submission, by the pair search, and before any program is started
+ELSEWHERE = {"sbatch", "node_pair", "job_python"}
 
 
 def check_programs() -> list[ProbeSpec]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from trainprobe.facts import Difference, NodeValues
+from trainprobe.facts import Difference, NodeValues, ReadyPlan
 from trainprobe.facts.differences import join_differences
 
 GIB = 2**30
@@ -71,3 +71,20 @@ def test_a_value_that_a_cut_off_program_did_not_report_is_not_measured() -> None
     assert not [fact for fact in join_differences([*whole, cut]) if isinstance(fact, Difference)]
     named = join_differences([*whole, replace(cut, complete=True)])
     assert [fact.hosts for fact in named if isinstance(fact, Difference)] == [("node3",)]
+
+
+def test_variables_of_the_callers_shell_are_not_those_of_ssh() -> None:
+    nodes = [
+        NodeValues((), "checks", None, f"node{number}", "launch_plan", values)
+        for number, values in enumerate(
+            ({"env.LD_LIBRARY_PATH": "/a", "version.torch": "2.9"}, {"version.torch": "2.13"}, {}),
+            1,
+        )
+    ]
+
+    def differing(*plan: ReadyPlan) -> set[str]:
+        joined = join_differences([*nodes, *plan])
+        return {one.name for one in joined if isinstance(one, Difference)}
+
+    assert differing(ReadyPlan()) == {"env.LD_LIBRARY_PATH", "version.torch"}
+    assert differing(ReadyPlan(by="ssh", shell="node1")) == {"version.torch"}

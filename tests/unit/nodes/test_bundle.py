@@ -4,6 +4,7 @@ nothing behind.
 
 from __future__ import annotations
 
+import ast
 import io
 import json
 import os
@@ -15,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import ROOT
 from trainprobe.errors import UsageError
-from trainprobe.nodes.bundle import LOADER, Bundle, bundled, carrying, write_bundle
+from trainprobe.nodes.bundle import LOADER, MAIN, Bundle, bundled, carrying, write_bundle
 from trainprobe.nodes.transports import here_way
 
 
@@ -140,6 +142,67 @@ def test_nothing_but_one_folder_need_be_writable(bundle: Bundle, tmp_path: Path)
     whole = b"%d\n%s" % (len(bundle.content), bundle.content)
     done = run(tmp_path, "-c", LOADER, "--version", said=whole, TMPDIR="/proc")
     assert (done.returncode, done.stdout.startswith(b"trainprobe ")) == (0, True)
+
+
+@pytest.mark.parametrize("name", ["nagios", "prometheus", "junit", "json"])
+def test_the_administrators_slots_work_out_of_it(name: str, tmp_path: Path) -> None:
+    write_bundle(str(tmp_path / "trainprobe.pyz"))
+    words = ("ready", "--slot", "healthcheck", "--quiet", "--format", name)
+    done = run(tmp_path, str(tmp_path / "trainprobe.pyz"), *words)
+    assert (b"fault of trainprobe" in done.stderr, bool(done.stdout)) == (False, True), done.stderr
+
+
+FULL = """
+import errno, runpy, sys, zipfile
+allowed, sys.argv = sys.argv[1], sys.argv[2:]
+def unpack(self, folder, real=zipfile.ZipFile.extractall):
+    if not (allowed and folder.startswith(allowed)):
+        raise OSError(errno.ENOSPC, "No space left on device")
+    real(self, folder)
+zipfile.ZipFile.extractall = unpack
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
+def test_without_room_for_temporary_files_it_runs_from_the_working_folder(tmp_path: Path) -> None:
+    """Where there is no room at all a monitor is told so."""
+    (tmp_path / "work").mkdir()
+    write_bundle(str(tmp_path / "trainprobe.pyz"))
+    argv = (str(tmp_path / "trainprobe.pyz"), "ready", "--slot", "prolog", "--format", "nagios")
+
+    def ran(allowed: str, *more: str) -> tuple[int, str]:
+        done = subprocess.run(
+            [sys.executable, "-c", FULL, allowed, *argv, *more],
+            cwd=tmp_path / "work",
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+        assert "Traceback" not in done.stderr
+        return done.returncode, done.stdout
+
+    assert "check" in ran(str(tmp_path / "work"))[1]
+    code, said = ran("")
+    assert (code, said.startswith("TRAINPROBE UNKNOWN - No folder on ")) == (3, True)
+    assert ran("", "--format", "text")[0] == 0
+    assert ran("", "--format", "text", "--inconclusive", "fail")[0] == 10
+    assert list((tmp_path / "work").iterdir()) == []
+
+
+def test_an_old_python_is_told_which_one_is_needed() -> None:
+    """These texts are compiled by whatever Python a node has."""
+    package = (ROOT / "trainprobe" / "__init__.py").read_text(encoding="utf-8")
+    for text in (MAIN, LOADER.splitlines()[0], package):
+        tree = ast.parse(text, feature_version=(3, 4))
+        froms = [node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+        assert "__future__" not in froms
+        assert not [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+        old = text.replace("(3, 9)", "(99,)")
+        done = subprocess.run(
+            [sys.executable, "-c", old], capture_output=True, text=True, check=False, timeout=30
+        )
+        assert "Python 3.9 or newer is needed; this is 3." in done.stderr.splitlines()[-1]
 
 
 def test_a_place_that_cannot_be_written_is_an_error_of_usage(tmp_path: Path) -> None:

@@ -100,6 +100,43 @@ def test_a_program_that_hangs_costs_its_own_deadline_and_no_other_findings(
     assert list(own_marks.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "state", "says"),
+    [
+        ("", "fail", "No such file"),
+        ("#!/bin/sh\necho 'python: cannot open libx.so' >&2\nexit 127\n", "fail", "libx.so"),
+        ("#!/bin/sh\nprintf 3.6.8\n", "unknown", "is Python 3.6.8; the check programs need 3.9"),
+        (f'#!/bin/sh\nexec {sys.executable} "$@"\n', "ok", "starts, and is Python 3."),
+    ],
+)
+def test_a_python_of_the_job_that_does_not_start_is_a_failed_check(
+    text: str, state: str, says: str, tmp_path: Path
+) -> None:
+    """The tool's own runs the programs that do not speak of the job's."""
+    python = tmp_path / "python"
+    if text:
+        python.write_text(text, encoding="utf-8")
+        python.chmod(0o755)
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    program(programs, "machine", "_emit.result('yes', '')\n")
+    program(programs, "versions", "_emit.result('yes', '')\n")
+    path = programs / "versions.py"
+    path.write_text(path.read_text().replace("# ready:", "# about: job_python\n# ready:"))
+    task = CheckTask(stop_s=20, folder=str(programs), interpreter=str(python))
+    checks, values, _ = told(task)
+    (row,) = checks["job_python"].data["checks"]
+    assert (row["id"], row["state"], says in row["says"]) == ("py.start", state, True)
+    well = state == "ok"
+    assert (checks["machine"].outcome, checks["versions"].outcome) == (
+        "ok",
+        "ok" if well else "unavailable",
+    )
+    assert (values["launch_plan"].data["values"] if values else {}) == (
+        {"version.python": "3.6.8"} if state == "unknown" else {}
+    )
+
+
 def test_all_is_over_at_the_hard_stop(tmp_path: Path) -> None:
     program(
         tmp_path, "endless", "import time\nwith _emit.phase('x'):\n time.sleep(60)\n", timeout=60

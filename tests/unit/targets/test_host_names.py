@@ -20,6 +20,8 @@ from trainprobe.targets.host_names import host_names
         ),
         ("r[1-2]n[1,3]", ("r1n1", "r1n3", "r2n1", "r2n3")),
         ("10.0.0.1,fe80::1", ("10.0.0.1", "fe80::1")),
+        ("node[1-5/2]", ("node1", "node3", "node5")),
+        ("node[1-4]!node[2-3],x!node4", ("node1",)),
     ],
 )
 def test_names_and_ranges_are_listed_once_and_in_order(given: str, names: tuple[str, ...]) -> None:
@@ -39,6 +41,9 @@ def test_names_and_ranges_are_listed_once_and_in_order(given: str, names: tuple[
         ("node1]", "a bracket without its other one"),
         ("node[a-c]", "is no range of numbers"),
         ("node[3-1]", "is no range of numbers"),
+        ("node[1-3/0]", "is no range of numbers"),
+        ("node1!node1", "leaves no host"),
+        ("node1!", "names no host"),
         ("node[1-999999999]", "is no range of numbers"),
         ("r[1-4000]n[1-4000]", "more than 4096 hosts"),
     ],

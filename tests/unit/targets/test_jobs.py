@@ -679,6 +679,46 @@ def test_ray_workers_have_no_number_until_their_frames_tell(tree: ProcTree) -> N
     assert (told.world_size, told.world_size_source, told.absent) == (2, "frame-locals", ())
 
 
+def test_the_driver_of_ray_actors_stands_for_those_that_train(tree: ProcTree) -> None:
+    tree.add(80, 50, f"{PY} train.py", {}, threads=["gcs_client_io_s"])
+    tree.add(90, 80, "/env/ray/raylet --port 1", {})
+    tree.add(91, 90, ["ray::DashboardAgent"], {}, exe="/env/bin/python3.11")
+    for pid, actor in ((100, "Head"), (101, "Trainer")):
+        tree.add(
+            *(pid, 90, [f"ray::{actor}.fit"], {}),
+            exe="/env/bin/python3.11",
+            threads=["pt_gloo_runloop"],
+        )
+    tree.add(110, 90, ["ray::Loader.read"], {}, exe="/env/bin/python3.11")
+
+    found = {frozenset(ranks(job_of(pid, tree.path))) for pid in (80, 90, 100, 101)}
+
+    assert found == {frozenset({100, 101})}
+    listed = {frozenset(ranks(job)) for job in find_jobs(tree.path, 1000)}
+    assert listed == {frozenset({100, 101}), frozenset({110})}
+
+
+def test_the_size_that_torch_reads_counts_more_than_the_number_of_tasks(tree: ProcTree) -> None:
+    tree.add(90, 1, "slurmstepd: [7.0]", {})
+    for rank in range(2):
+        env = {"SLURM_PROCID": rank, "SLURM_NTASKS": 2, "SLURM_STEP_ID": 0, "WORLD_SIZE": 3}
+        place = {"MASTER_ADDR": "node1", "MASTER_PORT": 29500}
+        tree.add(100 + rank, 90, f"{PY} train.py", {**env, **place})
+
+    job = job_of(100, tree.path)
+
+    assert (job.world_size, job.absent) == (3, (2,))
+
+
+def test_ranks_that_outlive_their_launcher_are_orphaned(tree: ProcTree) -> None:
+    torchrun(tree)
+    assert job_of(110, tree.path).orphaned == ()
+    for rank in (0, 1):
+        tree.add(210 + rank, 1, f"{PY} other.py", elastic_env(rank) | {"MASTER_PORT": 29501})
+
+    assert job_of(210, tree.path).orphaned == (210, 211)
+
+
 def test_a_single_process_and_its_workers(tree: ProcTree) -> None:
     tree.add(90, 50, f"{PY} /env/bin/jupyter-lab", {})
     tree.add(

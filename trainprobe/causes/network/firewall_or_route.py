@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.network.rendezvous_incomplete import told_elsewhere
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
@@ -32,6 +33,7 @@ from trainprobe.causes.statements import quote
 from trainprobe.facts import Connection, LogEvent
 from trainprobe.model.ranks import and_list
 from trainprobe.signatures.messages import message
+from trainprobe.waits.unreached import hosts_by_address
 
 NO_WAY = message("firewall-or-route.no-way")
 REFUSED = message("firewall-or-route.refused")
@@ -69,6 +71,11 @@ def _weigh(scene: Scene) -> Weighings:
         first = unanswered[0]
         again = f", sent again {first.retransmits} times" if first.retransmits else ""
         points = 13 if first.retransmits or len(unanswered) > 1 else 10
+        # a host that takes part in the job lives; what is sent again and again is dropped
+        if {one.remote.rpartition(":")[0] for one in unanswered if one.retransmits} & set(
+            hosts_by_address(scene.of(Connection))
+        ):
+            points = 26
         says = f"Pid {first.pid} connects to {first.remote} and has no answer{again}"
         yield weighing(points, "network", says, *unanswered)
         threads = [
@@ -80,6 +87,10 @@ def _weigh(scene: Scene) -> Weighings:
         op = threads[0].op or "the rendezvous"
         says = f"{ranks_say(ranks)} {verb(ranks, 'stands', 'stand')} in {op} meanwhile"
         yield weighing(10, "suspects-stack", says, *threads)
+        apart = told_elsewhere(scene)
+        if apart is not None and apart.sure and apart.name == "MASTER_ADDR":
+            says = f"No other rank was told the address {apart.value}"
+            yield weighing(-26, "environment-and-limits", says, scene.live)
     if scene.live is None:
         yield from _from_log(scene)
         return

@@ -6,9 +6,10 @@ reach: those that came wait at the store until its time-out, and no collective h
 It is recognised by ranks that stand in `init_process_group` or at the store while ranks of the
 world are nowhere to be seen. A rank that is seen elsewhere, in code of its own, is late for a
 reason that other causes name; a rank that has been in a collective already was at the rendezvous. A
-launcher that waits there itself, before it has started any rank, waits for other nodes. In logs it
-is told by the rendezvous' own errors, by a store that refuses connections, and by a remote shell
-that could not start the others.
+launcher that waits there itself, before it has started any rank, waits for other nodes. Ranks that
+were told another address or port than the rest wait at another place. In logs it is told by the
+rendezvous' own errors, by a store that refuses connections, and by a remote shell that could not
+start the others.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ from trainprobe.causes.rendezvous_failures import (
     weigh_gave_up,
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.facts import CollectiveCall, MainThread
-from trainprobe.waits.meeting import told_apart
+from trainprobe.facts import CollectiveCall, JobRank, MainThread
+from trainprobe.model.ranks import and_list
+from trainprobe.waits.meeting import ToldApart, ranks_told_apart, told_apart
 
 # Where ranks meet: at the start, and for each further group.
 JOINING = frozenset(
@@ -76,6 +78,19 @@ def all_together(scene: Scene) -> bool:
     )
 
 
+def told_elsewhere(scene: Scene) -> ToldApart | None:
+    """Ranks at the rendezvous whose MASTER_ADDR or MASTER_PORT is not that of the rest."""
+    if scene.live is None or not all_at_the_store(scene):
+        return None
+    return ranks_told_apart(
+        scene.live, {one.rank: one.host for one in scene.of(JobRank) if one.rank is not None}
+    )
+
+
+def all_at_the_store(scene: Scene) -> bool:
+    return len(at_the_store(scene)) == len(scene.threads(scene.world))
+
+
 def past_rendezvous(scene: Scene) -> bool:
     """Is a rank past the start: in a collective, in its loop, or at the store by itself?"""
     threads = scene.threads(scene.world)
@@ -104,6 +119,12 @@ def _weigh(scene: Scene) -> Weighings:
     says = f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous"
     yield weighing(points, "other-stacks", says, *waiting)
     job = scene.live
+    if (apart := told_elsewhere(scene)) is not None:
+        says = (
+            f"{apart.name} is {apart.value} for {ranks_say(apart.ranks, capital=False)} and"
+            f" {apart.common} for the others"
+        )
+        yield weighing(26 if apart.sure else 6, "environment-and-limits", says, job)
     if missing and job is not None:
         where = (
             "may live on another host"
@@ -129,12 +150,21 @@ def _weigh(scene: Scene) -> Weighings:
 def _ranks(scene: Scene) -> tuple[int, ...]:
     if waiting_agents(scene):
         return scene.ranks
+    if (apart := told_elsewhere(scene)) is not None:
+        return apart.ranks
     return absent(scene) or (() if all_together(scene) else scene.ranks)
 
 
 def _summary(scene: Scene) -> str:
     missing = absent(scene)
     there = [thread.rank or 0 for thread in at_the_store(scene)]
+    if (apart := told_elsewhere(scene)) is not None:
+        hosts = f" on {and_list(scene.group.hosts)}" if scene.group.hosts else ""
+        have = verb(apart.ranks, "has", "have")
+        return (
+            f"{ranks_say(apart.ranks)}{hosts} {have} {apart.name} {apart.value} and the other ranks"
+            f" {apart.common}, so they wait for each other at two places"
+        )
     if not missing and all_together(scene) and not waiting_agents(scene):
         where = next((f" at {thread.where}" for thread in at_the_store(scene) if thread.where), "")
         return (
@@ -174,6 +204,12 @@ Tell all agents of the job the same; only the number of the node differs
     torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint <HOST>:<PORT> --rdzv-id <JOB> ...
     draw a random id or port once, before the agents are started, not in each of them
 """
+ONE_PLACE = """
+Give every rank the same {name}
+    export {name}={common}   (once, in the job script, not on each node)
+See which host that name is on each node
+    getent hosts $MASTER_ADDR
+"""
 FIXES = """
 Start the ranks that are missing, or see why they died
     {look}
@@ -193,6 +229,8 @@ def _fixes(scene: Scene) -> Fixes:
     host, number = end_point(scene) if job is None else ("", "")
     address = host or environment.get("MASTER_ADDR", "$MASTER_ADDR")
     port = number or environment.get("MASTER_PORT", "$MASTER_PORT")
+    if (apart := told_elsewhere(scene)) is not None:
+        return fixes(ONE_PLACE, name=apart.name, common=apart.common)
     if _told_apart(scene):
         return fixes(APART)
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):

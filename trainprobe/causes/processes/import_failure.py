@@ -6,14 +6,15 @@ for another torch, versions that do not fit, a local file that hides a package),
 before this one.
 
 It is recognised by the import probe, where the module alone failed, or by a traceback whose frames
-run through an import.
+run through an import. `ready` names the nodes where the Python of the job does not start, or does
+not find what the script imports.
 """
 
 from __future__ import annotations
 
 import re
 
-from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.component_told import OF_AN_IMPORT, another_raised
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, short
@@ -133,4 +134,7 @@ CAUSE = Cause(
     would_settle="import that module alone: python -c 'import <MODULE>'",
     refines="user-exception",
     wording=WORDING,
+    ready=ReadySigns(
+        says=("cannot load what the job needs",) * 2, checks=("py.start", "py.modules")
+    ),
 )

@@ -77,6 +77,6 @@ CAUSE = Cause(
     wording=WORDING,
     ready=ReadySigns(
         says=("has a disk that is full", "have a disk that is full"),
-        checks=("fs.space", "fs.inodes", "fs.quota"),
+        checks=("fs.space", "fs.inodes", "fs.quota", "fs.system"),
     ),
 )

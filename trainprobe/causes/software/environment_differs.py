@@ -31,6 +31,7 @@ CAUSE = Cause(
             "version.",
             "python.",
             "torch.",
+            "module.",
             "env.",
             "nccl.",
             "net.",

@@ -1,0 +1,9 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000))
+export WORLD_SIZE=3
+for r in 0 1 2; do
+  RANK=$r LOCAL_RANK=$r "$PYTHON" -u trainer.py --tables user item query shop brand city device hour --dim 32 &
+done
+wait

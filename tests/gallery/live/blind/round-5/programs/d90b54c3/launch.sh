@@ -1,0 +1,7 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1
+export MASTER_ADDR=127.0.0.1 MASTER_PORT=$((20000 + RANDOM % 20000))
+# 1) cache the resized images once, 2) train
+"$PYTHON" -u prepare.py --out cache --n 300
+"$PYTHON" -m torch.distributed.run --nproc-per-node 2 --master-port $MASTER_PORT train_nih.py --cache cache
