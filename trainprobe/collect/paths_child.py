@@ -52,6 +52,7 @@ def program_says(path: str) -> Dict[str, Any]:
     return {
         "workers": max([number for node in ast.walk(tree) for number in _workers(node)], default=0),
         "inits": any(name in text for name in _INITS) and not framework,
+        "own_meeting": _names_meeting(tree),
         "reads_slurm": "SLURM_" in text or framework or any(name in text for name in _SUBMITS),
         "spawns": (
             (
@@ -94,6 +95,22 @@ def _by_local_rank(tree: ast.AST, text: str) -> bool:
         else:
             continue
         if re.search(r"local_?rank|localid", given, re.IGNORECASE) and "%" not in given:
+            return True
+    return False
+
+
+def _names_meeting(tree: ast.AST) -> bool:
+    """Whether the process group gets rank, size and address from the program, so that it reads no
+    MASTER_ADDR: `init_process_group(init_method="tcp://…", rank=…, world_size=…)`, or a store.
+    """
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and "init_process_group" in ast.unparse(node.func)):
+            continue
+        given = {word.arg: ast.unparse(word.value) for word in node.keywords}
+        address = "store" in given or re.match(
+            r"f?['\"](?:tcp|file)://", given.get("init_method", "")
+        )
+        if address and {"rank", "world_size"} <= given.keys():
             return True
     return False
 

@@ -16,7 +16,7 @@ _MISTYPED = re.compile(
 )
 
 
-_PLACEHOLDER = re.compile(r"\{\{|\{%|(?<!\$)\{\w+\}|<\w[^>]*>")
+_PLACEHOLDER = re.compile(r"\{\{|\{%|(?<!\$)\{\s*\w+\s*\}|<\w[^>]*>")
 
 
 @dataclass(frozen=True)

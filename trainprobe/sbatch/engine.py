@@ -20,6 +20,7 @@ from trainprobe.sbatch.rules import (
     steps,
     tasks,
     times,
+    words,
 )
 from trainprobe.sbatch.schedulers import SLURM
 from trainprobe.sbatch.script import read_script
@@ -36,6 +37,7 @@ RULES = (
     limits,
     paths,
     settings,
+    words,
 )
 _MILDER: Mapping[State, State] = {"fail": "likely", "likely": "warn"}
 ELSEWHERE = (
@@ -46,10 +48,11 @@ ELSEWHERE = (
     environment,
     paths,
     settings,
+    words,
     other_schedulers,
 )
 """The rules for scripts of other batch systems, whose sites are not asked."""
-CHECKS = tuple(check.id for rule in RULES for check in rule.CHECKS)
+CHECKS = tuple(dict.fromkeys(check.id for rule in RULES for check in rule.CHECKS))
 
 
 def plan_of(

@@ -95,6 +95,11 @@ class Launch:
         return all(numbers.node_range(own[name].value) for name in names if name in own)
 
     @property
+    def in_loop(self) -> bool:
+        """Whether a loop of the script starts it, or the step in which it runs."""
+        return self.run.command.loop or (self.step is not None and self.step.command.loop)
+
+    @property
     def several_tasks(self) -> bool:
         """Whether it is started in more than one task."""
         return self.step is not None and self.shape.all_tasks > 1
@@ -167,7 +172,11 @@ def launches(script: Script) -> tuple[Launch, ...]:
     job = shape(script.options)
     candidates = (_launch(run, script, job) for run in script.commands)
     found = [launch for launch in candidates if launch is not None]
-    distributed = [launch for launch in found if launch.program != "python" or launch.step]
+    distributed = [
+        launch
+        for launch in found
+        if launch.program != "python" or launch.step_program not in ("shell", "ssh")
+    ]
     chosen = distributed or found[-1:]
     training = [
         launch

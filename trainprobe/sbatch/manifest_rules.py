@@ -24,6 +24,9 @@ SCRIPT, TASKS, GPUS, RENDEZVOUS, ENVIRONMENT, MEMORY, CODES = ALL = tuple(
     for name in ("script", "tasks", "gpus", "rendezvous", "environment", "mem", "exitcodes")
 )
 _LOOPBACK = re.compile(r"(?:localhost|127\.[\d.]+|::1|0\.0\.0\.0)(?::\d+)?")
+_LOOKED_UP = re.compile(
+    r"(?:getent\s+(?:a?hosts(?:v4)?)|nslookup|dig\s+\+short|host)\s+([a-z0-9][a-z0-9.-]*)"
+)
 _LEAST_SHM = 2**30
 _TEMPLATE = re.compile(
     r"^[\s-]*(?:image|replicas|namespace|parallelism|size|\S+/gpu):\s*[\"']?\$", re.MULTILINE
@@ -162,6 +165,7 @@ def _meeting(manifest: Manifest, work: Workload, pods: Pods) -> Iterator[Finding
             says = f"{name}={fixed} of {pods.name} is the same in {pods.count} pods"
             yield RENDEZVOUS.fail(says, f"leave {name} to the controller", line, fixed)
             return
+    yield from _any_of_them(manifest, work, pods)
     own = {*pods.environ, *work.sets}
     if launch.program != "torchrun":
         return
@@ -184,6 +188,40 @@ def _meeting(manifest: Manifest, work: Workload, pods: Pods) -> Iterator[Finding
             yield RENDEZVOUS.likely(says, f"subdomain: {service}, and a headless Service", line)
         elif manifest.services and service not in manifest.services:
             yield RENDEZVOUS.warn(f"The file has no Service {service}", "clusterIP: None", line)
+    yield from _name_in_job_set(work, pods, address)
+
+
+def _name_in_job_set(work: Workload, pods: Pods, address: str) -> Iterator[Finding]:
+    """A pod of a JobSet is JOBSET-JOB-0-0.SUBDOMAIN; the subdomain is the JobSet's name unless
+    spec.network says another: jobset.sigs.k8s.io, Network.
+    """
+    host, _, rest = address.partition(":")[0].partition(".")
+    network = work.spec.get("network")
+    given = network if isinstance(network, dict) else {}
+    subdomain = str(given.get("subdomain") or work.name)
+    if work.kind != "JobSet" or not rest or "$" in address or not host.startswith(f"{work.name}-"):
+        return
+    if rest.partition(".")[0] != subdomain:
+        says = (
+            f"{address} is no name in DNS: the pods of JobSet {work.name} are in the subdomain"
+            f" {subdomain}"
+        )
+        yield RENDEZVOUS.fail(says, f"{host}.{subdomain}", pods.line, address)
+    elif given.get("enableDNSHostnames") is False:
+        says = f"{address} is no name in DNS: JobSet {work.name} has enableDNSHostnames: false"
+        yield RENDEZVOUS.fail(says, "enableDNSHostnames: true", pods.line, address)
+
+
+def _any_of_them(manifest: Manifest, work: Workload, pods: Pods) -> Iterator[Finding]:
+    """The first address of a service that stands for all pods may be any pod's."""
+    for match in _LOOKED_UP.finditer(pods.text):
+        if match[1].partition(".")[0] in manifest.shared:
+            says = (
+                f"{pods.name} takes an address of the Service {match[1]}, which stands for"
+                f" {counted(work.nodes, 'pod')}: it may be any of them, not the first"
+            )
+            yield RENDEZVOUS.likely(says, "the name of the first pod", pods.line, match[1])
+            return
 
 
 def _command(work: Workload, pods: Pods) -> Iterator[Finding]:

@@ -18,6 +18,7 @@ MOST_DOCUMENTS = 50
 MOST_PLACES = 20_000
 MOST_PODS = 100_000
 SHARED = "/dev/shm"  # noqa: S108 - the name in the pod, where nothing is written
+_OF_ONE_POD = re.compile(r"index|replica|role|rank|pod-name|component")
 _GPU = re.compile(r"(?:nvidia\.com/(?:gpu|mig-.*)|amd\.com/gpu|gpu\.intel\.com/.*|.*\.com/gpu)")
 # The variables that each controller sets in its pods: training-operator's PyTorchJob v1, trainer's
 # torch runtime, Job with Indexed completions, JobSet, LeaderWorkerSet.
@@ -25,7 +26,7 @@ _PET = ("PET_NNODES", "PET_NPROC_PER_NODE", "PET_NODE_RANK", "PET_MASTER_ADDR", 
 _RANKS = ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _SETS: Mapping[str, tuple[str, ...]] = {
     "PyTorchJob": (*_RANKS, *_PET),
-    "TrainJob": _PET,
+    "TrainJob": (*_PET, "JOB_COMPLETION_INDEX"),
     "LeaderWorkerSet": ("LWS_LEADER_ADDRESS", "LWS_GROUP_SIZE", "LWS_WORKER_INDEX"),
 }
 
@@ -96,11 +97,14 @@ class Workload:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What a file holds; `trouble` says why it could not be read, "" where it could."""
+    """What a file holds. `shared` are the services that stand for several pods; `trouble` says why
+    it could not be read, "" where it could.
+    """
 
     text: str
     workloads: tuple[Workload, ...] = ()
     services: tuple[str, ...] = ()
+    shared: tuple[str, ...] = ()
     trouble: str = ""
     lines: Mapping[tuple[Any, ...], int] = field(default_factory=dict)
 
@@ -142,8 +146,15 @@ def read_manifest(text: str) -> Manifest:
         for data, _ in documents
         if data.get("kind") == "Service"
     )
+    shared = tuple(
+        str(_mapping(data.get("metadata")).get("name"))
+        for data, _ in documents
+        if data.get("kind") == "Service"
+        and (selector := _mapping(_mapping(data.get("spec")).get("selector")))
+        and not any(_OF_ONE_POD.search(str(name)) for name in selector)
+    )
     found = [_workload(data, lines) for data, lines in documents]
-    return Manifest(text, tuple(one for one in found if one is not None), services)
+    return Manifest(text, tuple(one for one in found if one is not None), services, shared)
 
 
 def _places(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], int]]:
@@ -292,7 +303,7 @@ def _launch(
         text = "\n".join(word for word in words[1:] if not word.startswith("-"))
     elif words:
         text = " ".join(shlex.quote(word) for word in words)
-    given = {name: value for name, value in environ.items() if "${" not in value}
+    given = {**{name: f"${{{name}}}" for name in sets}, **environ}  # set, with a value unknown here
     found = launches(read_script(f"#!/bin/bash\n{text}\n", (), given)) if text else ()
     return (found[-1] if found else None), text, environ
 

@@ -1,5 +1,5 @@
 """Commands that start tasks on the nodes of a job, other than srun: mpirun, mpiexec, jsrun, aprun,
-blaunch. Their options get the names that srun has for them.
+blaunch, ssh. Their options get the names that srun has for them.
 """
 
 from __future__ import annotations
@@ -34,6 +34,26 @@ _VALUED = set(
     """.split()
 )
 _TWO_VALUES = ("mca", "gmca", "genv", "env", "prtemca")
+
+
+_SSH_VALUED = "BbcDEeFIiJLlmOopQRSWw"
+_SSH_WITHOUT_COMMAND = "NGVQOsW"
+
+
+def remote_words(words: Sequence[str]) -> tuple[str, ...] | None:
+    """The words that `ssh HOST …` hands to the shell of the host, () where it would open a shell
+    there; None where it runs no command at all, as a tunnel does: ssh(1).
+    """
+    at = 1
+    while at < len(words) and words[at].startswith("-"):
+        switches, at = words[at][1:], at + 1
+        for place, letter in enumerate(switches, start=1):
+            if letter in _SSH_WITHOUT_COMMAND:
+                return None
+            if letter in _SSH_VALUED:
+                at += place == len(switches)
+                break
+    return tuple(words[at + 1 :]) if at < len(words) else None
 
 
 def step_options(words: Sequence[str], line: int) -> tuple[dict[str, Option], tuple[str, ...]]:
@@ -83,7 +103,10 @@ def _jsrun(given: dict[str, str]) -> dict[str, str]:
         if (key := _JSRUN.get(name)) and (number := numbers.whole(value)) is not None
     }
     each = counts.get("tasks", 1)
-    found = {"ntasks": str(counts["sets"] * each)} if "sets" in counts else {}
+    unbound = "none" in (given.get("b"), given.get("bind"))
+    bound = "cores" in counts and not unbound
+    found = {"cpus-per-task": str(max(1, counts["cores"] // max(1, each)))} if bound else {}
+    found |= {"ntasks": str(counts["sets"] * each)} if "sets" in counts else {}
     if "on host" in counts:
         found["ntasks-per-node"] = str(counts["on host"] * each)
     return found
@@ -96,4 +119,6 @@ _JSRUN = {
     "tasks_per_rs": "tasks",
     "r": "on host",
     "rs_per_host": "on host",
+    "c": "cores",
+    "cpu_per_rs": "cores",
 }

@@ -19,7 +19,7 @@ from trainprobe.sbatch.expanding import (
     frozen,
 )
 from trainprobe.sbatch.layout import shape, variables
-from trainprobe.sbatch.mpi_launchers import PROGRAMS, step_options
+from trainprobe.sbatch.mpi_launchers import PROGRAMS, remote_words, step_options
 from trainprobe.sbatch.options import FROM_ENVIRONMENT, Option, options_of
 from trainprobe.sbatch.schedulers import PBS, SLURM, Scheduler, scheduler_of, settled
 from trainprobe.sbatch.shell import ASSIGNED, Command, commands
@@ -49,7 +49,8 @@ class Step:
     """An srun: its options, the command that is it, and the words that it starts. `limited` says
     which --export keeps variables of the batch shell from its tasks, "" where none does; `lost`
     are those that the script exports and the tasks lack. `program` is srun or another that starts
-    tasks, such as mpirun; its options are given by the names that srun has for them.
+    tasks, such as mpirun; its options are given by the names that srun has for them. For ssh it is
+    one task on another node.
     """
 
     options: Mapping[str, Option]
@@ -355,11 +356,29 @@ class _Flow:
             options, rest = step_options(words, run.line)
             step = Step(options, run.command, rest, program=words[0].rpartition("/")[2])
             words = unwrapped(rest)
+        elif words and words[0].rpartition("/")[2] == "ssh" and step is None:
+            self._read_remote(words, run, depth)
+            return
         shell = words and _SHELLS.fullmatch(words[0]) and len(words) > 1
         if shell or (words and _SCRIPT_NAME.fullmatch(words[0])):
             self._read_shell(words, run, depth, step)
         elif words and (words != run.words or step is not run.step):
             self.invocations.append(replace(run, words=words, step=step))
+
+    def _read_remote(self, words: Sequence[str], run: Invocation, depth: int) -> None:
+        """Read on in `ssh HOST …`, whose shell begins in the home folder with no variable of the
+        script: ssh(1).
+        """
+        rest = remote_words(words)
+        if not rest:
+            return
+        where = f"ssh in line {run.line}"
+        options = {name: Option(name, "1", run.line, where) for name in ("nodes", "ntasks")}
+        step = Step(options, run.command, rest, program="ssh")
+        there = replace(run, values={}, exported=frozenset(), own=frozenset())
+        here, self.folder = self.folder, self.home or None
+        self._read_shell(("bash", "-c", " ".join(rest)), there, depth, step)
+        self.folder = here
 
     def _in_tasks(
         self, run: Invocation, options: Mapping[str, Option]
@@ -464,11 +483,16 @@ _CONTAINER_SWITCHES = set(
 )
 
 
+_FOUND_IN_PATH = re.compile(r"\$\((?:which|command -v|type -p)\s+([\w.+-]+)\)")
+
+
 def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
     """Take prefixes off a command: `exec`, `time`, `timeout 60`, `env A=b`, `numactl …`,
     `singularity exec … image`.
     """
     rest = list(words)
+    if rest and (found := _FOUND_IN_PATH.fullmatch(rest[0])):
+        rest[0] = found[1]
     for _ in range(8):
         if not rest or LAUNCHERS.fullmatch(rest[0]):
             break

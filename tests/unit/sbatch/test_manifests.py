@@ -170,3 +170,33 @@ def test_a_manifest_is_judged_like_a_script(tmp_path: Path) -> None:
     assert (report.verdict, report.causes[0].id) == ("at-risk", "duplicate-gpu")
     (row,) = [one for one in report.extra["sbatch"]["rows"] if one["state"] == "fail"][:1]
     assert row["line"] > 1
+
+
+JOB_SET = (
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {{name: net}}\nspec:\n"
+    "  replicatedJobs:\n  - name: work\n    template:\n      spec:\n        parallelism: 2\n"
+    "        backoffLimit: 0\n        template:\n         spec:\n{pod}"
+)
+SERVICE = (
+    "apiVersion: v1\nkind: Service\nmetadata: {{name: train}}\nspec: {{clusterIP: None, selector:"
+    " {{{label}: train}}}}\n---\n"
+)
+
+
+def test_the_pods_of_a_job_set_are_found_under_its_own_name() -> None:
+    for host, found in (
+        ("net-work-0-0.net-work", [("plan.rendezvous", "fail")]),
+        ("net-work-0-0.net", []),
+        ("store.example.org", []),
+    ):
+        command = MEETING.format(f'"--rdzv-endpoint={host}:29400"')
+        assert wrong(JOB_SET.format(pod=POD.format(command=command, gpus=8))) == found, host
+
+
+def test_a_service_of_all_pods_is_not_the_name_of_the_first() -> None:
+    shell = (
+        '[bash, -c, "torchrun --nnodes=2 --nproc-per-node=8 --node-rank=${JOB_COMPLETION_INDEX:-0}'
+    )
+    shell += ' --master-addr=$(getent hosts train | head -1) train.py"]'
+    assert wrong(SERVICE.format(label="job-name") + job(shell)) == [("plan.rendezvous", "likely")]
+    assert wrong(SERVICE.format(label="pod-index") + job(shell)) == []

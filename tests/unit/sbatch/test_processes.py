@@ -15,6 +15,7 @@ from trainprobe.sbatch.engine import checked, plan_of
 from trainprobe.sbatch.launches import Launch, launches
 from trainprobe.sbatch.schedulers import scheduler_of
 from trainprobe.sbatch.script import passed_on, read_script
+from trainprobe.sbatch.site import LoginNode
 
 HEAD = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=4 --gpus-per-node=4\n"
 
@@ -149,3 +150,109 @@ def test_what_is_likely_wrong_is_not_almost_certain(tmp_path: Path) -> None:
         assert ("likely wrong plan.time" in text_of(report)) == (time == "48")
     assert shown["48:00:00"][0] == "healthy"
     assert shown["48 # hours"][1][0] > 0.9 > shown["48"][1][0] > 0.5
+
+
+def told(text: str) -> set[tuple[str, str]]:
+    return {
+        (one.id, one.state) for one in checked(plan_of(text)) if one.state in ("fail", "likely")
+    }
+
+
+TWO = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=1 --gpus-per-node=2\n"
+TORCHRUN = (
+    "torchrun --nnodes=2 --nproc-per-node=2 --rdzv-backend=c10d --rdzv-endpoint={}:29400 {}\n"
+)
+FIRST = 'head_node=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)\n'
+NODES = "N=($(scontrol show hostnames $SLURM_JOB_NODELIST))\n"
+PBS = "#!/bin/bash\n#PBS -l select=2:ngpus=2\ncd $PBS_O_WORKDIR\n"
+OVER_SSH = "torchrun --nnodes=2 --nproc-per-node=2 --node-rank=$i --master-addr=$m train.py"
+JSRUN = "#!/bin/bash\n#BSUB -nnodes 1\njsrun -n 1 -a 1 -g 6 {} python /a/t.py --num-workers 12\n"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sound", "finding"),
+    [
+        (
+            TWO + FIRST + "srun " + TORCHRUN.format("$head_node", "python t.py"),
+            TWO + FIRST + "srun " + TORCHRUN.format("$head_node", "--no-python python t.py"),
+            ("plan.tasks", "fail"),
+        ),
+        (
+            TWO + FIRST + "srun " + TORCHRUN.format("$head_node", "\\ \n  t.py"),
+            TWO + FIRST + "srun " + TORCHRUN.format("$head_node", "\\\n  t.py"),
+            ("plan.tasks", "fail"),
+        ),
+        (
+            TWO + NODES + 'srun --nodelist="${N[@]:0:2}" ' + TORCHRUN.format("${N[0]}", "t.py"),
+            TWO + NODES + 'srun --nodelist="${N[@]:0:1}" python t.py\n',
+            ("plan.tasks", "fail"),
+        ),
+        (
+            TWO + FIRST + "srun " + TORCHRUN.format("$(head_node).uni.edu", "t.py"),
+            TWO + FIRST + "srun " + TORCHRUN.format("$head_node.uni.edu", "t.py"),
+            ("plan.environment", "fail"),
+        ),
+        (
+            TWO + FIRST + "srun $(which singularity) exec a.sif " + "torchrun t.py\n",
+            TWO
+            + FIRST
+            + "srun $(which singularity) exec a.sif "
+            + TORCHRUN.format("$head_node", "t.py"),
+            ("plan.rendezvous", "fail"),
+        ),
+        (
+            TWO + "master_addr=$(hostname)\nexport MASTER_ADDR=$MASTER_ADDR\nsrun python t.py\n",
+            TWO + "master_addr=$(hostname)\nexport MASTER_ADDR=$master_addr\nsrun python t.py\n",
+            ("plan.environment", "fail"),
+        ),
+        (
+            TWO + "#SBATCH --export=NONE\nconda activate a\nsrun own-training\n",
+            TWO + "#SBATCH --export=NONE\nconda activate a\nsrun --export=ALL own-training\n",
+            ("plan.environment", "likely"),
+        ),
+        (
+            "#!/bin/bash\n#SBATCH --signal=INT@90 --time=60\npython t.py\n",
+            "#!/bin/bash\n#SBATCH --signal=INT@90 --time=60\nsrun python t.py\n",
+            ("plan.signal", "fail"),
+        ),
+        (
+            PBS + f'for i in 0 1; do\nssh $n "{OVER_SSH}" &\ndone\n',
+            PBS + f'for i in 0 1; do\nssh $n "cd $PBS_O_WORKDIR; {OVER_SSH}" &\ndone\nwait\n',
+            ("plan.steps", "fail"),
+        ),
+        (
+            PBS + f'for i in 0 1; do\nssh $n "{OVER_SSH}"\ndone\n',
+            PBS + f'for i in 0 1; do\nssh -fn $n "cd $PBS_O_WORKDIR; {OVER_SSH}" &\ndone\nwait\n',
+            ("plan.steps", "fail"),
+        ),
+        (
+            PBS + f"for i in 0 1; do\nssh -q $n\n{OVER_SSH} &\ndone\nwait\n",
+            PBS + f"for i in 0 1; do\nssh -N -L 1:a:2 $n\n{OVER_SSH} &\ndone\nwait\n",
+            ("plan.steps", "fail"),
+        ),
+        (JSRUN.format("-c 1"), JSRUN.format("-c 14"), ("plan.cpus", "likely")),
+        (JSRUN.format("-c 1"), JSRUN.format("-c 1 -b none"), ("plan.cpus", "likely")),
+    ],
+)
+def test_words_that_mean_something_else_than_they_look(
+    wrong: str, sound: str, finding: tuple[str, str]
+) -> None:
+    assert finding in told(wrong)
+    assert finding not in told(sound)
+
+
+def test_a_program_that_names_its_own_meeting_place_needs_no_variables(tmp_path: Path) -> None:
+    path = tmp_path / "t.py"
+    for given, own in (
+        ('"nccl", init_method=f"tcp://{host}:1", rank=r, world_size=n', True),
+        ('"nccl", store=store, rank=r, world_size=n', True),
+        ('"nccl", init_method="env://", rank=r, world_size=n', False),
+        ('"nccl"', False),
+    ):
+        path.write_text(f"dist.init_process_group({given})\n", encoding="utf-8")
+        about = program_says(str(path))
+        assert about["own_meeting"] is own
+        text = "#!/bin/bash\n#SBATCH --nodes=2 --ntasks-per-node=2\nsrun python t.py\n"
+        found = checked(plan_of(text, (), None, LoginNode(programs={"t.py": about})))
+        wrong = {one.id for one in found if one.state == "fail"}
+        assert ({"plan.master", "plan.rendezvous"} & wrong == set()) is own

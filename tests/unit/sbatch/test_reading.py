@@ -381,3 +381,8 @@ def test_a_signal_without_a_lead_is_given_one() -> None:
         one for one in checked(plan_of(text)) if one.id == "plan.signal" and one.state == "fail"
     ]
     assert "--signal=B:USR1@120" in corrected(text, found)
+
+
+def test_a_template_with_blanks_in_its_braces_is_no_script_yet() -> None:
+    (flaw,) = read_script("#!/bin/sh\n#SBATCH --nodes={ nodes }\nsrun python a.py\n").flaws
+    assert flaw.kind == "foreign"

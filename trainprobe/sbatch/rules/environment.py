@@ -31,6 +31,11 @@ _OF_RANK = re.compile(
     r"-*(?:\w*[_-])?(?:rank|local|node|gpu|device|id|procid|proc)(?:[_-]\w*)?", re.IGNORECASE
 )
 _OF_SCHEDULERS = ("SLURM", "PBS_", "LSB_", "LS_", "OMPI_", "PMI", "PALS_", "MPI_")
+_OF_MEETING = ("MASTER_ADDR", "MASTER_PORT", "RANK", "WORLD_SIZE")
+_OF_SYSTEM = re.compile(
+    r"hostname|nvidia-smi|rocm-smi|env|printenv|date|echo|sleep|true|uname|lscpu|numactl|free|df|ls"
+    r"|mkdir|rm|cp|cat|which|id|whoami|(?:ba|z|da)?sh|killall|pkill|singularity|apptainer|podman"
+)
 _RANK_VARIABLES = ("RANK", "LOCAL_RANK")
 _OWN_ADDRESS = re.compile(r"-*(?:local-addr|(?:node|host|local|my)[_-]?(?:ip|addr|address|name))")
 _WORLD = re.compile(r"--?(?:dist[_-])?world[_-]?size")
@@ -44,7 +49,8 @@ _HOOKS = ("source", ".", "eval")
 
 def check(plan: Plan) -> Iterator[Finding]:
     if not plan.launches:
-        yield ENVIRONMENT.skip("The script starts no training")
+        unknown = _steps_of_unknown_programs(plan)
+        yield from unknown or [ENVIRONMENT.skip("The script starts no training")]
         yield SOFTWARE.skip("The script starts no training")
         return
     wrong = [
@@ -53,6 +59,7 @@ def check(plan: Plan) -> Iterator[Finding]:
         *(found for launch in plan.launches for found in _never_set(plan, launch)),
         *(found for launch in plan.launches for found in _expanded_once(launch)),
         *(found for launch in plan.launches for found in _world_size(plan, launch)),
+        *(found for launch in plan.launches for found in _set_from_itself(plan, launch)),
     ]
     yield from wrong or [ENVIRONMENT.ok("The tasks get the variables that the script sets")]
     yield from _software(plan)
@@ -104,6 +111,57 @@ def _kept_back(plan: Plan, launch: Launch) -> Iterator[Finding]:
         f" {launch.run.words[0]} may not be found"
     )
     yield ENVIRONMENT.likely(says, fix, line, step.limited, edits)
+
+
+def _steps_of_unknown_programs(plan: Plan) -> list[Finding]:
+    """A command that no environment of the system has, started in a step that gets none of what
+    the script loads.
+    """
+    for run in plan.script.commands:
+        step = run.step
+        if step is None or not step.limited or run.file or _OF_SYSTEM.fullmatch(run.words[0]):
+            continue
+        above = [one.line for one in _loading(plan) if one.step is None and one.line < run.line]
+        inside = any(one.step is step for one in _loading(plan))
+        if not above or inside or not re.fullmatch(r"[\w.+-]+", run.words[0]):
+            continue
+        says = (
+            f"{step.limited} keeps back from the tasks of line {run.line} what the script loads in"
+            f" line {above[-1]}: {run.words[0]} may not be found, or lack its environment"
+        )
+        fix = "srun --export=ALL, or export SLURM_EXPORT_ENV=ALL in the script above it"
+        line = plan.line_of("export") or run.line
+        return [ENVIRONMENT.likely(says, fix, line, step.limited)]
+    return []
+
+
+def _set_from_itself(plan: Plan, launch: Launch) -> Iterator[Finding]:
+    """`export MASTER_ADDR=$MASTER_ADDR`, where nothing has set it before."""
+    environ = launch.run.environment()
+    for name in _OF_MEETING:
+        itself = f"${{{name}}}"
+        used = environ.get(name) if launch.program == "python" else None
+        if used != itself and itself not in launch.options.values():
+            continue
+        if plan.login.environ.get(name):
+            continue
+        places = [one for one in plan.script.assigned if one.name == name]
+        if not places or any(one.value != itself for one in places):
+            continue
+        other = next(
+            (
+                one.name
+                for one in plan.script.assigned
+                if one.name != name and one.name.upper() == name
+            ),
+            "",
+        )
+        line = places[0].line
+        says = f"{name} in line {line} is set from itself, and nothing sets it before: it is empty"
+        right = f"export {name}=${other}" if other else f"export {name}=…"
+        edits = plan.swap_in(line, f"{name}={places[0].raw}", f"{name}=${other}") if other else ()
+        made = ENVIRONMENT.fail if other else ENVIRONMENT.likely
+        yield made(says, right, line, name, edits)
 
 
 def _unset_by_slurm(plan: Plan) -> Iterator[Finding]:
@@ -217,7 +275,7 @@ def _expanded_once(launch: Launch) -> Iterator[Finding]:
 def _world_size(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """WORLD_SIZE of plain Python under srun, where each task is one rank. torchrun sets its own."""
     tasks = launch.shape.all_tasks
-    looped = launch.run.command.loop
+    looped = launch.in_loop
     if launch.program != "python" or not launch.several_tasks or looped or not launch.counted:
         return
     value = launch.run.environment().get("WORLD_SIZE", "")

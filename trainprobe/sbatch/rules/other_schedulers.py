@@ -1,15 +1,17 @@
 """What differs in PBS and LSF scripts: the folder in which they begin, SLURM's variables, which
-nobody sets there, and how they write a time.
+nobody sets there, how they write a time, and the cores that jsrun gives to a task.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainprobe.sbatch import numbers
 from trainprobe.sbatch.findings import Check, Finding
 from trainprobe.sbatch.plan import Plan
+from trainprobe.sbatch.rules.resources import too_few_cpus
 
 FOREIGN, FOLDER, TIME = CHECKS = (
     Check("plan.environment"),
@@ -22,7 +24,16 @@ def check(plan: Plan) -> Iterator[Finding]:
     yield from _variables_of_slurm(plan)
     if plan.script.scheduler.name == "PBS":
         yield from _folder(plan)
+    yield from _cores(plan)
     yield _time(plan)
+
+
+def _cores(plan: Plan) -> Iterator[Finding]:
+    for launch in plan.launches:
+        if launch.step is not None and "cpus-per-task" in launch.step.options:
+            found = too_few_cpus(plan, launch)
+            if found is not None:
+                yield replace(found, fix=f"more cores: {launch.step_program} -c", line=launch.line)
 
 
 def _variables_of_slurm(plan: Plan) -> Iterator[Finding]:

@@ -56,9 +56,12 @@ def check(plan: Plan) -> Iterator[Finding]:
         and (launch.shape.nodes > 1 or (launch.program == "python" and launch.shape.all_tasks > 1))
     ]
     if not several:
-        yield ADDRESS.skip("The ranks are on one node")
+        says = "The ranks are on one node"
+        if any(launch.machines and launch.machines[1] > 1 for launch in plan.launches):
+            says = "No step has several nodes: where the launchers meet is not compared"
+        yield ADDRESS.skip(says)
         yield _port(plan, plan.launches)
-        yield RENDEZVOUS.skip("The ranks are on one node")
+        yield RENDEZVOUS.skip(says)
         return
     launch = several[0]
     yield _address(plan, launch)
@@ -112,7 +115,8 @@ def _address(plan: Plan, launch: Launch) -> Finding:
         return ADDRESS.skip("torchrun gets no address here")
     if not address:
         about = plan.about(launch)
-        if launch.program != "python" or about.get("reads_slurm"):
+        own = about.get("reads_slurm") or about.get("own_meeting")
+        if launch.program != "python" or own:
             return ADDRESS.skip("No MASTER_ADDR: the program finds the address itself")
         says = f"The tasks of line {launch.line} have no MASTER_ADDR"
         assigned = plan.assignment("MASTER_ADDR")
@@ -349,7 +353,7 @@ def _frozen_in(text: str) -> str:
 
 def _torchrun(plan: Plan, launch: Launch) -> Iterator[Finding]:
     options, nodes, line = launch.options, launch.shape.nodes, launch.line
-    if launch.run.command.loop or nodes < 2:
+    if launch.in_loop or nodes < 2:
         return
     c10d = f"{_C10D}$MASTER_ADDR:$MASTER_PORT"
     fix = f"{c10d}, with MASTER_ADDR and MASTER_PORT set above"
@@ -419,7 +423,7 @@ def _accelerate(launch: Launch) -> Iterator[Finding]:
     options, nodes, line = launch.options, launch.shape.nodes, launch.line
     backend = options.get("rdzv-backend", "static")
     in_task = "srun bash -c '… --machine_rank $SLURM_NODEID …'"
-    if nodes < 2 or launch.run.command.loop or "config-file" in options:
+    if nodes < 2 or launch.in_loop or "config-file" in options:
         return
     if "main-process-ip" not in options:
         says = f"{launch.place} does not know where {nodes} nodes meet"
@@ -456,6 +460,8 @@ def _environment(plan: Plan, launch: Launch) -> Iterator[Finding]:
             yield RENDEZVOUS.fail(says, fix, line, value)
             return
     about = plan.about(launch)
+    if about.get("own_meeting"):
+        return  # it gives rank, size and address to the process group itself
     required = about.get("requires")
     names = required if isinstance(required, (list, tuple)) else ()
     lacking = [name for name in _OF_LAUNCHER if name in names and name not in environ]

@@ -45,7 +45,7 @@ def _cpus(plan: Plan) -> Iterator[Finding]:
     if not plan.launches:
         yield CPUS.skip("The script starts no training, so its need for CPUs is not known")
         return
-    found = (_too_few(plan, plan.launches[0]), _more_than_a_node(plan), _not_inherited(plan))
+    found = (too_few_cpus(plan, plan.launches[0]), _more_than_a_node(plan), _not_inherited(plan))
     wrong = [finding for finding in found if finding is not None]
     yield from wrong
     if not wrong:
@@ -59,7 +59,8 @@ def _cpus(plan: Plan) -> Iterator[Finding]:
         yield CPUS.ok(says, str(cpus or ""))
 
 
-def _too_few(plan: Plan, launch: Launch) -> Finding | None:
+def too_few_cpus(plan: Plan, launch: Launch) -> Finding | None:
+    """Return what is wrong with the CPUs of a rank, None where they suffice or are not known."""
     ranks, tasks = ranks_on_node(launch), launch.shape.tasks_on_node
     plain = launch.program == "python"
     if ranks is None or (plan.exclusive and plan.job.cpus is None) or (not plain and tasks > 1):

@@ -104,7 +104,7 @@ def _launcher_without_step(plan: Plan, launch: Launch) -> Iterator[Finding]:
     other_branch = launch.run.command.conditional and any(
         other.step is not None and other.run.command.conditional for other in plan.launches
     )
-    if nodes <= 1 or launch.run.command.loop or spreads_itself or other_branch:
+    if nodes <= 1 or launch.in_loop or spreads_itself or other_branch:
         return
     if launch.program == "deepspeed":
         says = (
@@ -125,7 +125,7 @@ def _launcher_without_step(plan: Plan, launch: Launch) -> Iterator[Finding]:
 def _python_tasks(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """Plain Python: the tasks are the ranks."""
     gpus, on_node, line = launch.shape.gpus, launch.shape.tasks_on_node, launch.line
-    about, looped = plan.about(launch), launch.run.command.loop
+    about, looped = plan.about(launch), launch.in_loop
     if launch.step is None:
         fix = ""
         if plan.job.nodes > 1 and not looped and not about.get("submits"):
@@ -174,9 +174,9 @@ def _one_process(plan: Plan, launch: Launch) -> bool:
 def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
     """The nodes in the launcher's options, against the nodes of the step."""
     option = {"torchrun": "--nnodes", "accelerate": "--num_machines", "deepspeed": "--num_nodes"}
-    if launch.program not in option or launch.step is None or launch.run.command.loop:
+    if launch.program not in option or launch.step is None or launch.in_loop:
         return
-    if not launch.counted:
+    if not launch.counted or launch.step_program == "ssh":
         return
     name, machines, nodes = option[launch.program], launch.machines, launch.shape.nodes
     value = launch.value("nnodes", "num-machines", "num-nodes")
@@ -207,7 +207,7 @@ def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
 def _gpus_and_ranks(plan: Plan, launch: Launch) -> Iterator[Finding]:
     gpus, each, line = launch.shape.gpus, launch.per_node, launch.line
     by_cpu = "cpu" in launch.options
-    if launch.program == "python" or each is None or by_cpu or launch.run.command.loop:
+    if launch.program == "python" or each is None or by_cpu or launch.in_loop:
         return
     if gpus is None:
         yield from _no_gpus(plan, launch, each)

@@ -176,6 +176,15 @@ def _receiver(
             plain = value.partition(":")[2]
             fix = f"trap it there, or send it to the steps: --signal={plain}"
             yield SIGNAL.fail(says, fix, line, value, plan.setting("signal", plain))
+    elif trap is None and plan.launches and not _starts_steps(plan):
+        says = (
+            f"--signal={value} goes to the steps only, and the script starts none: {name} reaches"
+            f" no process, also not {plan.launches[0].place}"
+        )
+        fix = f"srun in front of the launch, or --signal=B:{value} with exec in front of it"
+        one_task = plan.job.all_tasks == 1 and len(plan.launches) == 1
+        edits = plan.prefixed(plan.launches[0], "srun") if one_task else ()
+        yield SIGNAL.fail(says, fix, line, value, edits)
     elif trap is None:
         yield from _unhandled(plan, value, name)
     else:
@@ -197,6 +206,17 @@ def _receiver(
                 _background(plan, command.last),
             )
             yield SIGNAL.fail(says, fix, command.line, value, edits)
+
+
+def _starts_steps(plan: Plan) -> bool:
+    """Whether the script may start a step: by srun, by what calls it, or in a file not read."""
+    return (
+        any(run.step is not None and run.step.program != "ssh" for run in plan.script.commands)
+        or bool(re.search(r"(?m)^[^#\n]*\bsrun\b", plan.script.text))
+        or any(launch.program == "deepspeed" or launch.open for launch in plan.launches)
+        or any(plan.about(launch).get("submits") for launch in plan.launches)
+        or any(name not in plan.login.files for name, _ in plan.script.called)
+    )
 
 
 def _unhandled(plan: Plan, value: str, name: str) -> Iterator[Finding]:
