@@ -12,4 +12,4 @@ once the maker itself has changed, so a maker that is changed asks for a fresh r
 """
 
 DEVELOPMENT = range(100_000)
-REPORTING = range(1_000_000, 2_000_000)
+REPORTING = range(1_000_000, 10_000_000)
