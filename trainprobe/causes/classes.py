@@ -16,6 +16,7 @@ from trainprobe.causes.phrases import ranks_say, subject, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import MainThread, ProcessState
 from trainprobe.model.ranks import and_list
+from trainprobe.stacks.progress import is_before
 from trainprobe.waits.standings import AT_THE_STORE
 
 # How often a class is right, by hand: judged without the causes of one family after the other
@@ -176,18 +177,8 @@ def passed_the_rendezvous(scene: Scene) -> bool:
         bool(suspects and waiting)
         and not any(_meets(thread) for thread in suspects)
         and all(_meets(thread) for thread in waiting)
-        and not any(_is_before(one, other) for one in suspects for other in waiting)
+        and not any(is_before(one.frames, other.frames) for one in suspects for other in waiting)
     )
-
-
-def _is_before(thread: MainThread, other: MainThread) -> bool:
-    """Do the two part in one function, in which this thread stands on an earlier line?"""
-    for mine, its in zip(thread.frames, other.frames, strict=False):
-        if (mine.file, mine.name) != (its.file, its.name):
-            return False
-        if mine.line != its.line:
-            return (mine.line or 0) < (its.line or 0)
-    return False
 
 
 def _meets(thread: MainThread) -> bool:

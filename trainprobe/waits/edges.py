@@ -10,13 +10,14 @@ from collections.abc import Mapping, Sequence
 from trainprobe.facts import Facts, LockWait, MainThread, OpenFile, ProcessState
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
+from trainprobe.stacks.progress import is_before
 from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
 from trainprobe.waits.recorder_waits import RecordedWait
-from trainprobe.waits.standings import AT_THE_STORE, Standing, meetings_of
+from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, Standing, meetings_of
 
 HALF = 0.5
 _HOLDS_A_LOCK = re.compile(r"^with\b.*(?:lock|baton)", re.IGNORECASE)
@@ -265,7 +266,8 @@ class Edges:
 
     def _of_the_unseen(self) -> None:
         """Ranks of which only /proc was seen and that sleep, or that ask again and again: they
-        wait, if anything, for the stopped and the missing.
+        wait, if anything, for the stopped and the missing, and for those that have not come as far
+        in the same function and are in no communication.
         """
         to_blame = [
             one
@@ -278,10 +280,15 @@ class Edges:
             me = self.of_rank[standing.rank]
             if me in waiting:
                 continue
-            polls = standing.pid is not None and self.watch.activity(standing.pid).kind == "polls"
+            polls = self._polls(standing)
             asks = polls or (standing.leaf == "net-io" and not standing.goes_on)
             if standing.state == "waiting" and (standing.thread is None or asks):
-                for other in to_blame:
+                behind = [
+                    other
+                    for other in self.ranks
+                    if polls and not self._polls(other) and _is_behind(other, standing)
+                ]
+                for other in dict.fromkeys((*to_blame, *behind)):
                     how = (
                         f"{'asks again and again' if polls else 'waits'} at {standing.where},"
                         " perhaps for"
@@ -289,6 +296,9 @@ class Edges:
                         else "sleeps, and may wait for"
                     )
                     self._add(me, self.of_rank[other.rank], how, standing, weight=HALF)
+
+    def _polls(self, standing: Standing) -> bool:
+        return standing.pid is not None and self.watch.activity(standing.pid).kind == "polls"
 
     def _process(self, pid: int, command: str = "") -> Node:
         """The node of a process: its rank's where it is one. Its own waits are followed. `command`
@@ -340,6 +350,12 @@ class Edges:
                 evidence=standing.evidence if standing is not None else ids,
             )
         )
+
+
+def _is_behind(one: Standing, other: Standing) -> bool:
+    if one.thread is None or other.thread is None or one.leaf in (*IN_COLLECTIVE, AT_THE_STORE):
+        return False
+    return is_before(one.thread.frames, other.thread.frames)
 
 
 def _role(process: ProcessState | None) -> str:

@@ -140,7 +140,7 @@ def test_what_is_likely_wrong_is_not_almost_certain(tmp_path: Path) -> None:
         "srun torchrun --nnodes=2 --nproc-per-node=8 --rdzv-backend=c10d"
         " --rdzv-endpoint=$(hostname):$((10000 + SLURM_JOB_ID % 20000)) t.py\n"
     )
-    shown = {}
+    shown: dict[str, tuple[str, list[float]]] = {}
     for time in ("48", "48 # hours", "48:00:00"):
         with Case.create(str(tmp_path / f"case{len(shown)}"), "ready", ("trainprobe",)) as case:
             data = {"script": "job.sh", "text": text.format(time), "site": site_told()}

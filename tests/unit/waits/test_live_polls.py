@@ -127,3 +127,25 @@ def test_a_call_of_c_that_gets_little_of_a_crowded_machine_is_work() -> None:
         ).verdict
         == "healthy"
     )
+
+
+def test_who_asks_again_and_again_waits_for_a_rank_that_has_not_come_as_far() -> None:
+    asks = (MAIN, Frame("checkpoint", "/job/train.py", 71))
+    before = (MAIN, Frame("checkpoint", "/job/train.py", 67), Frame("load", "/job/train.py", 25))
+    loop = site(71, "time.sleep(0.2)", ("while", "while len(os.listdir(folder)) < world:"))
+    more = {
+        "age_s": 0.04,
+        "wchan": "hrtimer_nanosleep",
+        "stillness": Stillness(5.3, 300.0, wakes=True),
+    }
+
+    found = view(
+        job(3),
+        rank(0, asks, asks, asks, looked_s=5.3, **more),
+        rank(2, asks, asks, asks, looked_s=5.3, **more),
+        rank(1, before, before, before, age_s=10.0),
+        site(25, "return line.recv(4096)"),
+        loop,
+    )
+
+    assert (found.verdict, found.groups[0].ranks, found.groups[0].victims) == ("hung", (1,), (0, 2))

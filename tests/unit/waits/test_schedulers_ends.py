@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from trainprobe.model.diagnosis import Diagnosis
+from trainprobe.model.diagnosis import Report
 from trainprobe.model.request import ExplainRequest
 from trainprobe.pipelines import explain
 
@@ -33,7 +33,7 @@ PRINTED = (
 )
 
 
-def told(path: Path) -> Diagnosis:
+def told(path: Path) -> Report:
     return explain(ExplainRequest(paths=(str(path),), argv=("trainprobe", "explain", path.name)))
 
 
