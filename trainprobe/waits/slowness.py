@@ -22,7 +22,7 @@ from trainprobe.facts.samples import (
     step_shares,
 )
 from trainprobe.stacks import compiling, loading
-from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, too_long
+from trainprobe.stacks.arrivals import MUCH_CHANCE, MUCH_SHARE, Arrivals, too_long
 from trainprobe.stacks.spells import share as share_of
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
@@ -39,7 +39,6 @@ TIMES, USED_S = 3.0, 0.2
 CROWDED = 2.0
 STOOD_STILL = 0.3
 ALONE = 0.9  # of the time: the others' own work then falls between samples
-MOSTLY_ALONE = 0.7
 ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
 IDLE_S = 30.0  # a save or an evaluation of one rank may take less
@@ -299,7 +298,7 @@ def rarely_seen(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples
                 f" {seen.share:.0%} of {seen.span_s:.0f} s, in too few rounds to say whether it is"
                 " always the last"
             )
-            most = seen.share >= MOSTLY_ALONE and _several_waits(seen, here)
+            most = seen.share >= MUCH_SHARE and _several_waits(seen, here)
             others = tuple(one for one in seen.ranks if one != seen.latest)
             late = _group(rung, ranks, (seen.latest,), says, others, here)
             return Rare(says, SAME_RANK, open=most, group=late)
