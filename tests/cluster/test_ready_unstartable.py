@@ -95,7 +95,7 @@ def test_a_node_without_a_module_of_the_script_is_left_out(
     before = f"{LIBRARIES}:{folder.parent}"
     cluster[2].run("mount", "--bind", str(empty), str(folder.parent))
     try:
-        more = f"--timeout 22 --script {script} --python {sys.executable}"
+        more = f"--timeout 45 --script {script} --python {sys.executable}"
         code, report, said = ready(cluster, tmp_path / "ill", before=before, more=more)
     finally:
         cluster[2].run("umount", str(folder.parent))

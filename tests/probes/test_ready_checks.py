@@ -282,6 +282,8 @@ def test_a_root_that_became_read_only(
 def test_a_system_disk_that_is_full_or_read_only(
     mounts: str, severity: str | None, says: str, run_probe: RunProbe
 ) -> None:
+    if mounts.split(";", maxsplit=1)[0].endswith(" /tmp") and sys.prefix.startswith("/tmp/"):
+        pytest.skip("this Python itself lies in /tmp, which is hidden by the disk")
     slot = {"TRAINPROBE_SLOT": "prolog"}
     done = run_probe("storage", shell=OWN_MOUNTS.format(mounts), env=slot)
     assert (done.exit_code, f"FAIL: System disk: {says}" in done.output) == (10, True)
