@@ -49,7 +49,9 @@ def ready(
 
 
 @pytest.mark.root
-@pytest.mark.parametrize("by", ["pbs", "lsf", "ssh"])
+@pytest.mark.parametrize(
+    "by", ["pbs", *(pytest.param(by, marks=pytest.mark.soak) for by in ("lsf", "ssh"))]
+)
 def test_all_nodes_of_the_job_are_looked_at(by: str, cluster: Cluster, tmp_path: Path) -> None:
     (tmp_path / "nodes").write_text("node1\nnode1\nnode2\nnode3\n", encoding="ascii")
     for name, text in {"pbsdsh": PBSDSH, "blaunch": BLAUNCH}.items():
@@ -73,6 +75,7 @@ def test_all_nodes_of_the_job_are_looked_at(by: str, cluster: Cluster, tmp_path:
 
 
 @pytest.mark.root
+@pytest.mark.soak
 def test_one_of_several_nodes_alone_is_not_healthy(cluster: Cluster, tmp_path: Path) -> None:
     lost = {"PBS_JOBID": "7.server", "PBS_NODEFILE": "/no/such"}
     code, report, said = ready(cluster, tmp_path, lost)

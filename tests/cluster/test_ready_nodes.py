@@ -107,6 +107,7 @@ def test_well_nodes_are_ready_and_two_faults_name_their_nodes(
 
 
 @pytest.mark.root
+@pytest.mark.soak
 def test_a_folder_that_is_another_disk_of_the_same_kind_is_found_by_a_file(
     cluster: Cluster, tmp_path: Path
 ) -> None:
