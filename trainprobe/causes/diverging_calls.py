@@ -19,6 +19,7 @@ from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.peers import P2P_OPS
+from trainprobe.waits.standings import behind_main
 
 # How training code asks who it is: rank == 0, self.local_rank, is_main_process,
 # accelerator.is_local_main_process, dist.get_rank(), trainer.is_global_zero, @rank_zero_only.
@@ -331,6 +332,10 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
         if (thread.leaf in WAITS_FOR_RANKS and thread.op != "key") or thread.in_backward:
             op = "backward" if thread.in_backward else thread.op or "a collective"
             yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)
+        elif found := behind_main(scene.watch.threads.get(thread.pid, ()), thread.leaf):
+            other, place, line = found
+            frames = (*thread.frames, *other.frames)
+            yield Place(rank, place.op or "a collective", line.file, line.line, frames, other)
         return
     for fatal in scene.fatals([rank]):
         yield from _from_frames(rank, fatal.frames, fatal)
