@@ -31,8 +31,8 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
     (r"\b(?:input\(|sys\.stdin\b)", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
 )
-# `for r in range(self.world)` around the keys, or in the call: who waits for a key of every rank makes
-# a call that all must make.
+# `for r in range(self.world)` around the keys, or in the call: who waits for a key of every rank
+# makes a call that all must make.
 _OF_ALL_RANKS = re.compile(r"\bfor \w+ in range\([^()]{0,40}(?:world|ranks|num_proc|nprocs)")
 _EXCHANGES = re.compile(r"\b(isend|irecv)\b")
 _ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
