@@ -183,12 +183,15 @@ def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Bl
     call (`if rank != 0: return`), or a decorator of a function that leads there.
     """
     if found_if := first_found(
-        block for block in own_blocks(scene, found, camp) if ASKS_FOR_RANK.search(block.text)
+        block for block in own_blocks(scene, found, camp) if asks_for_rank(block)
     ):
         return found_if
-    return first_found(
-        block for block in _own(scene, found, camp, _gates) if ASKS_FOR_RANK.search(block.text)
-    )
+    return first_found(block for block in _own(scene, found, camp, _gates) if asks_for_rank(block))
+
+
+def asks_for_rank(block: Block) -> bool:
+    """Is the condition about the rank, in its words or by what gave its names their values?"""
+    return any(ASKS_FOR_RANK.search(text) for text in (block.text, block.made))
 
 
 def under(block: Block, at: str = "") -> str:
@@ -196,6 +199,8 @@ def under(block: Block, at: str = "") -> str:
     place in other words.
     """
     at = at or f"line {block.line}"
+    if not ASKS_FOR_RANK.search(block.text) and ASKS_FOR_RANK.search(block.made):
+        at = f"{at}, by `{short(block.made, 60)}`"
     if block.branch == BEHIND:
         return f"below the way out at `{short(block.text, 80)}` ({at})"
     branch = "the `else` of " if block.branch == "orelse" else ""
@@ -302,14 +307,18 @@ _HOLDS_FOR_REST = re.compile(r"!= ?0\b|\bnot\b|\brank ?> ?0\b|^if [\w.]*rank:")
 
 
 _CLAUSES = re.compile(r"\b(?:and|or)\b")
+_DENIES = re.compile(r"\bnot\b")
 _DENIES_ALL = re.compile(r"\bnot\s*\(")
 
 
 def holds_for_few(block: Block) -> bool:
     """Does the part of the condition that asks for the rank hold for one or few of them?"""
-    asked = [part for part in _CLAUSES.split(block.text) if ASKS_FOR_RANK.search(part)]
-    whole = not asked or _DENIES_ALL.search(block.text)
-    text = block.text if whole else " and ".join(asked)
+    text = block.text
+    if not ASKS_FOR_RANK.search(text) and ASKS_FOR_RANK.search(block.made):
+        text = f"{'not ' if _DENIES.search(text) else ''}{block.made}"
+    asked = [part for part in _CLAUSES.split(text) if ASKS_FOR_RANK.search(part)]
+    whole = not asked or _DENIES_ALL.search(text)
+    text = text if whole else " and ".join(asked)
     if block.branch == "body":
         return not _HOLDS_FOR_MOST.search(text)
     return _HOLDS_FOR_REST.search(text) is not None
@@ -378,7 +387,8 @@ def _gates(scene: Scene, frames: Iterable[Frame]) -> Iterator[Block]:
     for site in scene.sites(frames):
         yield from (block for block in site.blocks if block.kind == "decorator")
         for skip in site.skips:
-            yield Block("if", skip.line, skip.text, BEHIND if skip.branch == "body" else "body")
+            branch = BEHIND if skip.branch == "body" else "body"
+            yield Block("if", skip.line, skip.text, branch, skip.made)
 
 
 def _branch_key(block: Block) -> tuple[int, str, str]:

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from trainprobe.causes.diverging_calls import (
-    ASKS_FOR_RANK,
     Place,
+    asks_for_rank,
     camps,
     own_blocks,
     places,
@@ -174,10 +174,7 @@ def _of_some_ranks(scene: Scene, out: Sequence[int], loop: Block) -> bool:
         for line in (*(one.line for one in site.blocks), *(one.line for one in site.skips))
         if line > loop.line
     }
-    return any(
-        ASKS_FOR_RANK.search(block.text) is not None and block.line not in within
-        for block in conditions
-    )
+    return any(asks_for_rank(block) and block.line not in within for block in conditions)
 
 
 def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:

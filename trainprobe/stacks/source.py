@@ -12,7 +12,7 @@ import threading
 import tokenize
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 TEXT_CAP = 300
@@ -24,7 +24,8 @@ SKIPS_CAP = 8
 MADE_CAP = 6
 _WAITS_FOR = re.compile(r"\b([A-Za-z_]\w*)(?:\[[^\]]{1,40}\])?\.wait\(")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_NOT_SEARCHED = (*_LOOPS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_NOT_SEARCHED = (*_LOOPS, *_FUNCTIONS, ast.ClassDef)
 _LEAVING = (ast.Continue, ast.Break, ast.Return)
 _CHAINING = "+-*/%@&|^.([<>"
 _warning_filters = threading.Lock()  # all threads share the filters
@@ -36,13 +37,15 @@ class Block:
     decorator; `branch` is body, orelse, handler or finally.
 
     `line` and `text` are those of the header: for a handler of its `except`, else of the statement
-    (`if rank == 0:` also for its else). Each decorator of a function stands before its def.
+    (`if rank == 0:` also for its else). Each decorator of a function stands before its def. `made`
+    is where the names of an if have their values from: `self.rank == 0` of `if writes:`.
     """
 
     kind: str = ""
     line: int = 0
     text: str = ""
     branch: str = "body"
+    made: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class Skip:
 
     `line` and `text` are those of the branch's header (of its `if` also for an else, `branch` is
     then orelse); `how` is continue, break or return; `loop` is the line of the loop's header, of
-    the function's for a return outside of loops. Other loops inside are not searched.
+    the function's for a return outside of loops; `made` is that of a Block. Other loops inside are
+    not searched.
     """
 
     line: int = 0
@@ -60,6 +64,7 @@ class Skip:
     how: str = ""
     loop: int = 0
     branch: str = "body"
+    made: str = ""
 
 
 @dataclass(frozen=True)
@@ -100,7 +105,8 @@ def read_places(text: str, lines: Iterable[int]) -> Places:
     tree, flaw = _parse(text)
     if tree is None:
         return Places(tuple(Place(line, "", _short(rows[line - 1])) for line in wanted), flaw)
-    return Places(tuple(_place(tree, rows, line) for line in wanted))
+    names = _Names(tree.body, rows)
+    return Places(tuple(_place(tree, rows, line, names) for line in wanted))
 
 
 def _parse(text: str) -> tuple[ast.Module | None, str]:
@@ -135,7 +141,7 @@ def _has_long_chain(text: str) -> bool:
     return False
 
 
-def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
+def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> Place:
     blocks: list[Block] = []
     function = "<module>"
     loops: list[Any] = []
@@ -147,13 +153,17 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int) -> Place:
         if inside is None:
             text = _short(rows[line - 1]) if node is None else _line_text(statements, rows, line)
             made = _made(scope, rows, text, line)
-            return Place(line, function, text, tuple(blocks), _skips(loops, rows, line), made)
+            return Place(line, function, text, tuple(blocks), _skips(loops, names, line), made)
         found, statements = inside
+        if isinstance(node, ast.If):
+            found[-1] = replace(found[-1], made=names.made(node.test))
         blocks.extend(found)
-        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, _FUNCTIONS):
             function, scope, loops = node.name, statements, [node]
+            names = replace(names, scope=scope)
         elif isinstance(node, ast.ClassDef):
             loops = []
+            names = replace(names, members=statements)
         elif isinstance(node, _LOOPS) and found[-1].branch == "body":
             loops.append(node)
 
@@ -175,12 +185,101 @@ def _made(scope: Sequence[Any], rows: Sequence[str], text: str, line: int) -> st
     return _short("; ".join(found))
 
 
+_PLAIN = (ast.Name, ast.Attribute, ast.Compare, ast.BoolOp, ast.UnaryOp)
+
+
+@dataclass(frozen=True)
+class _Names:
+    """Where the names of a condition may have their values from: the statements of the `module`, of
+    the class (`members`) and of the function (`scope`) around it. `known` keeps what was found.
+    """
+
+    module: Sequence[Any]
+    rows: Sequence[str]
+    members: Sequence[Any] = ()
+    scope: Sequence[Any] = ()
+    known: dict[tuple[int, int], dict[str, list[Any]]] = field(default_factory=dict)
+
+    def made(self, test: Any) -> str:
+        """What gives the names of a condition their values, as far as that is a condition itself;
+        of a call its name, and what the function returns where it stands in the file.
+        """
+        wanted = list(_keys(test))
+        found: list[str] = []
+        for name in wanted:  # grows while names lead on
+            for value in self._values(name):
+                if len(found) >= MADE_CAP:
+                    break
+                if isinstance(value, ast.Call):
+                    found.append(f"{_cut_node(value.func, self.rows)}(…)")
+                    wanted += [one for one in _keys(value.func) if one not in wanted]
+                elif isinstance(value, _PLAIN):
+                    found += [] if isinstance(value, ast.Name) else [_cut_node(value, self.rows)]
+                    wanted += [one for one in _keys(value) if one not in wanted]
+                del wanted[MADE_CAP:]
+        return _short("; ".join(dict.fromkeys(found)))
+
+    def _values(self, name: str) -> Sequence[Any]:
+        own = name.startswith("self.")
+        statements, functions = (self.members, self.members) if own else (self.scope, self.module)
+        key = (id(statements), id(functions))
+        if key not in self.known:
+            bodies = [one for part in statements for one in getattr(part, "body", ())]
+            self.known[key] = _values_of(
+                bodies if own else statements, functions, "self." if own else ""
+            )
+        return self.known[key].get(name, ())
+
+
+def _values_of(
+    statements: Sequence[Any], functions: Sequence[Any], prefix: str
+) -> dict[str, list[Any]]:
+    """What the statements give to each name, and what each of the functions returns or yields."""
+    found: dict[str, list[Any]] = {}
+    for node in (inner for each in statements for inner in _nodes(each)):
+        pairs = [(target, getattr(node, "value", None)) for target in _targets(node)]
+        if isinstance(node, (ast.With, ast.AsyncWith)):
+            pairs = [(item.optional_vars, item.context_expr) for item in node.items]
+        for target, value in pairs:
+            if target is not None and value is not None and (key := _key(target)):
+                found.setdefault(key, []).append(value)
+    for function in functions:
+        if isinstance(function, _FUNCTIONS):
+            given = found.setdefault(prefix + function.name, [])
+            for inner in (one for each in function.body for one in _nodes(each)):
+                value = getattr(inner, "value", None)
+                if isinstance(value, ast.Yield) or isinstance(inner, ast.Return):
+                    value = value.value if isinstance(value, ast.Yield) else value
+                    given += [] if value is None else [value]
+    return found
+
+
+def _targets(node: Any) -> Sequence[Any]:
+    if isinstance(node, _LOOPS):
+        return ()
+    return getattr(node, "targets", None) or [getattr(node, "target", None)]
+
+
+def _keys(node: Any) -> Iterable[str]:
+    """The names in an expression: `x`, and `self.x` of an attribute."""
+    for one in ast.walk(node):
+        if key := _key(one):
+            yield key
+
+
+def _key(node: Any) -> str:
+    if isinstance(node, ast.Name) and node.id != "self":
+        return node.id
+    own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    return f"self.{node.attr}" if own and node.value.id == "self" else ""
+
+
 def _nodes(node: Any) -> Iterable[Any]:
     """The statements and calls below a statement, those of inner functions left out."""
     ahead = [node]
     while ahead:
         one = ahead.pop()
-        if isinstance(one, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        if isinstance(one, (*_FUNCTIONS, ast.ClassDef)):
             continue
         if isinstance(one, (ast.stmt, ast.Call)):
             yield one
@@ -199,7 +298,7 @@ def _bound(node: Any, name: str) -> Any:
     return None
 
 
-def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, ...]:
+def _skips(loops: Iterable[Any], names: _Names, line: int) -> tuple[Skip, ...]:
     """The branches above the line that leave an iteration of one of these loops, or return from
     this function. Not recursive: a chain of elif may be long.
     """
@@ -215,8 +314,9 @@ def _skips(loops: Iterable[Any], rows: Sequence[str], line: int) -> tuple[Skip, 
                 ahead.extend(statements)
                 end = statements[-1]
                 if head is not None and isinstance(end, leaving) and _last_line(end) < line:
-                    text, how = _header(head, rows), type(end).__name__.lower()
-                    found.append(Skip(head.lineno, text, how, loop.lineno, branch))
+                    text, how = _header(head, names.rows), type(end).__name__.lower()
+                    made = names.made(head.test) if isinstance(head, ast.If) else ""
+                    found.append(Skip(head.lineno, text, how, loop.lineno, branch, made))
     return tuple(sorted(found, key=lambda skip: skip.line)[-SKIPS_CAP:])
 
 

@@ -365,3 +365,39 @@ def test_how_a_function_made_what_its_line_waits_for(body: str, made: str) -> No
     (place,) = read_places(body, [len(body.splitlines())]).places
 
     assert place.made == made
+
+
+MADE = """\
+def wanted(step):
+    return get_rank() == 0 and step % 10 == 0
+
+class Trainer:
+    def __init__(self, rank):
+        self.writes = rank == 0
+
+    def save(self, step):
+        writer = self.writes
+        if not writer:
+            return
+        barrier()
+
+    def report(self, step, model=DDP(device_ids=[rank])):
+        with main_process_phase("report") as active:
+            if active:
+                barrier()
+        loss = model(step)
+        if wanted(step):
+            barrier()
+        elif loss > 3:
+            barrier()
+"""
+
+
+def test_a_condition_is_told_by_what_gave_its_names_their_values() -> None:
+    saved, active, called, other = read_places(MADE, [12, 17, 20, 22]).places
+
+    assert [skip.made for skip in saved.skips] == ["self.writes; rank == 0"]
+    assert active.blocks[-1].made == "main_process_phase(…)"
+    assert called.blocks[-1].made == "get_rank() == 0 and step % 10 == 0"
+    # of what a call is given nothing follows for its result
+    assert other.blocks[-1].made == "model(…)"

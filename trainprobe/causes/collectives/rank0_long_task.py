@@ -32,7 +32,7 @@ from trainprobe.causes.child_processes import (
 from trainprobe.causes.collective_calls import away
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.diverging_calls import ASKS_FOR_RANK
+from trainprobe.causes.diverging_calls import asks_for_rank
 from trainprobe.causes.long_tasks import of_long_task
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
@@ -146,7 +146,7 @@ def _task(scene: Scene, thread: MainThread) -> Weighings:
         block
         for site in sites
         for block in site.blocks
-        if block.kind == "if" and ASKS_FOR_RANK.search(block.text)
+        if block.kind == "if" and asks_for_rank(block)
     ]
     name = next(
         (frame.name for frame in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(frame.name)),

@@ -229,7 +229,8 @@ def _enclosing(kind: Type[B], row: Mapping[str, Any], name: str) -> Tuple[B, ...
     def build(part: Mapping[str, Any]) -> B:
         text = fields.text(part, "text", cap=TEXT_CAP)
         branch = fields.text(part, "branch") or "body"
-        return fields.build(kind, part, text=text, branch=branch)
+        made = fields.text(part, "made", cap=TEXT_CAP)
+        return fields.build(kind, part, text=text, branch=branch, made=made)
 
     return tuple(fields.each(fields.items(row, name), build))
 
