@@ -123,13 +123,25 @@ def _unlaunched(view: Situation, job: Job) -> Situation:
     lost = [one for one in view.ranks if one.pid in job.orphaned]
     if not lost:
         return view
-    hosts = folded(tuple(dict.fromkeys(one.host for one in lost if one.host)))
-    whose = ranks_say([one.rank for one in lost])
-    says = f"the launcher of {whose}{f' on {hosts}' if hosts else ''} is gone"
+    hosts = tuple(dict.fromkeys(one.host for one in lost if one.host))
+    ranks = tuple(one.rank for one in lost)
+    says = f"the launcher of {ranks_say(ranks)}{f' on {folded(hosts)}' if hosts else ''} is gone"
     if view.verdict != "healthy":
         return replace(view, remarks=(*view.remarks, says))
     risk = "nobody ends or restarts them when one of them fails"
-    return replace(view, verdict="at-risk", says=f"{view.says}; but {says}, and {risk}")
+    group = SuspectGroup(
+        cell=view.cell,
+        probe=PROBE,
+        ranks=ranks,
+        how="left",
+        says=says,
+        mode="check",
+        evidence=job.evidence,
+        world_size=len(view.ranks),
+        hosts=hosts,
+    )
+    says = f"{view.says}; but {says}, and {risk}"
+    return replace(view, verdict="at-risk", says=says, groups=(group,))
 
 
 def _no_training(view: Situation) -> str:
