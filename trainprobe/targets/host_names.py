@@ -1,14 +1,17 @@
 """Names of hosts as users type them: `node1,node2`, SLURM's ranges `node[1-3,07]`, and of
-ClusterShell's node sets the step `node[1-9/2]` and the difference `node[1-9]!node3`.
+ClusterShell's node sets the step `node[1-9/2]` and the difference `node[1-9]!node3`. A set with a
+group in it, such as `@gpu,node7` or `@gpu!@drained`, is ClusterShell's own to tell.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import shutil
 from collections.abc import Iterator
 
 from trainprobe.errors import UsageError
+from trainprobe.system.run import run
 
 MOST_HOSTS = 4096
 # What ssh and srun take for a host, with a user before it for ssh. A name that begins with a dash
@@ -16,12 +19,18 @@ MOST_HOSTS = 4096
 NAME = re.compile(
     r"(?:[A-Za-z0-9_][\w.-]{0,63}@)?[A-Za-z0-9_](?:[\w.:-]{0,252}[A-Za-z0-9_])?", re.ASCII
 )
+_GROUP = re.compile(r"(?:^|[,!&^])\s*(@[\w.:*-]+)", re.ASCII)  # `me@node1` is a user of ssh
+_SET = re.compile(r"[\w.,:@*!&^/\[\] -]{1,4096}", re.ASCII)  # groups may go through a shell
+_SETS = ("nodeset", "cluset")  # the second name is there since ClusterShell 1.8
+_ASK_S = 10.0  # groups may come from the scheduler or a web service
 _WORD = re.compile(r"(?:[^,\[\]]|\[[^\[\]]*\])+")
 _PART = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?:/(\d{1,4}))?)?")
 
 
 def host_names(option: str, text: str) -> tuple[str, ...]:
     """Return the hosts that `text` lists, in order. Raises UsageError."""
+    if _GROUP.search(text) and _SET.fullmatch(text):
+        text = _without_groups(option, text)
     if "!" in text:
         text, *without = text.split("!")
         gone = {name for part in without for name in host_names(option, part)}
@@ -52,6 +61,31 @@ def host_names(option: str, text: str) -> tuple[str, ...]:
             f"{option} names no host.", f"Write {option} node1,node2 or {option} node[1-3]."
         )
     return tuple(found)
+
+
+def _without_groups(option: str, text: str) -> str:
+    """The same set as names, by the groups that the site has configured for ClusterShell. It takes
+    a group that it does not know for an empty one, so each is asked for by itself.
+    """
+    write = f"Write {option} node1,node2 or {option} node[1-3]."
+    program = next((name for name in _SETS if shutil.which(name)), "")
+    if not program:
+        raise UsageError(
+            f"{option}: {text[:60]!r} names a group, and ClusterShell's nodeset is not on this"
+            " machine.",
+            write,
+        )
+    names = ""
+    for part in (*dict.fromkeys(_GROUP.findall(text)), text):
+        ran = run([program, "-e", "-S", ",", "--", part], timeout_s=_ASK_S)
+        names = ran.stdout.decode("utf-8", "replace").strip()
+        if ran.ended.how != "exited" or ran.ended.code != 0:
+            said = ran.stderr.decode("utf-8", "replace").strip().splitlines()[-1:]
+            why = said[0] if said else ran.ended.reason or f"it ended with {ran.ended.code}"
+            raise UsageError(f"{option}: {program} cannot tell {part[:60]!r}: {why[:200]}.", write)
+        if not names:
+            raise UsageError(f"{option}: {program} knows no host of {part[:60]!r}.", write)
+    return names
 
 
 def _expanded(option: str, word: str) -> Iterator[str]:

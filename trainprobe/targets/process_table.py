@@ -7,7 +7,7 @@ import functools
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -180,16 +180,20 @@ class ProcessRow:
 
     @property
     def backend(self) -> str:
-        """The backend of a process group that it has made, by the threads of that: nccl or gloo,
-        else an empty string.
+        """The backend of a process group that it has made, else an empty string."""
+        return backend_of(self.thread_names)
 
-        A forked child has none of its parent's threads. The names are those of torch 2.1 to 2.15:
-        pt_nccl_watchdg, pt_gloo_runloop, and gloo's own gloo_tcp_loop.
-        """
-        names = self.thread_names
-        if any(name.startswith("pt_nccl") for name in names):
-            return "nccl"
-        return "gloo" if any(name.startswith(("pt_gloo", "gloo_")) for name in names) else ""
+
+def backend_of(threads: Iterable[str]) -> str:
+    """Tell nccl or gloo by the threads that a process group starts; empty where there is none.
+
+    A forked child has none of its parent's threads. The names are those of torch 2.1 to 2.15:
+    pt_nccl_watchdg, pt_gloo_runloop, and gloo's own gloo_tcp_loop.
+    """
+    names = tuple(threads)
+    if any(name.startswith("pt_nccl") for name in names):
+        return "nccl"
+    return "gloo" if any(name.startswith(("pt_gloo", "gloo_")) for name in names) else ""
 
 
 @dataclass(frozen=True)

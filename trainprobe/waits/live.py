@@ -30,6 +30,7 @@ from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.unlike_ranks import unlike_ranks
 from trainprobe.waits.unreached import unreached_group
 
 SHORT_S = 2.0
@@ -66,7 +67,15 @@ def live_view(facts: Facts, job: Job) -> Situation:
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
     view = _View(facts, job, rung, ranks, watch).judged()
     view = _earned(replace(view, world_size=job.world_size or 0, running=True), job)
-    return _unlaunched(view, job)
+    return _unlike(_unlaunched(view, job), facts, job)
+
+
+def _unlike(view: Situation, facts: Facts, job: Job) -> Situation:
+    """What the ranks do not share and may rightly not is said beside what ails them."""
+    if view.verdict == "healthy":
+        return view
+    says = tuple(one.says for one in unlike_ranks(facts, job) if not one.fault)
+    return replace(view, remarks=(*view.remarks, *says)) if says else view
 
 
 def _earned(view: Situation, job: Job) -> Situation:
@@ -114,13 +123,25 @@ def _unlaunched(view: Situation, job: Job) -> Situation:
     lost = [one for one in view.ranks if one.pid in job.orphaned]
     if not lost:
         return view
-    hosts = folded(tuple(dict.fromkeys(one.host for one in lost if one.host)))
-    whose = ranks_say([one.rank for one in lost])
-    says = f"the launcher of {whose}{f' on {hosts}' if hosts else ''} is gone"
+    hosts = tuple(dict.fromkeys(one.host for one in lost if one.host))
+    ranks = tuple(one.rank for one in lost)
+    says = f"the launcher of {ranks_say(ranks)}{f' on {folded(hosts)}' if hosts else ''} is gone"
     if view.verdict != "healthy":
         return replace(view, remarks=(*view.remarks, says))
     risk = "nobody ends or restarts them when one of them fails"
-    return replace(view, verdict="at-risk", says=f"{view.says}; but {says}, and {risk}")
+    group = SuspectGroup(
+        cell=view.cell,
+        probe=PROBE,
+        ranks=ranks,
+        how="left",
+        says=says,
+        mode="check",
+        evidence=job.evidence,
+        world_size=len(view.ranks),
+        hosts=hosts,
+    )
+    says = f"{view.says}; but {says}, and {risk}"
+    return replace(view, verdict="at-risk", says=says, groups=(group,))
 
 
 def _no_training(view: Situation) -> str:

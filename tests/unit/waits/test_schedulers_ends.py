@@ -74,3 +74,47 @@ def test_a_step_that_srun_ends_for_a_failed_task_was_not_cancelled(tmp_path: Pat
     )
 
     assert told(log).causes[0].id != "preempted-or-hangup"
+
+
+TRACEBACK = """Traceback (most recent call last):
+  File "/job/train.py", line 25, in main
+    label = row["label"]
+KeyError: 'label'
+"""
+LIMIT = "slurmstepd: error: *** JOB 4711 ON node1 CANCELLED AT 2031-02-03T04:07:06 DUE TO TIME LIMIT ***"
+
+
+@pytest.mark.parametrize("file", ["a.err", "z.err"])
+def test_a_failure_in_a_file_of_its_own_is_no_echo_of_the_time_limit(
+    file: str, tmp_path: Path
+) -> None:
+    (tmp_path / file).write_text(STEPS + TRACEBACK, encoding="utf-8")
+    (tmp_path / "slurm-4711.out").write_text(f"{STEPS}{LIMIT}\n", encoding="utf-8")
+
+    assert told(tmp_path).causes[0].id == "user-exception"
+
+
+def test_a_failure_behind_the_time_limit_in_one_file_is_its_echo(tmp_path: Path) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(f"{STEPS}{LIMIT}\n{TRACEBACK}", encoding="utf-8")
+
+    assert told(log).causes[0].id == "preempted-or-hangup"
+
+
+def test_a_step_killed_for_memory_is_told_with_its_node_and_no_more_than_slurm_knows(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "job.log"
+    log.write_text(
+        f"{STEPS}slurmstepd: error: *** STEP 4711.0 ON node1 CANCELLED AT 2031-02-03T04:07:06 ***\n"
+        "slurmstepd: error: Detected 1 oom_kill event in StepId=4711.0. Some of the step tasks have"
+        " been OOM Killed.\nsrun: error: node3: task 2: Out Of Memory\n",
+        encoding="utf-8",
+    )
+
+    first = told(log).causes[0]
+    assert (first.id, first.ranks) == ("host-oom-killed", (2,))
+    assert (
+        "Rank 2 on node3 was killed by the kernel because the memory of its job step, or of the"
+        in (first.summary)
+    )

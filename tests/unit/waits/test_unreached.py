@@ -6,7 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from tests.unit.waits.live_rows import ALL_REDUCE, C10D, CELL, MAIN, job, process, view
+from tests.unit.waits.live_rows import (
+    ALL_REDUCE,
+    C10D,
+    CELL,
+    MAIN,
+    facts_of,
+    job,
+    process,
+    view,
+)
+from trainprobe.causes.processes.launcher_lost import CAUSE as LAUNCHER_LOST
+from trainprobe.causes.scene import Scene
 from trainprobe.facts import Connection, Job, JobRank
 from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid
@@ -94,3 +105,17 @@ def test_ranks_that_go_on_without_their_launcher_are_at_risk() -> None:
     found = view(replace(job(2), orphaned=(11,)), *ranks)
     assert (found.verdict, found.conclusive) == ("at-risk", True)
     assert "the launcher of rank 1" in found.says
+    (group,) = found.groups
+    assert (group.mode, group.ranks) == ("check", (1,))
+
+
+def test_the_store_goes_with_the_launcher_of_rank_0() -> None:
+    lost = replace(told("node1", "node1", "node1"), orphaned=(HostPid(10, "node1", 1),))
+    facts = on_hosts(lost, AT_THE_STORE)
+
+    (group,) = view(*facts).groups
+    scene = Scene(facts_of(*facts), group)
+    assert sum(row.points for row in LAUNCHER_LOST.weigh(scene)) == 19
+    assert LAUNCHER_LOST.summary(scene) == (
+        "The launcher of rank 0 on node1 is gone, and with it the store at which all ranks wait"
+    )

@@ -15,6 +15,8 @@ likely, and not proven.
 
 from __future__ import annotations
 
+import re
+
 from trainprobe.causes.cause import Cause, ReadySigns
 from trainprobe.causes.host_memory import (
     CANCELLED,
@@ -111,6 +113,10 @@ def _from_log(scene: Scene, refused: Statement | None) -> Weighings:
         yield weighing(6, "environment-and-limits", says, bar[1])
 
 
+# Slurm tells the kills that the step's cgroup has counted, whoever's limit was reached.
+_OF_A_STEP = re.compile(r"oom[_-]kill event|cgroup out-of-memory handler")
+
+
 def _summary(scene: Scene) -> str:
     if (prediction := foreseen(scene.group, "pss")) is not None:
         return f"The kernel will kill a process for lack of memory: {prediction.says}"
@@ -118,6 +124,8 @@ def _summary(scene: Scene) -> str:
     pid = f" (pid {end.pid})" if end is not None and end.pid else ""
     limit = f", whose limit is {size(limit_of(scene))}" if limit_of(scene) else ""
     place = "of its cgroup" if limit else "of the host"
+    if line is not None and not limit and _OF_A_STEP.search(line.line):
+        place = "of its job step, or of the host,"
     proven = (
         line is not None
         or any(fact.how == "oom_killed" or fact.oom_rise for fact in killed(scene))

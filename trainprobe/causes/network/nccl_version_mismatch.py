@@ -4,15 +4,17 @@ built with.
 Two environments on two nodes, a libnccl.so.2 of the system before torch's own in LD_LIBRARY_PATH,
 or a NCCL that does not know this topology: it fails in its own checks as it sets up.
 
-It is recognised by NCCL's words about versions, by different version lines in one job, by a missing
-nccl symbol, and (weaker) by an internal error while the topology is read. NCCL 2.18 reports network
-errors as internal ones; a line that names a failed connection says it better.
+It is recognised by NCCL's words about versions, by different version lines in one job or different
+versions in the memory of its ranks, by a missing nccl symbol, and (weaker) by an internal error
+while the topology is read. NCCL 2.18 reports network errors as internal ones; a line that names a
+failed connection says it better.
 """
 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.rank_differences import NCCL, named_differences, weigh_differences
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
     captured,
@@ -52,6 +54,7 @@ def _versions(scene: Scene) -> tuple[str, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
+    yield from weigh_differences(named_differences(scene, NCCL))
     sure = startup_failure(scene, SURE, "nccl-version-mismatch")
     versions, elsewhere = _versions(scene), failed_of_something_else(scene)
     if sure is not None:
@@ -71,6 +74,8 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
+    if unlike := named_differences(scene, NCCL):
+        return unlike[0].says
     sure, versions = startup_failure(scene, SURE, "nccl-version-mismatch"), _versions(scene)
     if sure is not None:
         return f"NCCL is not the version that is needed: {short(sure.text, 160)}"

@@ -4,14 +4,16 @@ NCCL and gloo pick an interface by themselves: loopback because /etc/hosts names
 because it sorts first, one without an address. Or NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME name one
 that a node does not have.
 
-It is recognised by NCCL's and gloo's words about interfaces, by lo or docker0 in NCCL's list, and
-by peers at 127.0.0.1, 172.17.0.1 or a link-local address that refuse.
+It is recognised by NCCL's and gloo's words about interfaces, by lo or docker0 in NCCL's list, by
+ranks of a live job that name an interface which their host does not have, and by peers at
+127.0.0.1, 172.17.0.1 or a link-local address that refuse.
 """
 
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import Fixes, fixes, short
+from trainprobe.causes.rank_differences import IFNAMES, named_differences, weigh_differences
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import UNHANDLED_SYSTEM
 from trainprobe.causes.startup_failures import (
@@ -50,6 +52,7 @@ def _odd(scene: Scene) -> tuple[LogEvent, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
+    yield from weigh_differences(named_differences(scene, IFNAMES))
     found = startup_failure(scene, WORDING, *SURE)
     if found is None:
         yield from weigh_general(
@@ -123,6 +126,8 @@ def _which(scene: Scene) -> str:
 
 
 def _summary(scene: Scene) -> str:
+    if unlike := named_differences(scene, IFNAMES):
+        return unlike[0].says
     which, found = _which(scene), startup_failure(scene, WORDING, *SURE)
     if lines(scene, "interface-missing") and which:
         return f"The interface {which}, which the job names, is not there or has no address"

@@ -17,7 +17,7 @@ from trainprobe.causes.phrases import Fixes, fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.schedulers_ends import stated
 from trainprobe.causes.statements import quote
-from trainprobe.facts import Deadline, LogEvent, LogJob, RankEnding, RankException
+from trainprobe.facts import Deadline, LogEvent, LogFailure, LogJob, RankEnding, RankException
 from trainprobe.facts.outside_ends import OUTSIDE
 
 ENDINGS = ("SIGTERM", "SIGHUP")
@@ -31,6 +31,7 @@ STATES = (
     "REQUEUED",
     "CANCELLED",
 )
+_OF_AN_END = re.compile(r"KeyboardInterrupt|SystemExit|(?:\w+\.)*SignalException")
 PRINTS = re.compile(
     r"\bprint\(|tqdm|logging/__init__\.py|stream\.write|fp\.write|sys\.std(?:out|err)|rich/console"
 )
@@ -72,6 +73,10 @@ def _weigh(scene: Scene) -> Weighings:
                 -13, "exit-status", f"Rank {first.rank} had failed by itself before", first
             )
         return
+    raised = _raised_before(scene, reported)
+    if raised is not None:
+        yield weighing(-13, "suspects-log", f"A rank {raised.says}, which no signal does", raised)
+        return
     named = [event for event in events if event.event in OUTSIDE]
     plain = stated(scene)
     if plain is not None:
@@ -110,6 +115,23 @@ def _weigh(scene: Scene) -> Weighings:
     if over:
         says = f"The scheduler's limit has passed ({over[0].source})"
         yield weighing(10, "environment-and-limits", says, *over)
+
+
+def _raised_before(scene: Scene, reported: Sequence[LogEvent]) -> LogFailure | None:
+    """The first failure, where it is an exception that did not come behind the scheduler's line:
+    lines of two files have no order, and a job that a rank has left often waits until its limit.
+    """
+    first = scene.first_failure
+    if first is None or first.echo or first.what != "exception" or _OF_AN_END.match(first.kind):
+        return None
+    file = first.seen_at.rpartition(":")[0]
+    behind = any(
+        event.place is not None
+        and event.place < first.place
+        and event.seen_at.rpartition(":")[0] == file
+        for event in reported
+    )
+    return first if reported and not behind else None
 
 
 def _behind(ending: RankEnding, reported: Sequence[LogEvent]) -> bool:

@@ -1,0 +1,53 @@
+"""Faults that lie in what the ranks of a live job do not share, weighed where all of them wait for
+each other: a rank that stands elsewhere is late for a reason of its own.
+"""
+
+from __future__ import annotations
+
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE
+from trainprobe.waits.unlike_ranks import DEBUG, INTERFACES, UnlikeRanks, unlike_ranks
+
+NCCL = ("NCCL",)
+IFNAMES = tuple(INTERFACES.values())
+JOINING = frozenset({"init_process_group", "new_group", "new_subgroups", "split_group"})
+
+
+def differences(scene: Scene) -> tuple[UnlikeRanks, ...]:
+    """The faults among them, for all causes; none unless all ranks wait for each other."""
+    threads = scene.threads(scene.world)
+    together = all(one.leaf == AT_THE_STORE or one.leaf in IN_COLLECTIVE for one in threads)
+    if scene.live is None or scene.group.mode != "hang" or not threads or not together:
+        return ()
+    return tuple(
+        one for one in unlike_ranks(scene.facts, scene.live) if one.fault and _hinders(scene, one)
+    )
+
+
+def other_differences(scene: Scene) -> tuple[UnlikeRanks, ...]:
+    """Those that have no cause of their own."""
+    return tuple(one for one in differences(scene) if one.name not in (*NCCL, *IFNAMES))
+
+
+def named_differences(scene: Scene, names: tuple[str, ...]) -> tuple[UnlikeRanks, ...]:
+    return tuple(one for one in differences(scene) if one.name in names)
+
+
+def weigh_differences(found: tuple[UnlikeRanks, ...]) -> Weighings:
+    """What is chosen by each rank for itself may still fit; a further group that only some make
+    cannot come to be.
+    """
+    for one in found:
+        points = 26 if one.name == DEBUG else 10 if one.name.startswith("NCCL_") else 13
+        points = 13 if one.name in IFNAMES else points
+        yield weighing(points, "environment-and-limits", one.says, ids=one.evidence)
+
+
+def _hinders(scene: Scene, one: UnlikeRanks) -> bool:
+    """A group that only the ranks with this debug level make is hindered while they make it."""
+    if one.name != DEBUG:
+        return True
+    return any(
+        thread.op in JOINING or any(frame.name in JOINING for frame in thread.frames)
+        for thread in scene.threads(scene.world)
+    )
