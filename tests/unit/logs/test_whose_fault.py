@@ -68,3 +68,25 @@ def test_a_folder_of_a_run_is_no_host(tmp_path: Path) -> None:
         (tmp_path / run / "rank_0.log").write_text("step 1 loss 2.0\n")
     report = explain([str(tmp_path / "run1"), str(tmp_path / "train2"), str(tmp_path / "qwen25")])
     assert [rank.host for rank in report.world.ranks if rank.host] == []
+
+
+PLUGIN = "libnccl-net.so: cannot open shared object file: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("line", "blamed"),
+    [
+        (f"node1:7:9 [0] NCCL INFO NET/Plugin: Plugin load returned 2 : {PLUGIN}", False),
+        (f"2026-01-01 10:00:00 - DEBUG - tried {PLUGIN}", False),
+        (f"2026-01-01 10:00:00 - INFO - ImportError: {PLUGIN}", True),
+        (f"python: error while loading shared libraries: {PLUGIN}", True),
+    ],
+)
+def test_what_a_program_tried_and_did_without_is_no_failure(
+    line: str, blamed: bool, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(f"start\n{line}\nNCCL version 2.21.5+cuda12.4\n")
+    report = explain(str(log))
+    assert ("abi-mismatch" in [cause.id for cause in report.causes]) == blamed
+    assert (report.verdict == "crashed") == blamed

@@ -175,3 +175,48 @@ def test_a_rank_that_says_that_it_gives_up_has_left(tmp_path: Path) -> None:
         True,
         (1,),
     )
+
+
+STAND = """Process 41234: python train.py
+Thread 41234 (idle): "MainThread"
+    wait (multiprocessing/popen_fork.py:43)
+    join (multiprocessing/process.py:149)
+    close (train.py:88)
+"""
+REDUCES = """all_reduce (torch/distributed/distributed_c10d.py:2501)
+  sync (train.py:60)
+"""
+
+
+def test_stacks_pasted_into_a_log_show_who_holds_up_whom(tmp_path: Path) -> None:
+    log = f"{STEPS * 12}it hangs. rank 1:\n{STAND}\nand rank 0:\n{REDUCES}\nnothing more\n"
+    report = explained({"job.log": log}, tmp_path)
+    assert (report.verdict, report.suspects[0].ranks) == ("hung", (1,))
+    assert "train.py:88" in report.suspects[0].says
+
+
+def test_stacks_in_files_of_their_own_without_heads_show_where_the_ranks_part(
+    tmp_path: Path,
+) -> None:
+    other = REDUCES.replace("all_reduce", "broadcast").replace(":60", ":71")
+    files = {f"py-spy-tp{rank}.txt": REDUCES if rank == 0 else other for rank in range(4)}
+    report = explained(files, tmp_path)
+    assert (report.verdict, report.suspects[0].ranks) == ("hung", (0,))
+    assert report.causes[0].id == "rank-conditional-collective"
+
+
+def test_a_saved_stack_of_a_worker_stands_beside_that_of_its_rank(tmp_path: Path) -> None:
+    report = explained(
+        {
+            "py-spy-rank0-main.txt": "get (multiprocessing/queues.py:113)\n"
+            "__next__ (torch/utils/data/dataloader.py:732)\nfit (train.py:10)\n",
+            "py-spy-rank0-worker.txt": "collect (tables.py:24)\nread (samples.py:77)\n",
+        },
+        tmp_path,
+    )
+    assert report.verdict == "hung"
+    assert report.causes[0].id == "data-worker-stuck"
+    assert "tables.py:24" in report.causes[0].summary
+    steps = [step for fix in report.causes[0].fixes for step in fix.steps]
+    assert not [step for step in steps if "--pid -" in step]
+    assert report.looked_s < 5
