@@ -168,6 +168,12 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     gave_up = [call.place or 0 for call in timeouts.calls]
     waited = timeouts.events("store-timeout", "unique-id-timeout", "barrier-timeout")
     gave_up += [event.place or 0 for event in waited]
+    # an exception of which the log shows only the beginning may be just that
+    gave_up += [
+        fact.place
+        for fact in scene.of(RankException)
+        if fact.type == NAME_CUT_OFF and fact.place is not None
+    ]
     if not gave_up:
         return
     limits = (timeouts.timeout_s,) if timeouts.timeout_s else (NCCL_S, OTHERS_S)

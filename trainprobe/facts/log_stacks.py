@@ -62,6 +62,7 @@ class LogStack(Fact):
     seen_at: str = ""
     pid: int | None = None
     native: bool = False
+    alone: bool = False
 
     @property
     def main(self) -> tuple[Frame, ...]:
@@ -70,6 +71,10 @@ class LogStack(Fact):
     @property
     def role(self) -> str:
         """rank, loader-worker or child, by the frames at the bottom of its main thread."""
+        if self.alone or any(
+            frame.file.endswith("torch/multiprocessing/spawn.py") for frame in self.main
+        ):
+            return "rank"
         names = {
             frame.name
             for frame in self.main
@@ -177,6 +182,7 @@ def join_log_stacks(facts: list[Fact]) -> list[Fact]:
     for cell in dict.fromkeys(stack.cell for stack in stacks):
         progress = [fact for fact in rest if isinstance(fact, LogProgress) and fact.cell == cell]
         still = [stack for stack in stacks if stack.cell == cell and not _went_on(stack, progress)]
+        still = [replace(stack, alone=len(still) == 1) for stack in still]
         for number, stack in enumerate(
             _with_ranks(still, [fact for fact in rest if fact.cell == cell]), start=1
         ):

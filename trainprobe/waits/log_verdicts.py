@@ -76,8 +76,11 @@ def _attempt(facts: Facts, job: LogJob) -> Situation:
 
 def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situation:
     origins = [failure for failure in failures if not failure.echo]
-    if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
-        return _ended(still)
+    if pressed(failures):
+        done = [one for one in facts.of(LogProgress, cell=job.cell) if one.finished]
+        still = _did_not_end(job, done) or still_group(facts, job, failures)
+        if still is not None:
+            return _ended(still)
     if origins:
         divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
         if divergence is not None and FOUND_APART in origins[0].text:

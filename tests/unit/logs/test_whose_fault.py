@@ -90,3 +90,54 @@ def test_what_a_program_tried_and_did_without_is_no_failure(
     report = explain(str(log))
     assert ("abi-mismatch" in [cause.id for cause in report.causes]) == blamed
     assert (report.verdict == "crashed") == blamed
+
+
+NO_SPACE = "OSError: [Errno 28] No space left on device"
+LOCK = """  File "/usr/lib/python3.10/multiprocessing/context.py", line 68, in Lock
+    return Lock(ctx=self.get_context())
+  File "/usr/lib/python3.10/multiprocessing/synchronize.py", line 57, in __init__
+    sl = self._semlock = _multiprocessing.SemLock(
+"""
+SAVE = '  File "/home/ann/train.py", line 9, in save\n    file.write(data)\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (f"Traceback (most recent call last):\n{LOCK}{NO_SPACE}\n", "shm-exhausted"),
+        (f"Traceback (most recent call last):\n{SAVE}{NO_SPACE}\n", "disk-full"),
+        (
+            (
+                "nslookup: can't resolve 'train-master-0': Name does not resolve\nwaiting\n"
+                f"Traceback (most recent call last):\n{LAUNCHER}"
+            ),
+            "hostname-resolution",
+        ),
+        (
+            (
+                "Running tokenizer on dataset:  46%|████      | 1571000/3402611 [30:08<35:08, 868.55"
+                f" examples/s]Traceback (most recent call last):\n{USER[:-10]}"
+            ),
+            "rank0-long-task",
+        ),
+    ],
+)
+def test_where_it_was_raised_and_when_tells_whose_fault_it_is(
+    text: str, cause: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(text)
+    assert explain(str(log)).causes[0].id == cause
+
+
+def test_a_setting_of_a_timeout_is_no_wait(tmp_path: Path) -> None:
+    log = tmp_path / "train.log"
+    log.write_text(
+        "INFO:torch.distributed.launcher.api:Starting elastic_operator with launch configs:\n"
+        "  rdzv_configs     : {'rdzv_backend': 'c10d', 'rank': 1, 'timeout': 900}\n"
+        "INFO:torch.distributed.elastic.agent.server.api:[default] Rendezvous'ing worker group\n"
+        "[W socket.cpp:558] [c10d] The client socket cannot be initialized to connect\n"
+    )
+    report = explain(str(log))
+    assert "meet" in report.says
+    assert not [cause for cause in report.causes if "gave up" in cause.summary]

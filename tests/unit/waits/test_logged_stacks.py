@@ -220,3 +220,29 @@ def test_a_saved_stack_of_a_worker_stands_beside_that_of_its_rank(tmp_path: Path
     steps = [step for fix in report.causes[0].fixes for step in fix.steps]
     assert not [step for step in steps if "--pid -" in step]
     assert report.looked_s < 5
+
+
+FEEDS = """Process SpawnProcess-15:
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/multiprocessing/process.py", line 317, in _bootstrap
+    util._exit_function()
+  File "/usr/lib/python3.11/multiprocessing/util.py", line 300, in _run_finalizers
+    finalizer()
+  File "/usr/lib/python3.11/multiprocessing/util.py", line 224, in __call__
+    res = self._callback(*self._args, **self._kwargs)
+  File "/usr/lib/python3.11/multiprocessing/queues.py", line 199, in _finalize_join
+    thread.join()
+KeyboardInterrupt
+"""
+
+
+def test_ctrl_c_on_a_child_alone_shows_where_it_stood(tmp_path: Path) -> None:
+    report = explained({"job.log": FEEDS}, tmp_path)
+    assert (report.verdict, report.causes[0].id) == ("hung", "queue-deadlock")
+
+
+def test_a_job_that_was_done_and_had_to_be_ended_by_ctrl_c_hangs(tmp_path: Path) -> None:
+    log = "done training in 162.1 seconds\n^C" + FEEDS
+    report = explained({"job.log": log}, tmp_path)
+    assert report.verdict == "hung"
+    assert "did not end" in report.says
