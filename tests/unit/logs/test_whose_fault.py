@@ -120,6 +120,14 @@ SAVE = '  File "/home/ann/train.py", line 9, in save\n    file.write(data)\n'
             ),
             "rank0-long-task",
         ),
+        (
+            # the next of its parts, of five minutes each, was under way when the limit ran out
+            (
+                "Tokenizing:  24%|██▍       | 7/29 [28:27<1:46:07, 289.40s/ba]\n"
+                "frame #13: c10d::ProcessGroupNCCL::barrier(c10d::BarrierOptions const&) + 0x72a (0x7)\n"
+            ),
+            "rank0-long-task",
+        ),
     ],
 )
 def test_where_it_was_raised_and_when_tells_whose_fault_it_is(
@@ -141,3 +149,21 @@ def test_a_setting_of_a_timeout_is_no_wait(tmp_path: Path) -> None:
     report = explain(str(log))
     assert "meet" in report.says
     assert not [cause for cause in report.causes if "gave up" in cause.summary]
+
+
+SILENT = (
+    "INFO 11-11 09:4{}:51 [shm_broadcast.py:501] No available shared memory broadcast block found"
+    " in 60 seconds. This typically happens when some processes are hanging\n"
+)
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(1, "undetermined"), (4, "hung")])
+def test_who_hands_out_work_and_is_not_answered_waits(
+    times: int, verdict: str, tmp_path: Path
+) -> None:
+    log = tmp_path / "serve.log"
+    log.write_text("loading\n" + "".join(SILENT.format(number) for number in range(times)))
+    report = explain(str(log))
+    assert report.verdict == verdict
+    assert {"rank-stuck", "rank-compiling"} <= {cause.id for cause in report.causes}
+    assert not any(cause.named for cause in report.causes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.waits.logs_by_hand import C10D, SITE, STEPS, traceback
+from tests.unit.waits.logs_by_hand import C10D, SITE, STEPS, traceback, watchdog
 from tests.unit.waits.test_logged import explained
 from trainprobe.facts.log_stacks import PROCESSES_CAP, parse_log_stacks
 from trainprobe.model.evidence import Evidence
@@ -246,3 +246,18 @@ def test_a_job_that_was_done_and_had_to_be_ended_by_ctrl_c_hangs(tmp_path: Path)
     report = explained({"job.log": log}, tmp_path)
     assert report.verdict == "hung"
     assert "did not end" in report.says
+
+
+def test_a_rank_that_said_that_it_compiles_a_kernel_is_who_the_others_waited_for(
+    tmp_path: Path,
+) -> None:
+    said = (
+        "(Worker_TP0 pid=214) WARNING 09-02 03:18:41 [monitor.py:103] Triton kernel JIT compilation"
+        " during inference: _gather_kernel. This causes a latency spike\n"
+    )
+    files = {"node0.log": said, "node1.log": watchdog(1, 214)}
+    first = explained(files, tmp_path).causes[0]
+    assert (first.id, first.ranks) == ("rank-compiling", (0,))
+    # a path with such words in it is no such line
+    files["node0.log"] = "[rank0]: read /data/.triton/autotuning/compiling.pickle\n"
+    assert explained(files, tmp_path).causes[0].id != "rank-compiling"
