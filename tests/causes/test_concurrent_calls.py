@@ -10,6 +10,7 @@ import pytest
 from tests.unit.waits.live_rows import C10D, CELL, MAIN, SITE, STD, rank, site
 from trainprobe import causes
 from trainprobe.causes.concurrent_calls import concurrent_calls
+from trainprobe.causes.diverging_calls import places
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Facts, Thread
 from trainprobe.facts.thread_places import join_threads
@@ -100,3 +101,13 @@ def test_a_rank_whose_thread_did_not_come_is_told_what_that_thread_does_elsewher
 @pytest.mark.parametrize(("text", "worth"), [("gather(x, group=own)", 3), ("gather(x)", 13)])
 def test_a_call_on_a_group_of_its_own_says_little(text: str, worth: int) -> None:
     assert points(saver(0), saver(1), site(43, text, file="/job/saver.py")) == worth
+
+
+def test_a_main_thread_that_waits_for_a_second_one_stands_at_the_call_of_that_one() -> None:
+    waits = (MAIN, Frame("Future.result", STD + "concurrent/futures/_base.py", 451))
+    scene = scene_of(rank(0, waits, waits), rank(1, BACKWARD, BACKWARD), saver(0))
+
+    assert {one: str(place) for one, place in places(scene).items()} == {
+        0: "all_gather_object at saver.py:43",
+        1: "backward at train.py:99",
+    }

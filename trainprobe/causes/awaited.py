@@ -93,7 +93,7 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             f"its child `{short(child.cmdline, 60)}` (pid {child.pid}){_beyond(scene, child.pid)}"
         )
         yield Awaited(whom, look, (mend,))
-    if thread.op == "key":
+    if thread.at_a_key:
         yield from _key(scene, thread)
     if at_exit(thread):
         yield from _kept_alive(scene, thread)

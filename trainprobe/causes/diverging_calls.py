@@ -19,6 +19,7 @@ from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.peers import P2P_OPS
+from trainprobe.waits.standings import behind_main
 
 # How training code asks who it is: rank == 0, self.local_rank, is_main_process,
 # accelerator.is_local_main_process, dist.get_rank(), trainer.is_global_zero, @rank_zero_only.
@@ -137,7 +138,12 @@ def before_the_model(found: dict[int, Place]) -> dict[int, Place]:
     before = {}
     for rank, place in found.items():
         depth = next(
-            (n for n, frame in enumerate(place.frames) if _OF_A_MODULE.search(frame.file)), None
+            (
+                n
+                for n, frame in enumerate(place.frames)
+                if _OF_A_MODULE.search(frame.file) or frame.name == "_engine_run_backward"
+            ),
+            None,
         )
         before[rank] = replace(place, frames=place.frames[:depth])
     return before
@@ -329,8 +335,12 @@ def _places_of(scene: Scene, rank: int) -> Iterator[Place]:
     if thread is not None and thread.source == "py-spy" and thread.frames:
         # a key of the store is a wait for whoever sets it, and no call that all must make
         if (thread.leaf in WAITS_FOR_RANKS and thread.op != "key") or thread.in_backward:
-            op = "backward" if thread.in_backward else thread.op or "a collective"
+            op = thread.op or ("backward" if thread.in_backward else "a collective")
             yield Place(rank, op, thread.user_file, thread.user_line, thread.frames, thread)
+        elif found := behind_main(scene.watch.threads.get(thread.pid, ()), thread.leaf):
+            other, place, line = found
+            frames = (*thread.frames, *other.frames)
+            yield Place(rank, place.op or "a collective", line.file, line.line, frames, other)
         return
     for fatal in scene.fatals([rank]):
         yield from _from_frames(rank, fatal.frames, fatal)

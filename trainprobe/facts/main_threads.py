@@ -72,6 +72,11 @@ class MainThread(Fact):
     lock_path: str = ""
     timer_s: float | None = None
 
+    @property
+    def at_a_key(self) -> bool:
+        """Does it wait in the store for keys that others set: one, or one of every rank?"""
+        return self.op in ("key", "store.wait")
+
 
 def parse_stacks(record: Evidence) -> list[Fact]:
     """Data: {look, pid, role, threads: [{thread_id, os_thread_id, name, active, owns_gil, frames

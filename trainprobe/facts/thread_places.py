@@ -18,7 +18,7 @@ from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import moved
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
-# frame.
+# frame. A wait at the store has its operation from the keys.
 _CALLS: tuple[tuple[str, str, str], ...] = (
     (r"\bsleep\(", "sleep", "sleep"),
     (r"\b(?:flock|lockf)\(", "lock", "flock"),
@@ -27,10 +27,13 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
         "comm-wait",
         "wait",
     ),
-    (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", "key"),
+    (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", ""),
     (r"\b(?:input\(|sys\.stdin\b)", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
 )
+# `for r in range(self.world)` around the keys, or in the call: who waits for a key of every rank
+# makes a call that all must make.
+_OF_ALL_RANKS = re.compile(r"\bfor \w+ in range\([^()]{0,40}(?:world|ranks|num_proc|nprocs)")
 _EXCHANGES = re.compile(r"\b(isend|irecv)\b")
 _ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
 _WAITS = re.compile(r"[\w\])]\.wait\(")
@@ -191,21 +194,22 @@ def _place(thread: Thread, known: _Known) -> Place:
         or (place.leaf == "lock" and place.op not in ("futex", ""))
     ):
         return place
-    if place.leaf == "net-io" and (thread.cell, thread.pid) in known.at_store:
-        return replace(place, leaf="store-wait", op="key")
     text, made = known.texts.get((thread.cell, leaf.file, leaf.line), ("", ""))
     text = text or leaf.text
+    key = "store.wait" if _OF_ALL_RANKS.search(text) else "key"
+    if place.leaf == "net-io" and (thread.cell, thread.pid) in known.at_store:
+        return replace(place, leaf="store-wait", op=key)
     if place.leaf == "file-io":
         asks = _ASKS.search(text) is not None
         return replace(place, op="terminal") if asks else place
     for pattern, kind, op in _CALLS:
         if channel[2] != "R" and re.search(pattern, text):
-            return replace(place, leaf=kind, op=_of_handle(made) if op == "wait" else op)
+            return replace(place, leaf=kind, op=_of_handle(made) if op == "wait" else op or key)
     if _WAITS.search(text) and channel[2] != "R":
         # Python's own waits have frames. What is left are torch's, in C++: of a store, which polls
         # its socket, or of the handle of a call.
         if place.leaf == "net-io":
-            return replace(place, leaf="store-wait", op="key")
+            return replace(place, leaf="store-wait", op=key)
         if place.op == "futex":
             return replace(place, leaf="comm-wait", op=_of_handle(made))
     if known.on_gpu and _SYNCHRONISES.search(text):

@@ -19,9 +19,15 @@ _STANDARD = re.compile(
     r"|^[A-Za-z]:/(?:.{0,400}/)?(?:[Pp]ython[\d.-]*|\w*(?:conda|forge)\d?|envs/[^/]+)/[Ll]ib/"
     r"(?!site-packages/)"
 )
-# `.../` stands where somebody has shortened a path.
+# `.../` stands where somebody has shortened a path. A folder of any name may hold torch: built from
+# source, or installed with `--target`.
 _TORCH = re.compile(
     r"(?:^(?:(?:\.\.\.|\u2026)/)?|/(?:site|dist)-packages/|/pytorch/)torch(?:gen|data)?/"
+    r"|/torch/(?:_tensor\.py$|_(?:dynamo|inductor|functorch|compile|jit_internal|ops)\b|autograd/|fx/"
+    r"|nn/(?:modules|parallel|functional\.py)|optim/\w+\.py$|utils/(?:data|checkpoint\.py|_contextlib)"
+    r"|multiprocessing/(?:queue|spawn|reductions|pool)\b|serialization\.py$"
+    r"|distributed/(?:c10d_logger|distributed_c10d|rendezvous|run|launch\w*|elastic|fsdp|checkpoint"
+    r"|_\w+|algorithms|pipelining|tensor|nn|optim|rpc)(?:/|\.py$))"
 )
 _NATIVE = re.compile(
     r"\.so(?:\.[\d.]+)?$|(?:^|/)python\d[\d.]*t?$|\.(?:c|cc|cpp|cu|h|hpp|pyx|rs)$|^\[\w*\]$|^$"

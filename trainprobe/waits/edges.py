@@ -72,7 +72,7 @@ class Edges:
             elif standing.in_collective:
                 self._of_peer(standing, me)
             elif standing.leaf == AT_THE_STORE:
-                at_key = standing.thread is not None and standing.thread.op == "key"
+                at_key = standing.thread is not None and standing.thread.at_a_key
                 how = (
                     "waits in the store for a key from" if at_key else "waits at the rendezvous for"
                 )

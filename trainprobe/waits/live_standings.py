@@ -8,19 +8,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState, Thread
+from trainprobe.facts import Facts, Job, JobRank, MainThread, ProcessState
 from trainprobe.facts.last_words import gone_ranks
 from trainprobe.model.diagnosis import RankState
-from trainprobe.stacks.classify import Place, classify
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.recorder_waits import numbered
-from trainprobe.waits.standings import IN_COLLECTIVE, Standing
+from trainprobe.waits.standings import Standing, behind_main
 
 F = TypeVar("F", ProcessState, MainThread)
-# Where the main thread only waits for another thread of its own process, that one may be the rank's
-# voice.
-_BEHIND = frozenset({"lock", "child-wait", "net-io", ""})
 _STATES: dict[str, RankState] = {
     "works": "computing",
     "fresh": "computing",
@@ -116,13 +112,10 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
     ):
         state = "waiting"  # its stack was refused, but /proc shows that it sleeps
     leaf, op, where = (main.leaf, main.op, main.where) if main is not None else ("", "", "")
-    behind = _behind(watch.threads.get(pid or 0, ()), leaf) if not activity.goes_on else None
+    behind = behind_main(watch.threads.get(pid or 0, ()), leaf) if not activity.goes_on else None
     if behind is not None:
-        leaf, op, where = (
-            behind.leaf,
-            behind.op,
-            behind.user.where if behind.user is not None else where,
-        )
+        _, place, line = behind
+        leaf, op, where = place.leaf, place.op, line.where
     ending = watch.endings.get(pid) if pid is not None else None
     shown = [fact.evidence for fact in (member, process, main, ending) if fact is not None]
     return Standing(
@@ -162,20 +155,3 @@ def _absent_host(job: Job) -> str:
     if len(job.silent) == 1:
         return job.silent[0][0]
     return "" if job.silent or job.hosts else job.host
-
-
-def _behind(threads: Sequence[Thread], leaf: str) -> Place | None:
-    """The place of another thread of the process that waits in a collective while the main
-    thread waits for it.
-    """
-    if leaf not in _BEHIND:
-        return None
-    latest = max((thread.look for thread in threads), default=0)
-    found = [
-        classify(thread.frames)
-        for thread in threads
-        if thread.look == latest and not thread.main and thread.frames
-    ]
-    return next(
-        (place for place in found if place.leaf in IN_COLLECTIVE and place.user is not None), None
-    )

@@ -7,18 +7,45 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainprobe.facts import Facts, MainThread, Plan, ProcessState, RankEnding, RankException, Rung
+from trainprobe.facts import (
+    Facts,
+    MainThread,
+    Plan,
+    ProcessState,
+    RankEnding,
+    RankException,
+    Rung,
+    Thread,
+)
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import RankState
+from trainprobe.stacks.classify import Place, classify
+from trainprobe.stacks.frames import Frame
 
 # Classes of a main thread's leaf (stacks.classify) that mean: inside a collective, or waiting for
 # its result.
 IN_COLLECTIVE = frozenset({"comm-wait", "gpu-wait"})
 AT_THE_STORE = "store-wait"
 STANDING_STILL = ("waiting", "stopped", "blocked", "spinning")
+# Where the main thread only waits for another thread of its own process, that one may be the rank's
+# voice.
+_FOR_A_THREAD = frozenset({"lock", "child-wait", "net-io", ""})
 OWN_WAITS = frozenset(
     {"sleep", "lock", "net-io", "child-wait", "dataloader", "import-lock", "file-io", "teardown"}
 )
+
+
+def behind_main(threads: Sequence[Thread], leaf: str) -> tuple[Thread, Place, Frame] | None:
+    """The thread of a process that waits in a collective while the main thread, at a place of class
+    `leaf`, waits for it, as last seen: with its place and the user's line.
+    """
+    latest = max((thread.look for thread in threads), default=0)
+    for thread in threads if leaf in _FOR_A_THREAD else ():
+        if thread.look == latest and not thread.main and thread.frames:
+            place = classify(thread.frames)
+            if place.leaf in IN_COLLECTIVE and place.user is not None:
+                return thread, place, place.user
+    return None
 
 
 @dataclass(frozen=True)

@@ -300,6 +300,19 @@ def test_a_file_that_was_changed_since_the_job_started_is_not_what_runs(tmp_path
     assert "train.py was changed after the job had started" in one.reason
 
 
+def test_a_file_that_was_written_within_the_second_of_the_start_is_what_runs(
+    tmp_path: Path,
+) -> None:
+    path = written(tmp_path, train=SWALLOWS)
+
+    one = at_stacks(
+        tmp_path, [Site("train.py", 9, "<module>", 0)], began=os.stat(path).st_mtime - 0.9
+    )
+
+    assert one is not None
+    assert one.outcome == "ok"
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -43,3 +43,22 @@ def test_who_waits_on_the_port_of_the_store_waits_in_the_store(
         if isinstance(fact, MainThread)
     ]
     assert (found.leaf, found.op) == leaf
+
+
+@pytest.mark.parametrize(
+    ("text", "op"),
+    [
+        ("self.store.wait([f'shard/{r}' for r in range(self.world)], timeout)", "store.wait"),
+        ("self.store.wait(['shard/0'], timeout)", "key"),
+    ],
+)
+def test_who_waits_for_a_key_of_every_rank_makes_a_call_that_all_must_make(
+    text: str, op: str
+) -> None:
+    frames = (Frame("main", "/job/node.py", 54), Frame("leave", "/job/saver.py", 13, text=text))
+    state = ProcessState((), "job", 2, pid=12, state="S", wchan="do_sys_poll", syscall="7 0x1 0x1")
+    facts = join_threads([Thread((), "job", 2, pid=12, main=True, frames=frames), state])
+
+    (found,) = [fact for fact in facts if isinstance(fact, MainThread)]
+
+    assert (found.leaf, found.op, found.at_a_key) == ("store-wait", op, True)

@@ -380,3 +380,17 @@ def test_a_call_of_torch_that_sleeps_in_c_waits_for_the_other_ranks() -> None:
 )
 def test_pythons_own_library_on_windows_is_nobodys_own_code(file: str, mine: bool) -> None:
     assert is_user(Frame("run", file, 3)) is mine
+
+
+@pytest.mark.parametrize(
+    ("file", "mine"),
+    [
+        ("/opt/src/torch/distributed/distributed_c10d.py", False),
+        ("/job/deps/torch/autograd/graph.py", False),
+        ("/job/deps/torch/nn/parallel/distributed.py", False),
+        ("/home/a/torch/train.py", True),
+        ("/home/a/torch/distributed/train.py", True),
+    ],
+)
+def test_torch_is_known_by_its_own_folders_wherever_it_is_installed(file: str, mine: bool) -> None:
+    assert is_user(Frame("run", file, 3)) is mine

@@ -62,6 +62,13 @@ def _least(thread: MainThread) -> int:
     return 64_000 if thread.leaf == "net-io" else 1
 
 
+def _kept_others_idle(scene: Scene, thread: MainThread) -> bool:
+    """Does the verdict say that it works alone, though it sleeps now and then, as a slow disk or a
+    service makes it do?
+    """
+    return scene.group.mode == "slow" and thread.role == "rank" and waited(scene)[0] >= IDLE_S
+
+
 def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
     """The suspects' threads outside collectives that make progress, each with what shows it. CPU
     time alone shows none: a loop that polls has it too.
@@ -71,7 +78,7 @@ def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
     found = []
     for thread in ends(scene):
         if (
-            thread.leaf in WORK
+            (thread.leaf in WORK or _kept_others_idle(scene, thread))
             and thread.leaf not in WAITS_FOR_RANKS
             and not thread.importing
             and not thread.lock_path

@@ -1,11 +1,13 @@
-"""Ranks run different submodules in one step, and sharded training needs the same on all.
+"""Ranks run different submodules in one step, and layers that communicate need the same on all.
 
-FSDP and ZeRO gather a layer's parameters from all ranks when the layer runs. A rank without tokens
-for an expert, without images in its batch, or that generates for longer leaves a layer out or runs
-one more, and its next gather meets another layer's on the other ranks.
+FSDP and ZeRO gather a layer's parameters from all ranks when the layer runs, and a synchronised
+norm or an expert exchanges data. A rank without tokens for an expert, without images in its batch,
+or that generates for longer leaves a layer out or runs one more, and its next call meets another
+layer's on the other ranks.
 
 It is recognised by ranks that stand below FSDP or ZeRO at different operations, layers or lines in
-one step, and by a recorder in which the sizes of one collective differ. The same operation below
+one step, or in different calls of any layers below one and the same line of their step, and by a
+recorder in which the sizes of one collective differ. The same operation below
 the same lines on all ranks rules it out. A camp in a call outside of the model (saving, evaluating,
 metrics) that the others may have left out is another cause's.
 
@@ -60,6 +62,21 @@ def _inside_the_model(thread: MainThread) -> bool:
     )
 
 
+def _below_one_line(scene: Scene) -> tuple[MainThread, ...]:
+    """All ranks, where each waits in a collective of a layer and all came to the model, or to
+    `backward()`, by the same lines.
+    """
+    found = before_the_model(places(scene))
+    threads = scene.threads(found)
+    ways = {
+        tuple((frame.base, frame.line) for frame in place.frames if is_user(frame))
+        for place in found.values()
+    }
+    whole = len(threads) == len(found) == len(scene.world)
+    inside = all(one.leaf == "comm-wait" and _inside_the_model(one) for one in threads)
+    return threads if whole and inside and len(ways) == 1 and ways != {()} else ()
+
+
 def _spot(thread: MainThread) -> Spot:
     """The operation, and the user's own lines above it."""
     return thread.op, tuple((frame.name, frame.line) for frame in thread.frames if is_user(frame))
@@ -80,6 +97,7 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_divergent_forward(scene, Timeouts(scene))
     sharded, sides, parted = _sharded(scene), _camps(scene), scene.group.divergence
     if not sharded:
+        yield from _of_any_layers(scene, sides)
         return
     if parted is not None and parted.kind in ("shape", "operation", "call-site"):
         calls = camps_say(parted)
@@ -114,6 +132,21 @@ def _weigh(scene: Scene) -> Weighings:
     if traced:
         text = f"ZeRO says that the order of layers changed: {traced[-1].line[:100]}"
         yield weighing(10, "suspects-log", text, traced[-1])
+
+
+def _of_any_layers(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
+    """Without sharded layers: what the model itself exchanges, below one line of the step."""
+    threads = _below_one_line(scene)
+    if len(sides) < 2 or not threads or scene.group.divergence is not None:
+        return
+    by_rank = {thread.rank: thread for thread in threads}
+    says = "; ".join(f"{ranks_say(side)}: {by_rank[side[0]].op}" for side in sides[:3])
+    text = f"The ranks stand in different collectives of the model's layers ({says})"
+    yield weighing(13, "other-stacks", text, *threads)
+    text = f"All came there by the same lines of their own, down to {threads[0].where}"
+    yield weighing(6, "suspects-stack", text, *threads)
+    yield from all_asleep(scene, places(scene))
+    yield from _branch(scene, sides)
 
 
 def _outside(
@@ -201,6 +234,8 @@ def _summary(scene: Scene) -> str:
 FIXES = """
 Run every layer on every rank
     look at {place}: call the unused layer on a dummy input and add 0 * its output to the loss
+"""
+SHARDED_FIXES = """
 Generate in step
     model.generate(..., synced_gpus=True)
 Or shard less
@@ -209,13 +244,15 @@ Or shard less
 
 
 def _fixes(scene: Scene) -> Fixes:
-    place = next((thread.where for thread in _sharded(scene)), "forward")
-    return fixes(FIXES, place=place)
+    sharded = _sharded(scene)
+    place = next((thread.where for thread in sharded or _below_one_line(scene)), "forward")
+    of_any = _below_one_line(scene) and not sharded
+    return fixes(FIXES, place=place) + (() if of_any else fixes(SHARDED_FIXES))
 
 
 CAUSE = Cause(
     id="rank-divergent-forward",
-    title="Ranks run different layers of a sharded model",
+    title="Ranks run different layers of the model",
     modes=("hang", "crash"),
     weigh=_weigh,
     summary=_summary,

@@ -31,6 +31,8 @@ END_S = 3.0  # to end the child after its deadline, and to read what it wrote un
 # Lines of what the script imports, the nearest first: a first turn that any machine ends in time,
 # and one for most projects.
 TURNS = (2_000, 20_000)
+# The start of a process is known to the second only, as the boot is (`btime` of /proc/stat).
+CLOCK_S = 1.0
 OUTPUT_CAP_BYTES = 4 * 2**20
 LINT_NEEDS = (3, 10)
 TEXT_CAP = 600
@@ -141,7 +143,9 @@ def look_with_lint_at_stacks(
 
     def look() -> LookResult:
         changed = [
-            name for name in (script, *others) if began is not None and _changed_at(name) > began
+            name
+            for name in (script, *others)
+            if began is not None and _changed_at(name) > began + CLOCK_S
         ]
         if changed:
             return refused(
