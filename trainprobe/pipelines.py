@@ -277,12 +277,14 @@ def _concluded(case: Case, evidence: Iterable[Evidence], command: str, name: str
 
 def _looked_s(records: Sequence[Evidence]) -> float:
     """The time from the first look to the end of the last one, without the pauses of a climb that
-    was resumed.
+    was resumed. A stack that somebody saved earlier took us no time, and is as old as its file.
     """
     parts: list[list[tuple[float, float]]] = [[]]
     for record in records:
         if record.kind == "resumed":
             parts.append([])
+        if record.kind.startswith("stacks.") and not record.took_s:
+            continue
         if 0 < record.began < LAST_MOMENT and 0 <= record.took_s < LAST_MOMENT:
             parts[-1].append((record.began, record.began + record.took_s))
     return sum(

@@ -18,6 +18,7 @@ from trainprobe.facts import (
     LogWork,
     RankException,
 )
+from trainprobe.facts.counts_by_rank import RankCount, counts_apart
 from trainprobe.model.facts import Fact
 from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.divergence import MANY, SAME_SIZE, call_says, camps_say
@@ -413,12 +414,26 @@ def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = ", ".join(f"{work.step} of {work.of}" for work in apart[:4])
         says = f"Bars of one work have different lengths, and one is at its end: {says}"
         yield weighing(13, "probe-outcome", says, *apart[:4])
+    counts = counts_apart(scene.of(RankCount))
+    if counts and len(plans) < 2 and not apart:
+        says = f"The ranks count differently: {_numbers(counts)} ({short(counts[0].line, 80)})"
+        points = 13 if counts[0].tells else 6
+        yield weighing(points, "probe-outcome", says, *counts)
     at_end = [
         fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
     ]
     if timeouts.calls and at_end and not timeouts.together and len(plans) > 1:
         says = f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}"
         yield weighing(6, "source", says, at_end[0])
+
+
+def _numbers(counts: Sequence[RankCount]) -> str:
+    by_number: dict[int, list[int]] = {}
+    for one in counts:
+        by_number.setdefault(one.number, []).append(one.rank or 0)
+    return ", ".join(
+        f"{ranks_say(ranks, capital=False)} {number}" for number, ranks in by_number.items()
+    )
 
 
 def group_waits(scene: Scene) -> bool:

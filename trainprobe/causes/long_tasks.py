@@ -135,6 +135,7 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
 
 
 ALONE = ("eval", "save", "data")  # work that one rank often does for all
+LONG_PART = 0.25  # of the limit; a bar with longer parts tells too little
 BEGUN = 5  # percent; a bar that stands near its beginning may be that of the hung steps themselves
 
 
@@ -166,8 +167,16 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
     they came to their call.
     """
     gave_up = [call.place or 0 for call in timeouts.calls]
-    waited = timeouts.events("store-timeout", "unique-id-timeout", "barrier-timeout")
+    waited = timeouts.events(
+        "store-timeout", "unique-id-timeout", "barrier-timeout", "collective-frame"
+    )
     gave_up += [event.place or 0 for event in waited]
+    # an exception of which the log shows only the beginning may be just that
+    gave_up += [
+        fact.place
+        for fact in scene.of(RankException)
+        if fact.type == NAME_CUT_OFF and fact.place is not None
+    ]
     if not gave_up:
         return
     limits = (timeouts.timeout_s,) if timeouts.timeout_s else (NCCL_S, OTHERS_S)
@@ -178,7 +187,18 @@ def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:
         own = work.kind in ALONE
         if not own and 100 * (work.step or 0) < BEGUN * of:
             continue
-        limit = next((one for one in limits if abs(ran_s - one) <= max(20.0, 0.05 * one)), None)
+        # a bar is drawn when a part is done, and the next part may have been long under way
+        part_s = ran_s / work.step if work.step else 0.0
+        limit = next(
+            (
+                one
+                for one in limits
+                if -max(20.0, 0.05 * one)
+                <= one - ran_s
+                <= max(20.0, 0.05 * one, min(part_s, LONG_PART * one))
+            ),
+            None,
+        )
         # it may be drawn once more while the others give up
         if limit is None or (work.first_place > min(gave_up) and work.place - min(gave_up) > NEAR):
             continue

@@ -68,7 +68,8 @@ def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
         own = next(
             (process.pid for rank in scene.ranks if (process := scene.process(rank)) is not None), 0
         )
-        return (f"py-spy dump --native --pid {pid or own or live_pid(scene)}",)
+        known = next((one for one in (pid, own) if one > 0), None) or live_pid(scene)
+        return (f"py-spy dump --native --pid {known}",)
     return (
         f"start it again: {job(scene) or 'the same command'}",
         f"while it hangs: py-spy dump --native --pid <PID>   (the pid of {what})",

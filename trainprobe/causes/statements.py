@@ -11,6 +11,7 @@ from typing import Protocol
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import ImportTried, LogEvent, LogProgress, Output, ProbeFailure, RankException
+from trainprobe.logtext.levels import only_informs
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 
@@ -181,12 +182,21 @@ def _all_statements(
         )
     for output in scene.of(Output):
         if _of_them(output, ranks):
-            yield from _hit(pattern, output.tail, output, origin=False)
+            yield from _printed(pattern, output)
     for failure in scene.of(ProbeFailure):
         details = "\n".join(f"{value}" for value in failure.details.values())
         yield from _hit(pattern, f"{failure.says}\n{details}", failure, origin=False)
     for tried in scene.of(ImportTried):
         yield from _hit(pattern, f"{tried.error_type}: {tried.error}", tried, origin=False)
+
+
+def _printed(pattern: re.Pattern[str], output: Output) -> Iterator[Statement]:
+    """The first match in what was printed that is of no line that only informs."""
+    for match in pattern.finditer(output.tail):
+        begin = output.tail.rfind("\n", 0, match.start()) + 1
+        if not only_informs(output.tail[begin : match.start()]):
+            yield Statement(line_of(output.tail, match), output, origin=False, match=match)
+            return
 
 
 def _first_word(scene: Scene, event: LogEvent) -> bool:

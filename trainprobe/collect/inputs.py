@@ -34,6 +34,7 @@ STACKS_CAP_BYTES = 16 * 2**20
 DEADLINE_S, DEADLINE_EACH_S = 120.0, 0.05
 SOURCE_S = 2.0
 MOST_NAMED = 10
+NAMELESS_WORKERS = 1_000_000  # their made-up pids lie below those of the ranks
 # Two forms that one rank wrote at once; of these the one with frames is worth more.
 TOGETHER_S = 60.0
 # Lines of py-spy, faulthandler, pystack and gdb dumps, and of the sections that torch's own
@@ -43,7 +44,11 @@ _STACK_LINE = re.compile(
     r" 0x|\x1b?\[?[0-9;]{0,8}m?Thread "
     r"|Traceback for thread| {2,8}\S.{0,500} \(\S+:\d+\)| {4}\S.{0,400} \([^()]+\)$"
     r"| {0,8}File \".{1,4096}\", line (?:\d{1,9}|\?\?\?) in |    \((?:Python|C)\) File"
-    r"| {6,8}\S|#\d{1,5} )"
+    r"| {6,8}\S|#\d{1,5} |\s{0,24}[\w.<>]{1,300} \([^()\s:]{1,4000}\.py:\d{1,9}\)$|\s{0,24}\.{3}$)"
+)
+
+_OF_A_WORKER = re.compile(
+    r"(?i)rank[_-]?\d{1,6}.*(?<![a-z])(?:data)?(?:loader)?[_-]?worker(?![a-z])"
 )
 
 
@@ -75,6 +80,16 @@ class _Stack(NamedTuple):
     rank: Optional[int]
     process: ProcessStack
     at: float
+
+    @property
+    def is_worker(self) -> bool:
+        """A loader's worker, by its frames or, where those at the bottom are left out, by a file
+        name that tells its rank as well.
+        """
+        name = os.path.basename(self.path)
+        return self.process.is_worker or (
+            self.rank is not None and _OF_A_WORKER.search(name) is not None
+        )
 
 
 class Saved(NamedTuple):
@@ -177,10 +192,12 @@ def look_at_saved(
             record(case, "flight_recorder", look, subject=JOB, cell=CELL)
     looks: Dict[Optional[int], int] = {}
     for stack in sorted(stacks, key=lambda stack: (stack.at, stack.path)):
-        role = "rank" if not stack.process.is_worker else "loader-worker"
+        role = "rank" if not stack.is_worker else "loader-worker"
         key = stack.rank if role == "rank" else None
         looks[key] = looks.get(key, 0) + 1
-        pid = stack.process.pid if stack.process.pid is not None else -1 - (stack.rank or 0)
+        pid = stack.process.pid
+        if pid is None:
+            pid = -1 - (stack.rank or 0) - (0 if role == "rank" else NAMELESS_WORKERS)
         data: Dict[str, Any] = {
             "look": looks[key] if role == "rank" else 1,
             "pid": pid,
@@ -379,7 +396,7 @@ def _job(saved: Saved, stacks: Sequence[_Stack], ranks: Set[int], size: int) -> 
     pids = {
         stack.rank: stack.process.pid
         for stack in stacks
-        if stack.rank is not None and not stack.process.is_worker and stack.process.pid
+        if stack.rank is not None and not stack.is_worker and stack.process.pid
     }
     counted = (
         not saved.dumps

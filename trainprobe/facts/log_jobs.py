@@ -241,7 +241,7 @@ class _Seen:
         self.marks: deque[tuple[int, int]] = deque(maxlen=MARKS_CAP)
 
     def read(self, row: Row) -> None:
-        if self.finished and row.text.strip() == "^C":
+        if self.finished and row.text.lstrip().startswith("^C"):
             self.pressed_at = row.seen_at
         if " 0 " in f" {row.text[:400]} " or "No training batches" in row.text:
             self.nothing_line = self.nothing_line or (

@@ -29,6 +29,7 @@ _SPEAKER = re.compile(r"\b[Rr]ank[ :=]{0,2}(\d{1,6})\b|\bdevice[ :=](\d{1,6})\b|
 _PEER_ACCESS = re.compile(r"P2P=(Enabled|Disabled) Bandwidth")
 _MATRIX = re.compile(r"^\s{1,8}\d{1,3}((?: +\d{1,6}\.\d{2})+)\s{0,4}$")
 _BUSY = re.compile(r"\|\s{1,8}100%\s{1,8}(?:Default|E\. ?Process|N/A)")
+_CONNECTING = re.compile(r"\bsocket\.cpp:\d")  # such a warning belongs to what it does
 MUCH_SLOWER = 2.0
 FULL_USE = "nvidia-smi shows 100 %"
 
@@ -100,7 +101,8 @@ def _own_rows(rows: list[Row]) -> list[Row]:
 def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhase | None:
     strange = 0
     last = [row for row in rows[-LAST_ROWS:] if re.search(r"\w", row.text)]
-    if last and is_warning(last[-1].text) and read_phase(last[-1].text) is None:
+    ends = last[-1].text if last else ""
+    if is_warning(ends) and read_phase(ends) is None and not _CONNECTING.search(ends):
         return None  # where the warning is what somebody asks about, nothing need have stopped
     for number, row in reversed(list(enumerate(last))):
         phase = read_phase(row.text)

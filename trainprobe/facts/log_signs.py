@@ -12,6 +12,7 @@ from dataclasses import replace
 from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_rows import Row, rows_of, streams
+from trainprobe.logtext.levels import only_informs
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import Signature, all_signatures
@@ -36,6 +37,8 @@ def parse_log_events(record: Evidence) -> list[Fact]:
     found: dict[tuple[str, int | None, str], LogEvent] = {}
     told: dict[tuple[str, int | None], int] = {}
     for row, signature, match in hits(rows):
+        if signature.means == "fatal" and only_informs(row.text[: match.start()]):
+            continue
         kind = (signature.id, row.rank)
         key = (*kind, _DIGITS.sub("0", match.group(0)) if not signature.each else row.text)
         known = found.get(key)

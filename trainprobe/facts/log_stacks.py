@@ -1,5 +1,6 @@
-"""Stack dumps of faulthandler inside logs (`dump_traceback_later`, a signal's handler): one process
-after the other, and mostly without a name.
+"""Stack dumps inside logs: those that faulthandler wrote (`dump_traceback_later`, a signal's
+handler), one process after the other and mostly without a name, and those of py-spy, pystack and
+gdb that somebody pasted between the lines.
 
 Whose a dump is, is told by the line's prefix, by a rank that raised at the very same line
 afterwards, or by elimination.
@@ -21,7 +22,7 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
-from trainprobe.stacks.stack_text import parse_stack_text
+from trainprobe.stacks.stack_text import bare_frame, parse_stack_text
 
 _BEGINS = re.compile(r"^Timeout \((?:\d{1,4}:)?\d{1,4}:\d\d(?:\.\d{1,9})?\)!")
 _THREAD = re.compile(
@@ -29,6 +30,18 @@ _THREAD = re.compile(
 )
 _INSIDE = re.compile(r"^(?: {0,8}File \"|  \.\.\.|  <|\s*$|(?:Current thread|Thread) 0x)")
 _DEATH = re.compile(r"^(?:Fatal Python error|Windows fatal exception)")
+# What a pasted dump begins with, and what its lines look like.
+_PASTED = re.compile(
+    r"^(?:Process \d{1,9}: |Thread (?:(?:0x)?[0-9a-fA-F]{1,20} )?\([a-z+ ]{2,40}\)"
+    r"|Thread \d{1,9} \((?:Thread 0x|LWP)|Traceback for thread \d"
+    r"|#0 {1,3}(?:0x[0-9a-f]{1,16} in )?\S"
+    r"|=+ Rank \d)"
+)
+_OF_A_DUMP = re.compile(
+    r"^(?:\s*$|Python v\d| {1,12}\S.{0,400} \([^()]{1,4096}\)$| {4}\((?:Python|C)\) File \""
+    r"| {6,8}\S"
+    r"|#\d{1,5} {1,3}\S| {4}at \S)"
+)
 _OF_A_CHILD = frozenset({"_bootstrap", "spawn_main", "_worker_loop"})
 _LAUNCHERS = re.compile(
     r"torch/distributed/(?:run|launch|launcher/|elastic/(?!multiprocessing/errors))"
@@ -47,6 +60,9 @@ class LogStack(Fact):
     threads: tuple[tuple[Frame, ...], ...] = ()
     place: int = 0
     seen_at: str = ""
+    pid: int | None = None
+    native: bool = False
+    alone: bool = False
 
     @property
     def main(self) -> tuple[Frame, ...]:
@@ -55,6 +71,10 @@ class LogStack(Fact):
     @property
     def role(self) -> str:
         """rank, loader-worker or child, by the frames at the bottom of its main thread."""
+        if self.alone or any(
+            frame.file.endswith("torch/multiprocessing/spawn.py") for frame in self.main
+        ):
+            return "rank"
         names = {
             frame.name
             for frame in self.main
@@ -67,7 +87,7 @@ def parse_log_stacks(record: Evidence) -> list[Fact]:
     """Every dump that is not a dying process's last word."""
     found: list[Fact] = []
     for rank, rows in streams(rows_of(record)).items():
-        for dump in _dumps(rows):
+        for dump in (*_dumps(rows), *_pasted(rows)):
             text = "\n".join(
                 (
                     row.text
@@ -79,7 +99,9 @@ def parse_log_stacks(record: Evidence) -> list[Fact]:
             for process in parse_stack_text(text):
                 threads = [
                     frames_of(thread["frames"], leaf_first=True)
-                    for thread in process.threads
+                    for thread in sorted(
+                        process.threads, key=lambda one: one["name"] == "MainThread"
+                    )
                     if thread["frames"]
                 ]
                 if threads and len(found) < PROCESSES_CAP:
@@ -87,10 +109,12 @@ def parse_log_stacks(record: Evidence) -> list[Fact]:
                         LogStack(
                             (record.id,),
                             record.cell,
-                            rank,
+                            rank if process.rank is None else process.rank,
                             threads=tuple(threads),
                             place=dump[0].place,
                             seen_at=dump[0].seen_at,
+                            pid=process.pid,
+                            native=process.native,
                         )
                     )
     return found
@@ -122,6 +146,28 @@ def _dumps(rows: Sequence[Row]) -> Iterator[list[Row]]:
         yield now
 
 
+def _pasted(rows: Sequence[Row]) -> Iterator[list[Row]]:
+    """The lines of each pasted dump of another tool, with the one above it, which may say whose it
+    is. Two frames without any thread's line are one too.
+    """
+    now: list[Row] = []
+    for number, row in enumerate(rows):
+        text = row.text.rstrip()
+        bare = bare_frame(text)
+        if now and (bare or _PASTED.match(text) or _OF_A_DUMP.match(text)):
+            now.append(row)
+            continue
+        if now:
+            yield now
+            now = []
+        if _PASTED.match(text) or (
+            bare and number + 1 < len(rows) and bare_frame(rows[number + 1].text.rstrip())
+        ):
+            now = [*rows[max(number - 1, 0) : number], row]
+    if now:
+        yield now
+
+
 def join_log_stacks(facts: list[Fact]) -> list[Fact]:
     """Give each dump its rank where that can be told, and make the threads of it that stacks of any
     other source make. Dumps that steps followed are dropped.
@@ -136,10 +182,11 @@ def join_log_stacks(facts: list[Fact]) -> list[Fact]:
     for cell in dict.fromkeys(stack.cell for stack in stacks):
         progress = [fact for fact in rest if isinstance(fact, LogProgress) and fact.cell == cell]
         still = [stack for stack in stacks if stack.cell == cell and not _went_on(stack, progress)]
+        still = [replace(stack, alone=len(still) == 1) for stack in still]
         for number, stack in enumerate(
             _with_ranks(still, [fact for fact in rest if fact.cell == cell]), start=1
         ):
-            made += [stack, *_threads(stack, -number)]
+            made += [stack, *_threads(stack, stack.pid or -number)]
     return [*rest, *made]
 
 
@@ -244,7 +291,7 @@ def _world(facts: Sequence[Fact]) -> int:
 
 
 def _threads(stack: LogStack, pid: int) -> list[Thread]:
-    """`pid` only keeps the processes apart: a dump does not tell its own."""
+    """`pid` keeps the processes apart: a dump does not always tell its own."""
     last = len(stack.threads) - 1
     return [
         Thread(
@@ -256,6 +303,7 @@ def _threads(stack: LogStack, pid: int) -> list[Thread]:
             os_thread_id=number,
             main=number == last,
             frames=frames,
+            native=stack.native,
         )
         for number, frames in enumerate(stack.threads)
     ]

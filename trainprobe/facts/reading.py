@@ -10,6 +10,7 @@ from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.compared_calls import join_compared_calls
+from trainprobe.facts.counts_by_rank import parse_counts
 from trainprobe.facts.data_parallel import join_data_parallel, parse_data_parallel
 from trainprobe.facts.differences import join_differences
 from trainprobe.facts.ending_joins import join_endings
@@ -136,6 +137,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_endings,
         parse_log_progress,
         parse_log_work,
+        parse_counts,
         parse_log_output,
         parse_log_stacks,
     ),

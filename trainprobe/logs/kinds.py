@@ -75,6 +75,7 @@ _REPORT = re.compile(
 _TRAINING = re.compile(
     r"Traceback \(most recent call last\)|\bNCCL"
     r" (?:INFO|WARN)\b|ProcessGroup|Watchdog|\d%\||\bloss\b|\w(?:Error|Exception|Interrupt)\b"
+    r"|\bException in\b"
     r"|\bERROR\b|\[rank\d|srun:"
     r" |slurmstepd|\bFATAL|\bKilled\b|"
     r"[Ss]egmentation fault|[Bb]us error|core dumped|\bAborted\b|terminate"

@@ -35,12 +35,14 @@ class Prefixes(NamedTuple):
 class Labels(NamedTuple):
     """Which ambiguous prefixes are labels in this file, because most of its lines carry them.
 
-    `task`: `3: ` is a rank (srun -l). `host`: `node7: ` is a host, one of `hosts`.
+    `task`: `3: ` is a rank (srun -l), or with `launches` a task that starts several.
+    `host`: `node7: ` is a host, one of `hosts`.
     `bracket`: `[3] ` is a rank. `pair`: `[1,3] ` is job and rank. `numbered`: `12: ` or `12 | ` is
     a line number that somebody pasted. `pod`: `name-1 | ` or `train-worker-1 container ` is a pod.
     """
 
     task: bool = False
+    launches: bool = False
     host: bool = False
     bracket: bool = False
     pair: bool = False
@@ -138,7 +140,7 @@ _COMMON_WORDS = re.compile(
 class _Found:
     """What the prefixes read so far say."""
 
-    __slots__ = ("certain", "host", "local", "pid", "rank", "when")
+    __slots__ = ("certain", "host", "local", "pid", "rank", "task", "when")
 
     def __init__(self) -> None:
         self.rank: int | None = None
@@ -146,11 +148,17 @@ class _Found:
         self.host = ""
         self.pid: int | None = None
         self.certain = False
+        self.task = False
         self.when: Stamp | None = None
 
     def is_rank(self, number: int, *, certain: bool = True) -> None:
-        if number < MOST_RANK and (not self.certain or self.rank is None):
-            self.rank, self.certain = number, certain
+        if number < MOST_RANK and (not self.certain or self.rank is None or self.task):
+            self.rank, self.certain, self.task = number, certain or self.task, False
+
+    def is_task(self, number: int) -> None:
+        """The rank by srun's label; what names the rank itself, further in, knows better."""
+        if number < MOST_RANK and self.rank is None:
+            self.rank, self.certain, self.task = number, True, True
 
     def is_local(self, number: int) -> None:
         if self.local is None and 0 <= number < 4096:
@@ -213,6 +221,7 @@ def learn_labels(lines: Iterable[str]) -> Labels:
     return Labels(
         task=len(tasks) >= enough
         and (len(set(tasks)) <= few or set(tasks) == set(range(len(set(tasks))))),
+        launches=any(_names_another_rank(line) for line in past),
         host=by_host,
         bracket=len(brackets) >= enough
         and len(set(brackets)) <= few
@@ -221,6 +230,15 @@ def learn_labels(lines: Iterable[str]) -> Labels:
         pod=len(pods) >= enough and len(set(pods)) <= few,
         hosts=frozenset(hosts) if by_host else frozenset(),
     )
+
+
+def _names_another_rank(line: str) -> bool:
+    """Whether another rank stands behind the label of a task: that task started several."""
+    task = _TASK.match(line)
+    if task is None or "ank" not in line[:400]:
+        return False
+    inner = read_prefixes(line[task.end() :])
+    return inner.certain and inner.rank != int(task.group(1))
 
 
 def _counts_up(sample: list[str]) -> bool:
@@ -350,7 +368,8 @@ def _take_word(text: str, found: _Found) -> int:
 
 def _take_label(line: str, found: _Found, labels: Labels) -> int:
     if labels.task and (match := _TASK.match(line)):
-        found.is_rank(int(match.group(1)))
+        if not labels.launches:
+            found.is_task(int(match.group(1)))
         return match.end()
     if labels.pod and (match := _COLUMN.match(line) or _STERN.match(line)):
         found.host = match.group(1)

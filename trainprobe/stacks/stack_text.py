@@ -45,6 +45,17 @@ _GDB_FRAME = re.compile(
     r" (\S{1,4096}?):(\d{1,9}))?$"
 )
 _GDB_LEAF = re.compile(r"^#0\s+(?:0x[0-9a-f]{1,16} in )?\S.{0,4000} \(")
+# Frames that people copied out of py-spy's text without the line that names their thread, and the
+# line that says whose they are.
+_BARE_FRAME = re.compile(
+    r"^\s{0,24}(?:(?:[-*>•]|\d{1,3}[.:)]|#\d{1,3}:?|at) {1,3})?([A-Za-z_<][\w.<>]{0,300})"
+    r" \(([^()\s:]{1,4000}\.py|<[\w .-]{1,100}>):(\d{1,9})\)$"
+)
+_LEFT_OUT = re.compile(r"^\s{0,24}(?:\.{2,3}|…|\[\.{3}\])$")
+_OWNER = re.compile(
+    r"(?i)(?<![a-z])(?:global |local )?(?:rank|tp|dp|pp|gpu)[ _:=#-]{0,2}(\d{1,6})\b"
+)
+_OWNER_CAP = 100
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 # What the lines above begin with, or a colour before it: most lines of a training log are none of
 # them. People paste without the blanks before `File` and without the line that names the thread.
@@ -53,9 +64,10 @@ _NAMELESS = "0"
 # py-spy's text gives paths relative to sys.path: these first parts are installed libraries, not the
 # user's code.
 _LIBRARIES = frozenset(
-    "accelerate datasets deepspeed fairseq filelock fsspec huggingface_hub lightning megatron monai"
-    " numpy prefetch_generator pytorch_lightning ray requests safetensors torch_xla tqdm"
-    " transformers triton urllib3 wandb".split()
+    "accelerate aiohttp datasets deepspeed fairseq filelock fsspec httpcore httpx huggingface_hub"
+    " lightning litdata megatron monai numpy pandas polars prefetch_generator pyarrow"
+    " pytorch_lightning ray requests s3fs safetensors torch_xla torchvision tqdm transformers"
+    " triton urllib3 wandb webdataset".split()
 )
 
 
@@ -93,7 +105,7 @@ def parse_stack_text(text: str) -> list[ProcessStack]:
     time linear in its line.
     """
     reader = _Reader()
-    for line in text.splitlines()[:LINES_CAP]:
+    for line in _with_owners(text.splitlines()[:LINES_CAP]):
         if line[:1] in _BEGINNINGS:
             reader.line(_ANSI.sub("", line[: 2 * LINE_CAP])[:LINE_CAP].rstrip())
         elif reader.found and line.strip():
@@ -102,6 +114,55 @@ def parse_stack_text(text: str) -> list[ProcessStack]:
             break
     shown = (each for each in reader.found if any(thread["frames"] for thread in each.threads))
     return [_finished(process) for process in shown]
+
+
+def bare_frame(line: str) -> bool:
+    """Is it a frame as py-spy writes it, however deep it is indented?"""
+    return line.endswith(")") and _BARE_FRAME.match(line[:LINE_CAP]) is not None
+
+
+def _with_owners(lines: list[str]) -> list[str]:
+    """The lines, where runs of at least two frames without any thread's line above them get one, as
+    py-spy would have written it; with a section's where the line above a process, or its command,
+    names a rank.
+
+    One place again and again is no stack.
+    """
+    found: list[str] = []
+    run: list[str] = []
+    owned = False  # below a line that names a thread, up to the next gap
+
+    def name_rank(line: str) -> None:
+        if found and _RANK_SECTION.match(found[-1]):
+            return
+        named = _OWNER.search(line) if len(line) < _OWNER_CAP else None
+        if named is not None:
+            found.append(f"=== Rank {named.group(1)}")
+
+    def flush() -> None:
+        frames = [line for line in run if not _LEFT_OUT.match(line)]
+        if len({line.strip() for line in frames}) < 2:
+            found.extend(run)
+        else:
+            name_rank(next((line for line in reversed(found) if line.strip()), ""))
+            found.append("Thread (idle)")
+            for line in frames:
+                name, path, number = _BARE_FRAME.match(line).groups()  # type: ignore[union-attr]
+                found.append(f"    {name} ({path}:{number})")
+        run.clear()
+
+    for line in lines:
+        if not owned and (bare_frame(line) or (run and _LEFT_OUT.match(line))):
+            run.append(line)
+            continue
+        flush()
+        if line.startswith("Process ") and (process := _PY_SPY_PROCESS.match(line)):
+            name_rank(process.group(2))
+            name_rank(next((line for line in reversed(found) if line.strip()), ""))
+        owned = bool(line.strip()) and (owned or line.startswith(("Thread ", "\x1b", "Process ")))
+        found.append(line)
+    flush()
+    return found
 
 
 class _Reader:

@@ -20,6 +20,7 @@ from trainprobe.facts import (
     Rung,
 )
 from trainprobe.facts.compared_calls import FOUND_APART
+from trainprobe.facts.counts_by_rank import RankCount, counts_apart
 from trainprobe.logtext.quotes import quoted
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.model.facts import Fact
@@ -76,8 +77,11 @@ def _attempt(facts: Facts, job: LogJob) -> Situation:
 
 def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situation:
     origins = [failure for failure in failures if not failure.echo]
-    if pressed(failures) and (still := still_group(facts, job, failures)) is not None:
-        return _ended(still)
+    if pressed(failures):
+        done = [one for one in facts.of(LogProgress, cell=job.cell) if one.finished]
+        still = _did_not_end(job, done) or still_group(facts, job, failures)
+        if still is not None:
+            return _ended(still)
     if origins:
         divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
         if divergence is not None and FOUND_APART in origins[0].text:
@@ -333,6 +337,7 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
         and not (event.event == "lock-asked" and event.captured.get("id") in got)
         and not (event.event == "world-waits" and _all_came(event))
         and not (event.event == "rank-joining" and _all_joined(events))
+        and not (event.event == "workers-silent" and event.count < AGAIN)
     ]
     last = max(waits, key=lambda event: event.place or 0, default=None)
     # of alike lines an event keeps the first one's place
@@ -385,7 +390,8 @@ def _slow(job: LogJob, told: LogEvent) -> Situation:
 
 
 # Lines in which a process says that it waits, and for what.
-WAITS = frozenset({"lock-waiting", "lock-asked", "world-waits", "rank-joining"})
+WAITS = frozenset({"lock-waiting", "lock-asked", "world-waits", "rank-joining", "workers-silent"})
+AGAIN = 3  # such lines, of which one comes a minute: workers that compile are silent as well
 NEAR_LINES = 80
 NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
 TROUBLE = re.compile(
@@ -424,6 +430,9 @@ def _last_words(
     apart = bars_of_other_lengths(facts.of(LogWork, cell=job.cell))
     if apart:
         return _group(job, "stuck-inside", says, "hang", _ids(apart))
+    counts = counts_apart(facts.of(RankCount, cell=job.cell))
+    if counts and counts[0].tells and stepped < 0:
+        return _group(job, "stuck-inside", says, "hang", _ids(counts))
     near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
     if not near:
         return None

@@ -248,6 +248,16 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
             "uneven-inputs",
         ),
     ),
+    "workers-awaited": (
+        (
+            (
+                "(APIServer pid=1) INFO 11-11 09:42:51 [client.py:470] Waiting for 1 local, 0 remote core"
+                " engine proc(s) to start.\n"
+            ),
+            "unknown",
+        ),
+        ("ready\nINFO [shm.py:5] No available block found in 60 second.\n", "unknown"),
+    ),
     "tracker": (
         ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
         ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),

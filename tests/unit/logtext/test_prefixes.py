@@ -210,6 +210,20 @@ def test_labels_of_srun_hold_for_the_whole_file_only() -> None:
     assert read_prefixes("0: loading").rank is None
 
 
+def test_a_task_that_starts_several_ranks_is_no_rank() -> None:
+    lines = ["0: loading", "1: loading", "1: [rank8]: step 1", "0: [rank3]: step 1"]
+    labels = learn_labels(lines)
+    assert labels.task
+    assert [read_prefixes(line, labels).rank for line in lines] == [None, None, 8, 3]
+    # even where no line of the sample shows it
+    labels = learn_labels([*lines[:2], "1: loaded"])
+    assert [read_prefixes(line, labels).rank for line in lines] == [0, 1, 8, 3]
+    # a rank within a group is no other rank
+    lines = ["0: loading", "2: [Rank 1] loading", "1: [Rank 1] loading"]
+    labels = learn_labels(lines)
+    assert [read_prefixes(line, labels).rank for line in lines] == [0, 2, 1]
+
+
 def test_labels_of_hosts() -> None:
     lines = [
         "node7: loading",

@@ -78,6 +78,32 @@ def test_workers_in_the_same_text_are_told_apart() -> None:
     assert [(one.pid, one.is_worker) for one in found] == [(10, False), (11, True)]
 
 
+def test_frames_without_the_line_of_their_thread_are_a_stack_and_may_tell_their_rank() -> None:
+    text = """
+rank 1 hangs here:
+  1. wait (threading.py:320)
+  2. get (queue.py:171)
+     ...
+  3. next_batch (train.py:40)
+
+TP2
+all_reduce (torch/distributed/distributed_c10d.py:3075)
+step (train.py:88)
+"""
+    found = parse_stack_text(text)
+    assert [one.rank for one in found] == [1, 2]
+    assert [[frame["name"] for frame in one.threads[0]["frames"]] for one in found] == [
+        ["wait", "get", "next_batch"],
+        ["all_reduce", "step"],
+    ]
+
+
+def test_the_command_or_the_line_above_names_the_rank_of_a_process() -> None:
+    first = py_spy(7, IN_ALL_REDUCE).replace("Process 7:", "Process 7: VLLM::Worker_TP3 ", 1)
+    second = "and this is rank 5:\n" + py_spy(8, IN_ALL_REDUCE)
+    assert [(one.rank, one.pid) for one in parse_stack_text(first + second)] == [(3, 7), (5, 8)]
+
+
 @pytest.mark.parametrize(
     "text",
     [

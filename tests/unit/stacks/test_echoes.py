@@ -92,6 +92,18 @@ ORIGINS = [
 ]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "[Rank 1] Caught collective operation timeout: WorkNCCL(SeqNum=171, OpType=BROADCAST)",
+        "[Rank 1] Work WorkNCCL(SeqNum=9, OpType=ALLREDUCE) timed out in blocking wait.",
+        "Rank 3 successfully reached monitoredBarrier, but received errors while waiting",
+    ],
+)
+def test_who_gave_up_waiting_repeats_that_somebody_did_not_come(message: str) -> None:
+    assert echo_of("RuntimeError", message).endswith("-timeout")
+
+
 @pytest.mark.parametrize(("kind", "message"), ECHOES)
 def test_echoes(kind: str, message: str) -> None:
     assert echo_of(kind, message)

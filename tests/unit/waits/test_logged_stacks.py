@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.unit.waits.logs_by_hand import C10D, SITE, STEPS, traceback
+from tests.unit.waits.logs_by_hand import C10D, SITE, STEPS, traceback, watchdog
 from tests.unit.waits.test_logged import explained
 from trainprobe.facts.log_stacks import PROCESSES_CAP, parse_log_stacks
 from trainprobe.model.evidence import Evidence
@@ -175,3 +175,89 @@ def test_a_rank_that_says_that_it_gives_up_has_left(tmp_path: Path) -> None:
         True,
         (1,),
     )
+
+
+STAND = """Process 41234: python train.py
+Thread 41234 (idle): "MainThread"
+    wait (multiprocessing/popen_fork.py:43)
+    join (multiprocessing/process.py:149)
+    close (train.py:88)
+"""
+REDUCES = """all_reduce (torch/distributed/distributed_c10d.py:2501)
+  sync (train.py:60)
+"""
+
+
+def test_stacks_pasted_into_a_log_show_who_holds_up_whom(tmp_path: Path) -> None:
+    log = f"{STEPS * 12}it hangs. rank 1:\n{STAND}\nand rank 0:\n{REDUCES}\nnothing more\n"
+    report = explained({"job.log": log}, tmp_path)
+    assert (report.verdict, report.suspects[0].ranks) == ("hung", (1,))
+    assert "train.py:88" in report.suspects[0].says
+
+
+def test_stacks_in_files_of_their_own_without_heads_show_where_the_ranks_part(
+    tmp_path: Path,
+) -> None:
+    other = REDUCES.replace("all_reduce", "broadcast").replace(":60", ":71")
+    files = {f"py-spy-tp{rank}.txt": REDUCES if rank == 0 else other for rank in range(4)}
+    report = explained(files, tmp_path)
+    assert (report.verdict, report.suspects[0].ranks) == ("hung", (0,))
+    assert report.causes[0].id == "rank-conditional-collective"
+
+
+def test_a_saved_stack_of_a_worker_stands_beside_that_of_its_rank(tmp_path: Path) -> None:
+    report = explained(
+        {
+            "py-spy-rank0-main.txt": "get (multiprocessing/queues.py:113)\n"
+            "__next__ (torch/utils/data/dataloader.py:732)\nfit (train.py:10)\n",
+            "py-spy-rank0-worker.txt": "collect (tables.py:24)\nread (samples.py:77)\n",
+        },
+        tmp_path,
+    )
+    assert report.verdict == "hung"
+    assert report.causes[0].id == "data-worker-stuck"
+    assert "tables.py:24" in report.causes[0].summary
+    steps = [step for fix in report.causes[0].fixes for step in fix.steps]
+    assert not [step for step in steps if "--pid -" in step]
+    assert report.looked_s < 5
+
+
+FEEDS = """Process SpawnProcess-15:
+Traceback (most recent call last):
+  File "/usr/lib/python3.11/multiprocessing/process.py", line 317, in _bootstrap
+    util._exit_function()
+  File "/usr/lib/python3.11/multiprocessing/util.py", line 300, in _run_finalizers
+    finalizer()
+  File "/usr/lib/python3.11/multiprocessing/util.py", line 224, in __call__
+    res = self._callback(*self._args, **self._kwargs)
+  File "/usr/lib/python3.11/multiprocessing/queues.py", line 199, in _finalize_join
+    thread.join()
+KeyboardInterrupt
+"""
+
+
+def test_ctrl_c_on_a_child_alone_shows_where_it_stood(tmp_path: Path) -> None:
+    report = explained({"job.log": FEEDS}, tmp_path)
+    assert (report.verdict, report.causes[0].id) == ("hung", "queue-deadlock")
+
+
+def test_a_job_that_was_done_and_had_to_be_ended_by_ctrl_c_hangs(tmp_path: Path) -> None:
+    log = "done training in 162.1 seconds\n^C" + FEEDS
+    report = explained({"job.log": log}, tmp_path)
+    assert report.verdict == "hung"
+    assert "did not end" in report.says
+
+
+def test_a_rank_that_said_that_it_compiles_a_kernel_is_who_the_others_waited_for(
+    tmp_path: Path,
+) -> None:
+    said = (
+        "(Worker_TP0 pid=214) WARNING 09-02 03:18:41 [monitor.py:103] Triton kernel JIT compilation"
+        " during inference: _gather_kernel. This causes a latency spike\n"
+    )
+    files = {"node0.log": said, "node1.log": watchdog(1, 214)}
+    first = explained(files, tmp_path).causes[0]
+    assert (first.id, first.ranks) == ("rank-compiling", (0,))
+    # a path with such words in it is no such line
+    files["node0.log"] = "[rank0]: read /data/.triton/autotuning/compiling.pickle\n"
+    assert explained(files, tmp_path).causes[0].id != "rank-compiling"

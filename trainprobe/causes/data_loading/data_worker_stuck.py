@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.child_processes import circling_worker
+from trainprobe.causes.child_processes import circling_worker, who
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
@@ -81,6 +81,9 @@ def _weigh(scene: Scene) -> Weighings:
         if any(thread.op == "prefetch" for thread in parents):
             says = "It waits at the queue that a thread of its own fills, and nothing comes"
         yield weighing(6, "suspects-stack", says, *waiting)
+    elif busy and scene.group.mode == "hang":
+        says = f"{who(busy[0])} stood at {busy[0].where or 'one place'} in the one look at it"
+        yield weighing(6, "suspects-stack", says, *busy)
     elif workers and not busy:
         says = f"All {len(workers)} workers are idle and wait for work themselves"
         yield weighing(-13, "suspects-stack", says, *workers)
@@ -122,7 +125,8 @@ def _summary(scene: Scene) -> str:
     if (circling := circling_worker(scene)) is not None:
         worker = f" worker {circling.pid}, which goes round at {circling.where}"
     elif busy:
-        worker = f" worker {busy[0].pid}, which stands at {busy[0].where or busy[0].leaf}"
+        name = f" worker {busy[0].pid}" if busy[0].pid > 0 else " a worker"
+        worker = f"{name}, which stands at {busy[0].where or busy[0].leaf}"
     return f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} in the data loader for{worker}"
 
 

@@ -26,13 +26,33 @@ from trainprobe.causes.statements import (
     statement,
     weigh_statement,
 )
+from trainprobe.facts import RankException
 from trainprobe.signatures.messages import message
 
 WORDING = message("shm-exhausted")
 CHECK = "shm.size"
 # Docker gives 64 MiB; batches of images with several workers need a gibibyte and more
 SMALL = 1 << 30
+_NO_SPACE = re.compile(r"\[Errno 28\]|No space left")
+_IN_MEMORY = re.compile(
+    r"(?:torch/)?multiproces\w{1,4}/(?:synchronize|heap|shared_memory|reductions?|context)\.py$"
+)
 _CONTAINER = re.compile(r"[0-9a-f]{12}$")  # Docker names a host by the first digits of its id
+
+
+def kept_in_memory(scene: Scene) -> RankException | None:
+    """The exception of a write that found no space where only shared memory is written: locks,
+    arenas and segments of `multiprocessing` are files in /dev/shm.
+    """
+    return next(
+        (
+            raised
+            for raised in scene.exceptions(scene.world)
+            if _NO_SPACE.search(raised.message)
+            and any(_IN_MEMORY.search(frame.file) for frame in raised.frames[-4:])
+        ),
+        None,
+    )
 
 
 def _bus_errors(scene: Scene) -> Weighings:
@@ -53,6 +73,9 @@ def _weigh(scene: Scene) -> Weighings:
     yield from weigh_foreseen(foreseen(scene.group, "shm"))
     found, buses = tuple(weigh_statement(scene, WORDING, log_points=26)), tuple(_bus_errors(scene))
     yield from (*found, *buses)
+    if (raised := kept_in_memory(scene)) is not None:
+        says = f"What found no space is kept in shared memory: {raised.frames[-1].where}"
+        yield weighing(26 if raised is scene.origin else 13, "suspects-stack", says, raised)
     if found and not buses:
         yield from first_to_fail(scene)
     given = scene.given("shm.size_bytes")

@@ -12,7 +12,8 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import fix
+from trainprobe.causes.data_loading.shm_exhausted import kept_in_memory
+from trainprobe.causes.phrases import fix, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import all_of, confirmed, failed_check, first_of, stated
 from trainprobe.causes.statements import advice, first_to_fail, quote, quote_after, statement
@@ -22,6 +23,7 @@ WORDING = message("disk-full")
 IO_ERROR = message("disk-full.io-error")
 WRITES = re.compile(r"(?i)save|write|dump|flush|checkpoint|mkdir|makedirs|to_parquet")
 SHARED_MEMORY = message("disk-full.shared-memory")
+FULL_MEMORY = message("shm-exhausted")
 CHECK = "fs.space"
 
 
@@ -30,6 +32,12 @@ def _shared_memory(scene: Scene) -> Weighings:
     if found is not None and re.search(SHARED_MEMORY, found.text):
         says = "The message is about shared memory, not about a disk"
         yield weighing(-13, "source", says, found.fact)
+    elif found is not None and (raised := kept_in_memory(scene)) is not None:
+        says = f"What found no space is kept in shared memory: {raised.frames[-1].where}"
+        yield weighing(-13, "source", says, raised)
+    elif found is not None and (full := statement(scene, FULL_MEMORY, scene.world)) is not None:
+        says = f"Another process found shared memory full: {short(full.text, 100)}"
+        yield weighing(-6, "source", says, full.fact)
 
 
 def _io_error(scene: Scene) -> Weighings:

@@ -1,0 +1,100 @@
+"""Numbers of batches or samples that every rank prints of itself once: where they differ, the
+ranks do not all make as many calls.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from trainprobe.facts.log_rows import Row, rows_of
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+
+TEXT = 200
+COUNTS_CAP = 512  # of one file
+LEAST_BARE = 3  # ranks, where nothing says what is counted
+_CALLS = r"(?:mini-?)?batch(?:es)|steps|iterations|iters"
+_INPUTS = r"samples|examples|items|sequences|rows"
+_COUNT = re.compile(
+    rf"(?i)\b(?:(?:num(?:ber)?[ _](?:of[ _])?)?(?P<name>{_CALLS}|{_INPUTS})"
+    r"|len\((?P<length>[\w.]{1,40})\))\s{0,2}[:=]{1,2}\s{0,2}(?P<first>\d{1,9})\b(?![./%])"
+    rf"|(?<![\d./])\b(?P<last>\d{{1,9}}) (?P<unit>{_CALLS}|{_INPUTS})\b"
+)
+_BARE = re.compile(
+    r"(?i)^\W{0,4}rank[ _:]{0,2}(?P<rank>\d{1,6})\]?\s{0,2}[:=]\s{0,3}(?P<last>\d{1,9})$"
+)
+_RANK = re.compile(r"(?i)\brank[ _:=#]{0,2}(\d{1,6})\b")
+_DIGITS = re.compile(r"\d{1,20}")
+_OF_CALLS = re.compile(rf"(?i)(?:{_CALLS}|\w*loader\w*)$")
+
+
+@dataclass(frozen=True)
+class RankCount(Fact):
+    """`number` of what `line` says, with `form` the line without its numbers. `of_calls`: it counts
+    batches or steps; samples may be unequal and the batches not.
+    """
+
+    number: int = 0
+    form: str = ""
+    line: str = ""
+    of_calls: bool = False
+    bare: bool = False
+    seen_at: str = ""
+
+    @property
+    def tells(self) -> bool:
+        """Whether unequal counts are unequal numbers of calls."""
+        return self.of_calls or self.bare
+
+
+def parse_counts(record: Evidence) -> list[Fact]:
+    """The counts that a rank prints once in a form, of one file."""
+    counts = [count for row in rows_of(record) for count in _read(record, row)]
+    times = Counter((count.rank, count.form) for count in counts)
+    found: list[Fact] = [one for one in counts if times[one.rank, one.form] == 1]
+    return found[:COUNTS_CAP]
+
+
+def _read(record: Evidence, row: Row) -> Iterable[RankCount]:
+    text = row.text.strip()[:TEXT]
+    if not any(digit in text for digit in "0123456789"):
+        return
+    bare = _BARE.match(text)
+    match = bare or _COUNT.search(text)
+    if match is None:
+        return
+    groups = match.groupdict()
+    named = _RANK.search(text)
+    rank = int(named.group(1)) if named is not None else row.rank
+    if rank is None:
+        return
+    what = groups.get("name") or groups.get("length") or groups.get("unit") or ""
+    yield RankCount(
+        (record.id,),
+        record.cell,
+        rank,
+        number=int(groups.get("first") or groups["last"]),
+        form=_DIGITS.sub("0", text),
+        line=text,
+        of_calls=_OF_CALLS.search(what) is not None,
+        bare=bare is not None,
+        seen_at=row.seen_at,
+    )
+
+
+def counts_apart(counts: Iterable[RankCount]) -> tuple[RankCount, ...]:
+    """One form's counts by rank, where they differ: those of calls first; empty where none do."""
+    forms: dict[str, dict[int, RankCount]] = defaultdict(dict)
+    for count in counts:
+        if count.rank is not None:
+            forms[count.form][count.rank] = count
+    apart = [
+        tuple(by_rank[rank] for rank in sorted(by_rank))
+        for by_rank in forms.values()
+        if len({one.number for one in by_rank.values()}) > 1
+        and len(by_rank) >= (LEAST_BARE if any(one.bare for one in by_rank.values()) else 2)
+    ]
+    return min(apart, key=lambda group: not group[0].of_calls, default=())
