@@ -66,7 +66,8 @@ def live_view(facts: Facts, job: Job) -> Situation:
         )
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
     view = _View(facts, job, rung, ranks, watch).judged()
-    view = _earned(replace(view, world_size=job.world_size or 0, running=True), job)
+    view = replace(view, world_size=job.world_size or 0, running=True)
+    view = _earned(view, facts, job)
     return _unlike(_unlaunched(view, job), facts, job)
 
 
@@ -78,9 +79,9 @@ def _unlike(view: Situation, facts: Facts, job: Job) -> Situation:
     return replace(view, remarks=(*view.remarks, *says)) if says else view
 
 
-def _earned(view: Situation, job: Job) -> Situation:
+def _earned(view: Situation, facts: Facts, job: Job) -> Situation:
     """Health is of all ranks: processes that may be any rank, and ranks of hosts that nobody
-    looked at, leave it open.
+    looked at, leave it open. So does a look that was wanted and for which no time was left.
     """
     lives = all(one.ending is None for one in view.ranks)
     if job.torch is False and view.verdict in ("healthy", "undetermined") and lives:
@@ -106,6 +107,8 @@ def _earned(view: Situation, job: Job) -> Situation:
             f"{ranks_say(job.absent)} of {job.world_size}, on other hosts or missing,"
             " could not be looked at"
         )
+    if facts.refused("time", cell=job.cell):
+        doubts.append("the time was over before it was seen whether it is slow")
     return (
         replace(
             view,

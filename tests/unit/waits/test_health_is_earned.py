@@ -8,9 +8,11 @@ import pytest
 
 from tests.unit.waits.live_rows import (
     ALL_REDUCE,
+    CELL,
     LOADER,
     MAIN,
     STD,
+    facts_of,
     job,
     own,
     process,
@@ -18,10 +20,12 @@ from tests.unit.waits.live_rows import (
     site,
     view,
 )
-from trainprobe.facts import Thread
+from trainprobe.facts import Facts, Thread
+from trainprobe.facts.table import Refusal
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.stillness import Stillness
+from trainprobe.waits.live import live_views
 
 STANDS = (
     own("sleep_on", 9),
@@ -216,3 +220,13 @@ def test_who_hands_out_work_writes_by_a_thread_of_its_own(
     )  # fmt: skip
 
     assert found.verdict == verdict
+
+
+def test_a_look_for_which_no_time_was_left_leaves_open_whether_the_job_is_slow() -> None:
+    ranks = facts_of(job(2), rank(0, state="R", age_s=0), rank(1, state="R", age_s=0)).all
+    late = Refusal("time", "timed_out", "over before samples of the ranks", cell=CELL)
+
+    (whole,), (cut,) = live_views(Facts(ranks)), live_views(Facts(ranks, refused=(late,)))
+
+    assert (whole.verdict, cut.verdict) == ("healthy", "undetermined")
+    assert cut.says.endswith("but the time was over before it was seen whether it is slow")

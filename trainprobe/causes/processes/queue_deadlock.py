@@ -11,6 +11,8 @@ by a full pipe. A reader that is seen at its `get` rules a full queue out.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from trainprobe.causes.awaited import sleeps_at
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import (
@@ -50,20 +52,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(13, "other-stacks", says, *feeding)
     elif writers:
-        points = 13 if writers[0].moved is False else 6
-        says = (
-            f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}"
-        )
-        yield weighing(points, "suspects-stack", says, *writers)
-        if not taking and len(calls) > 0:
-            says = "No thread of that rank or of its children takes from a queue"
-            yield weighing(10, "other-stacks", says, *writers)
-        elif taking:
-            says = (
-                f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's"
-                " get, so somebody reads"
-            )
-            yield weighing(-10, "other-stacks", says, *taking)
+        yield from _of_writers(writers, taking, calls)
     elif reading:
         points = 13 if not busy_children(scene) else 6
         says = f"{who(reading[0])} stands in a queue's get at {reading[0].where}"
@@ -94,6 +83,8 @@ def _weigh(scene: Scene) -> Weighings:
             yield weighing(
                 10, "other-stacks", f"The other end of its pipe is {other}", *ends(scene)
             )
+    elif joined := joined_threads(scene):
+        yield from _of_joined(*joined[0])
     else:
         return
     pids = {*(thread.pid for thread in writers), *(thread.pid for thread in feeding)}
@@ -107,6 +98,53 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"{helper[0].child}, which may have been at its other end, died of an exception"
         yield weighing(-13, "suspects-log", says, *helper)
     yield from others_wait(scene)
+
+
+def _of_writers(
+    writers: Sequence[MainThread], taking: Sequence[Thread], calls: Sequence[object]
+) -> Weighings:
+    points = 13 if writers[0].moved is False else 6
+    says = f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}"
+    yield weighing(points, "suspects-stack", says, *writers)
+    if not taking and len(calls) > 0:
+        says = "No thread of that rank or of its children takes from a queue"
+        yield weighing(10, "other-stacks", says, *writers)
+    elif taking:
+        says = (
+            f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's"
+            " get, so somebody reads"
+        )
+        yield weighing(-10, "other-stacks", says, *taking)
+
+
+def _of_joined(main: MainThread, thread: Thread) -> Weighings:
+    says = f"{who(main)} waits at {main.where} for the end of {_thread(thread)}"
+    yield weighing(13, "suspects-stack", says, main)
+    says = f"That thread stands in a queue's {queue_call(thread)}, and no other is at its end"
+    yield weighing(10, "other-stacks", says, thread)
+
+
+def joined_threads(scene: Scene) -> tuple[tuple[MainThread, Thread], ...]:
+    """Main threads that wait for the end of a thread of their own, and that thread, which stands at
+    a queue at whose other end no thread of the process is.
+    """
+    found = []
+    for main in scene.threads(scene.suspects):
+        joins = any(
+            frame.base == "threading.py" and frame.name.rsplit(".", 1)[-1] == "join"
+            for frame in main.frames[-3:]
+        )
+        calls = [(one, queue_call(one)) for one in threads_of(scene, main.pid) if not one.main]
+        ends = {"put": "get", "join": "get", "get": "put"}
+        found += [
+            (main, one)
+            for one, call in calls
+            if joins
+            and main.moved is not True
+            and call in ends
+            and not any(other == ends[call] for _, other in calls)
+        ]
+    return tuple(found)
 
 
 def in_process(thread: MainThread | Thread) -> bool:
@@ -191,6 +229,13 @@ def _summary(scene: Scene) -> str:
         writer = writers_of(scene)[0]
         does = "for the end of" if queue_call(writer) == "join" else "to put into"
         return f"{who(writer)} waits at {writer.where} {does} a queue that nobody empties"
+    if not reading_of(scene) and (joined := joined_threads(scene)):
+        main, thread = joined[0]
+        does = "fills" if queue_call(thread) == "get" else "empties"
+        return (
+            f"{who(main)} waits at {main.where} for the end of {_thread(thread)}, which stands at a"
+            f" queue that nobody {does}"
+        )
     if not reading_of(scene):
         first = piping_of(scene)[0]
         at = next(
@@ -245,7 +290,16 @@ Let waits end
 """
 
 
+JOINED = """
+Let the thread end before its join
+    queue.put(item, timeout=1) and queue.get(timeout=1) in the thread, in a loop that ends when an
+        Event is set; set it, and empty the queue, before thread.join()
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if not (writers_of(scene) or reading_of(scene)) and (joined := joined_threads(scene)):
+        return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     piping = piping_of(scene)
     if not piping or writers_of(scene) or reading_of(scene):
         for reader in reading_of(scene)[:1]:
