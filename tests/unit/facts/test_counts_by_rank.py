@@ -16,7 +16,7 @@ from trainprobe.pipelines import explain
 def counted(*lines: str) -> list[tuple[int | None, int]]:
     rows = [[number, None, None, "", line] for number, line in enumerate(lines, 1)]
     data = {"path": "job.log", "rows": rows}
-    record = Evidence("E1", "log.extract", 1, JOB, "job.log", 0.0, 0.0, "ok", data=data)
+    record = Evidence("E1", "log.extract", JOB, source="job.log", data=data)
     return [(one.rank, one.number) for one in counts_apart(parse_counts(record))]  # type: ignore[arg-type]
 
 
