@@ -13,6 +13,7 @@ import socket
 import stat
 import threading
 import time
+from dataclasses import replace
 from types import TracebackType
 from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
@@ -167,7 +168,8 @@ class Case:
             self._last += 1
             self._evidence.append(new)
             self.heard(new)
-            self._unwritten.append((new.id, json.dumps(to_json(new)).encode() + b"\n"))
+            row = {**to_json(replace(new, data={})), "data": hidden}  # plain JSON already
+            self._unwritten.append((new.id, json.dumps(row).encode() + b"\n"))
             self._write()
         return new
 

@@ -108,9 +108,13 @@ def states(scene: Scene, ranks: Iterable[int] | None = None) -> tuple[ProcessSta
 
 def threads_of(scene: Scene, pid: int) -> tuple[Thread, ...]:
     """All threads of one process in the last look that showed any."""
-    found = [
-        fact for fact in scene.of(Thread) if fact.pid == pid and fact.frames and not fact.native
-    ]
+    if threads_of not in scene.found:
+        by_pid: dict[int, list[Thread]] = {}
+        for fact in scene.of(Thread):
+            if fact.frames and not fact.native:
+                by_pid.setdefault(fact.pid, []).append(fact)
+        scene.found[threads_of] = by_pid
+    found: list[Thread] = scene.found[threads_of].get(pid, [])
     last = max((fact.look for fact in found), default=0)
     return tuple(fact for fact in found if fact.look == last)
 

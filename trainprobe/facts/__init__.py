@@ -10,6 +10,7 @@ from trainprobe.collect.collectors.deadlines import Checkpoint, Deadline
 from trainprobe.collect.collectors.files import OpenFile, PipeEnd
 from trainprobe.collect.collectors.gpus import Gpu, GpuProcess
 from trainprobe.collect.collectors.leftovers import Leftover, LeftoverLook, OtherRun, Restarter
+from trainprobe.collect.collectors.libraries import RankLibraries
 from trainprobe.collect.collectors.lint import LintFinding, LintRead
 from trainprobe.collect.collectors.locks import HeldLock, LockWait
 from trainprobe.collect.collectors.mounts import Mount
@@ -20,6 +21,7 @@ from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.collect.collectors.worker_server import WorkerServer
 from trainprobe.facts.collectives import CollectiveCall
+from trainprobe.facts.counts_by_rank import RankCount
 from trainprobe.facts.data_parallel import DataParallelMade
 from trainprobe.facts.differences import Difference
 from trainprobe.facts.endings import RankEnding
@@ -125,8 +127,10 @@ __all__ = [
     "ProbeResult",
     "ProcessState",
     "Progress",
+    "RankCount",
     "RankEnding",
     "RankException",
+    "RankLibraries",
     "RasCommunicator",
     "RasRank",
     "Reach",

@@ -32,6 +32,7 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
     """
     mains = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, MainThread)}
     jobs = {fact.cell: fact for fact in facts if isinstance(fact, Job)}
+    stores = {cell: _store_ports(job) for cell, job in jobs.items()}
     silent: dict[tuple[str, int], list[Connection]] = {}
     for fact in facts:
         if (
@@ -48,6 +49,7 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
                 mains.get((fact.cell, fact.pid)),
                 silent.get((fact.cell, fact.pid), []),
                 jobs.get(fact.cell),
+                stores.get(fact.cell, frozenset()),
             )
             if isinstance(fact, ProcessState)
             else fact
@@ -57,9 +59,13 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
 
 
 def _aged(
-    process: ProcessState, main: MainThread | None, peers: Sequence[Connection], job: Job | None
+    process: ProcessState,
+    main: MainThread | None,
+    peers: Sequence[Connection],
+    job: Job | None,
+    store: frozenset[str],
 ) -> ProcessState:
-    track = _track(process, main, peers, job)
+    track = _track(process, main, peers, job, store)
     ages = [process.asleep_s] if process.asleep_s is not None else []
     evidence = process.evidence
     if slept_through(track) and track.same_place:
@@ -77,14 +83,19 @@ def _aged(
     )
 
 
-def _track(
-    process: ProcessState, main: MainThread | None, peers: Sequence[Connection], job: Job | None
-) -> Track:
-    store = (
-        {environ["MASTER_PORT"] for environ in job.environment.values() if "MASTER_PORT" in environ}
-        if job is not None
-        else set()
+def _store_ports(job: Job) -> frozenset[str]:
+    return frozenset(
+        environ["MASTER_PORT"] for environ in job.environment.values() if "MASTER_PORT" in environ
     )
+
+
+def _track(
+    process: ProcessState,
+    main: MainThread | None,
+    peers: Sequence[Connection],
+    job: Job | None,
+    store: frozenset[str],
+) -> Track:
     # Who polls a key talks to the store all the time, and to nobody else.
     carry = [
         one

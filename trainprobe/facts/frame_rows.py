@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -15,23 +16,25 @@ def frame_of(row: Mapping[str, Any]) -> Frame:
     """Read {name or function, file, line, text?, locals?}; what has another type is left empty."""
     name = row.get("name") if isinstance(row.get("name"), str) else row.get("function")
     file, text, line, local = row.get("file"), row.get("text"), row.get("line"), row.get("locals")
-    return Frame(
-        name=name[:400] if isinstance(name, str) else "",
-        file=file[:4096] if isinstance(file, str) else "",
-        line=(
+    place = (
+        name[:400] if isinstance(name, str) else "",
+        file[:4096] if isinstance(file, str) else "",
+        (
             line
             if isinstance(line, int)
             and not isinstance(line, bool)
             and 0 <= line < fields.NUMBER_CAP
             else 0
         ),
-        text=text[:400] if isinstance(text, str) else "",
-        locals=(
-            {str(key): str(value)[:4096] for key, value in local.items()}
-            if isinstance(local, Mapping)
-            else {}
-        ),
+        text[:400] if isinstance(text, str) else "",
     )
+    if not isinstance(local, Mapping) or not local:
+        return _same_frame(*place)
+    return Frame(*place, {str(key): str(value)[:4096] for key, value in local.items()})
+
+
+# Thousands of ranks stand in the same places: one object for each.
+_same_frame = functools.lru_cache(maxsize=16384)(Frame)
 
 
 def frames_of(rows: Iterable[Any], *, leaf_first: bool = False) -> tuple[Frame, ...]:

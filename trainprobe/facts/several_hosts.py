@@ -200,7 +200,11 @@ def _pid(value: Any, host: str, place: int) -> Any:
     if isinstance(value, (list, tuple)):
         return [_pid(item, host, place) for item in value]
     plain = isinstance(value, int) and not isinstance(value, (bool, HostPid))
-    return HostPid(value, host, place) if plain and 0 < value < 1 << _PID_BITS else value
+    return _host_pid(value, host, place) if plain and 0 < value < 1 << _PID_BITS else value
+
+
+# Each process stands in hundreds of records, above all as the end of connections.
+_host_pid = functools.lru_cache(maxsize=65536)(HostPid)
 
 
 def join_hosts(facts: list[Fact]) -> list[Fact]:

@@ -75,6 +75,11 @@ def _hints(kind: type) -> Dict[str, Any]:
     return typing.get_type_hints(kind)
 
 
+@functools.cache
+def _known(kind: Any) -> typing.FrozenSet[str]:
+    return frozenset(field.name for field in dataclasses.fields(kind) if field.name != "extra")
+
+
 def _read(kind: Any, data: Any, path: str) -> Any:
     if kind is Any:
         return data
@@ -98,6 +103,8 @@ def _read(kind: Any, data: Any, path: str) -> Any:
     if origin is not None and issubclass(origin, AbcMapping):
         if not isinstance(data, AbcMapping):
             raise ValueError(f"{path}: expected an object, got {type(data).__name__}")
+        if args[1] is Any:
+            return {str(key): item for key, item in data.items()}
         return {str(key): _read(args[1], item, f"{path}.{key}") for key, item in data.items()}
     if dataclasses.is_dataclass(kind):
         return _read_dataclass(kind, data, path)
@@ -129,10 +136,11 @@ def _read_scalar(kind: Any, data: Any, path: str) -> Any:
 def _read_dataclass(kind: Any, data: Any, path: str) -> Any:
     if not isinstance(data, AbcMapping):
         raise ValueError(f"{path}: expected an object, got {type(data).__name__}")
-    hints = _hints(kind)
-    known = {field.name for field in dataclasses.fields(kind) if field.name != "extra"}
+    hints, known = _hints(kind), _known(kind)
     values = {
-        name: _read(hints[name], data[name], f"{path}.{name}") for name in known if name in data
+        name: item if item.__class__ is hints[name] else _read(hints[name], item, f"{path}.{name}")
+        for name, item in data.items()
+        if name in known
     }
     unknown = {str(key): item for key, item in data.items() if key not in known}
     if unknown and "extra" in hints:

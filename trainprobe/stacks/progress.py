@@ -4,6 +4,7 @@ poll.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 from trainprobe.stacks import places
@@ -29,8 +30,10 @@ def own_place(frames: Sequence[Frame]) -> tuple[tuple[str, str, int], ...]:
     """The stack without the helper frames at its leaf, as something that can be compared.
     Outermost first.
     """
-    last = max((place for place, frame in enumerate(frames) if not _is_helper(frame)), default=-1)
-    kept = frames[: last + 1] if last >= 0 else frames[:1]
+    last = len(frames) - 1
+    while last > 0 and _is_helper(frames[last].file, frames[last].name):
+        last -= 1
+    kept = frames[: last + 1]
     return tuple((frame.name, frame.base, frame.line) for frame in kept)
 
 
@@ -44,13 +47,14 @@ def is_before(frames: Sequence[Frame], others: Sequence[Frame]) -> bool:
     return False
 
 
-def _is_helper(frame: Frame) -> bool:
+@functools.lru_cache(maxsize=16384)
+def _is_helper(file: str, name: str) -> bool:
+    frame = Frame(name, file)
     if places.is_standard(frame) or places.is_native(frame) or places.is_ours(frame):
         return True
     if places.is_user(frame):
         return False
-    name = frame.name.rsplit(".", 1)[-1]
+    last = name.rsplit(".", 1)[-1]
     return any(
-        rule.leaf not in ("file-io", "compile") and rule.fits(frame.file, frame.name, name)
-        for rule in RULES
+        rule.leaf not in ("file-io", "compile") and rule.fits(file, name, last) for rule in RULES
     )

@@ -100,6 +100,11 @@ class Watch:
 
     def __init__(self, facts: Facts, cell: str) -> None:
         self.processes = {fact.pid: fact for fact in facts.of(ProcessState, cell=cell)}
+        # The direct children of each process, with their places among all.
+        self._below: dict[int, list[tuple[int, ProcessState]]] = {}
+        for place, process in enumerate(self.processes.values()):
+            if process.ppid is not None:
+                self._below.setdefault(process.ppid, []).append((place, process))
         self.mains = {
             fact.pid: fact for fact in facts.of(MainThread, cell=cell) if fact.source == "py-spy"
         }
@@ -129,10 +134,11 @@ class Watch:
         found: list[ProcessState] = []
         parents = {pid}
         while parents:
+            below = {place: one for parent in parents for place, one in self._below.get(parent, ())}
             level = [
                 process
-                for process in self.processes.values()
-                if process.ppid in parents and process.pid != pid and process not in found
+                for _, process in sorted(below.items(), key=lambda item: item[0])
+                if process.pid != pid and process not in found
             ]
             found += level
             parents = {process.pid for process in level}
