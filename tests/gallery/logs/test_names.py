@@ -27,13 +27,13 @@ def single_logs() -> list[Path]:
 
 
 def _of_the_quick_part(log: Path) -> bool:
-    return hashlib.sha256(f"name {log.parent.name}".encode()).digest()[0] % 12 == 0
+    return hashlib.sha256(f"name {log.parent.name}".encode()).digest()[0] % 24 == 0
 
 
 @pytest.mark.parametrize("every", [False, True], ids=["some", "all"])
 def test_a_name_changes_no_answer(every: bool, tmp_path: Path) -> None:
     logs = [log for log in single_logs() if every or _of_the_quick_part(log)]
-    assert len(logs) >= 20
+    assert len(logs) >= 15
     for log in logs:
         answers = {}
         for name in ("log.txt", *NAMES):

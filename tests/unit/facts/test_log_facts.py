@@ -267,7 +267,7 @@ def test_no_rows_make_the_readers_fall(
     assert all(isinstance(failure.order, int) for failure in facts.of(LogFailure))
 
 
-def test_fifty_thousand_lines_of_eight_hundred_ranks_take_seconds() -> None:
+def test_many_lines_of_many_ranks_take_seconds() -> None:
     records = [
         extract(
             *[f"step {step}/100 loss 2.0" for step in range(55)],
@@ -276,12 +276,12 @@ def test_fifty_thousand_lines_of_eight_hundred_ranks_take_seconds() -> None:
             file=rank,
             rank=rank,
         )
-        for rank in range(800)
+        for rank in range(400)
     ]
     began = time.process_time()
     facts = read(records)
-    assert time.process_time() - began < 30
-    assert len(facts.of(LogProgress)) == 800
+    assert time.process_time() - began < 15
+    assert len(facts.of(LogProgress)) == 400
 
 
 def test_lines_of_a_log_of_gigabytes_keep_their_numbers_and_their_order_before_the_next_file() -> (
