@@ -130,6 +130,45 @@ def out_of_loop(scene: Scene) -> tuple[int, ...]:
     return scene.ranks
 
 
+def left_a_loop(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
+    """The camp that alone stands below a loop of any kind, in a function in which all the rest are
+    still inside it, and that loop: it has left it first, for whatever reason. No camp where a
+    condition on the rank tells who comes where.
+    """
+    found, left = places(scene), []
+    if any(rank_block(scene, found, side) is not None for side in camps(found)):
+        return (), None
+    for side in camps(found):
+        rest = places_of_rest(scene, side)
+        loops = [_loop_between(scene, found[rank], other) for rank in side for other in rest]
+        if loops and all(loop is not None for loop in loops):
+            left.append((side, loops[0]))
+    return left[0] if len(left) == 1 else ((), None)
+
+
+def _loop_between(scene: Scene, place: Place, other: Place) -> Block | None:
+    """Where the ways of the two part in one function, the outermost loop that only the other is
+    in, if this one stands below it.
+    """
+    for mine, theirs in zip(place.frames, other.frames, strict=False):
+        if mine != theirs:
+            if (mine.file, mine.name) != (theirs.file, theirs.name) or mine.line <= theirs.line:
+                return None
+            around = {(one.line, one.text) for site in scene.sites([mine]) for one in site.blocks}
+            return next(
+                (
+                    one
+                    for site in scene.sites([theirs])
+                    for one in site.blocks
+                    if one.kind in ("for", "while")
+                    and one.branch == "body"
+                    and (one.line, one.text) not in around
+                ),
+                None,
+            )
+    return None
+
+
 def places_of_rest(scene: Scene, out: Sequence[int]) -> list[Place]:
     """The places of the ranks that are not among `out`."""
     outside = frozenset(out)

@@ -27,6 +27,7 @@ from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
 from trainprobe.causes.diverging_calls import (
     BEHIND,
     DISAGREE,
+    Place,
     all_asleep,
     called_alone,
     camps,
@@ -43,6 +44,7 @@ from trainprobe.causes.diverging_calls import (
     under,
 )
 from trainprobe.causes.early_loop_exits import (
+    left_a_loop,
     may_be_missed,
     places_of_rest,
     returned_before,
@@ -164,6 +166,19 @@ def _source(scene: Scene) -> Weighings:
         frames = [frame for place in places_of_rest(scene, out) for frame in place.frames]
         yield weighing(10, "source", says, *scene.sites(frames))
         return
+    out, loop = left_a_loop(scene)
+    if loop is not None:
+        says = (
+            f"{ranks_say(out)} {verb(out, 'has', 'have')} left `{short(loop.text, 80)}` (line"
+            f" {loop.line}), in which the others still are"
+        )
+        yield weighing(6, "source", says, *scene.sites(found[out[0]].frames))
+        return
+    yield from _less_sure(scene, found)
+
+
+def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
+    """What in the source may part the ranks, and need not."""
     if (early := _early_return(scene)) is not None:
         frame, skip = early
         says = (
@@ -214,6 +229,8 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
         return skipped
     if parted is None and along_a_mesh(scene, found) is not None:
         return tuple(sorted(found))  # which of its members left it out nobody can tell from outside
+    if left := left_a_loop(scene)[0]:
+        return left
     return (
         singled_out(scene, found) if len(camps(found)) > 1 else away(Timeouts(scene)) or scene.ranks
     )
@@ -285,6 +302,14 @@ Skip a step on all ranks or on none
 Or take part with nothing to say
     in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()
 """
+LEFT = """
+Leave the loop on all ranks at once
+    {who} left `{loop}` (line {line}) first: give all ranks the same number of steps, or let them
+        decide together: flag = torch.tensor(float(done)); dist.all_reduce(flag,
+        op=dist.ReduceOp.MAX); end the loop on all ranks where flag is set
+Or let the others finish without it
+    with Join([model]): around the loop (torch.distributed.algorithms.join), for a DDP model
+"""
 UNWRAPPED = """
 Let that rank call the model without the wrapper
     at {place} call model.module(...) in place of model(...): DistributedDataParallel's own forward
@@ -320,6 +345,9 @@ def _fixes(scene: Scene) -> Fixes:
         return unwrap + fixes(FIXES, place=place, condition=condition, rest=rest)
     if (skip := steps_ahead(scene)[1]) is not None:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    out, loop = left_a_loop(scene)
+    if loop is not None:
+        return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line)
     if (early := _early_return(scene)) is not None:
         frame, skip = early
         return fixes(
