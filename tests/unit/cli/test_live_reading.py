@@ -220,4 +220,5 @@ def test_tiny_inputs_say_nothing_beside_the_report(tmp_path: Path) -> None:
         timeout=120,
         check=False,
     )
-    assert ended.stderr == b""
+    # on a crowded machine even this may take a second, and then progress is due
+    assert re.sub(rb"[A-Z][a-z ]+: \d+ s\n", b"", ended.stderr) == b""
