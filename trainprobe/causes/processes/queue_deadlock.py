@@ -129,21 +129,16 @@ def joined_threads(scene: Scene) -> tuple[tuple[MainThread, Thread], ...]:
     a queue at whose other end no thread of the process is.
     """
     found = []
+    ends = {"put": "get", "join": "get", "get": "put"}
     for main in scene.threads(scene.suspects):
-        joins = any(
+        if main.moved is True or not any(
             frame.base == "threading.py" and frame.name.rsplit(".", 1)[-1] == "join"
             for frame in main.frames[-3:]
-        )
+        ):
+            continue
         calls = [(one, queue_call(one)) for one in threads_of(scene, main.pid) if not one.main]
-        ends = {"put": "get", "join": "get", "get": "put"}
-        found += [
-            (main, one)
-            for one, call in calls
-            if joins
-            and main.moved is not True
-            and call in ends
-            and not any(other == ends[call] for _, other in calls)
-        ]
+        there = {call for _, call in calls}
+        found += [(main, one) for one, call in calls if call in ends and ends[call] not in there]
     return tuple(found)
 
 
