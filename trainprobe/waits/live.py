@@ -107,8 +107,7 @@ def _earned(view: Situation, facts: Facts, job: Job) -> Situation:
             f"{ranks_say(job.absent)} of {job.world_size}, on other hosts or missing,"
             " could not be looked at"
         )
-    if facts.refused("time", cell=job.cell):
-        doubts.append("the time was over before it was seen whether it is slow")
+    doubts += [late.reason.partition(";")[0] for late in facts.refused("time", cell=job.cell)]
     return (
         replace(
             view,

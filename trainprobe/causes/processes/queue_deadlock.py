@@ -208,7 +208,7 @@ def _summary(scene: Scene) -> str:
         writer = writers_of(scene)[0]
         does = "for the end of" if queue_call(writer) == "join" else "to put into"
         return f"{who(writer)} waits at {writer.where} {does} a queue that nobody empties"
-    if not reading_of(scene) and (joined := joined_threads(scene)):
+    if not (reading_of(scene) or piping_of(scene)) and (joined := joined_threads(scene)):
         main, thread = joined[0]
         does = "fills" if queue_call(thread) == "get" else "empties"
         return (
@@ -269,9 +269,10 @@ Let the thread end before its join
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if not (writers_of(scene) or reading_of(scene)) and (joined := joined_threads(scene)):
-        return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     piping = piping_of(scene)
+    at_an_end = writers_of(scene) or reading_of(scene) or piping
+    if not at_an_end and (joined := joined_threads(scene)):
+        return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     if not piping or writers_of(scene) or reading_of(scene):
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
         return (fix("See both ends", *ends), *fixes(QUEUE))
