@@ -150,11 +150,16 @@ def _titles(ranked: Sequence[RankedGroup]) -> tuple[str, str]:
 
 def _with_source(facts: Facts, world: World, cell: str) -> World:
     """The ranks with the lines of the program at which they stand, where those were read."""
-    lines = {(site.file, site.line): site.text.strip() for site in facts.of(SourceSite, cell=cell)}
-    if not lines:
+    sites = facts.of(SourceSite, cell=cell)
+    if not sites:
         return world
+    lines = {(site.file, site.line): site.text.strip() for site in sites}
+    own = {(site.rank, site.file, site.line): site.text.strip() for site in sites}
     at = {
-        (thread.pid, thread.where): lines.get((thread.user_file, thread.user_line), "")
+        (thread.pid, thread.where): own.get(
+            (thread.rank, thread.user_file, thread.user_line),
+            lines.get((thread.user_file, thread.user_line), ""),
+        )
         for thread in facts.of(MainThread, cell=cell)
         if thread.role == "rank"
     }

@@ -168,13 +168,13 @@ class _Search:
         names = descriptors(member.pid, self.proc)
         if not names:
             return _lives(member.pid, self.proc)
-        names = _without_own(member.pid, names, self.proc)
+        own = _without_own(member.pid, names, self.proc)
         self._living = self._living or member.pid
         for fd, stream in STREAMS.items():
-            self._stream(member, fd, stream, names.get(fd, ""))
+            self._stream(member, fd, stream, own.get(fd, ""))
         most = LAUNCHER_LOGS_CAP if member.role == "launcher" else LOGS_CAP
-        for fd in self._written(member.pid, names, _LOG)[:most]:
-            self._file(member.pid, fd, names[fd], "log", {member.rank})
+        for fd in self._written(member.pid, own, _LOG)[:most]:
+            self._file(member.pid, fd, own[fd], "log", {member.rank})
         return True
 
     def follow_pipes(self) -> None:

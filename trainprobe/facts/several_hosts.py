@@ -47,6 +47,7 @@ _CANNOT_START = re.compile(
     r" shared libraries|No module named|"
     r"Python [\d.]+ or newer is needed|init_fs_encoding|Illegal instruction|ended with code 12[67]"
 )
+_GUESSED = frozenset({"start-order", "gpu-order", "only-process"})  # targets.numbers
 _NAME = re.compile(r"[\w.:@-]{1,320}")
 _PID_BITS = 32
 _PLAIN = frozenset((str, int, float, bool, type(None)))
@@ -226,6 +227,7 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         return facts
     rest: list[Fact] = []
     told: set[str] = set()
+    facts = _renumbered(facts, parted)
     for fact in facts:
         if isinstance(fact, Job) and fact.cell in parted:
             if fact.cell not in told:
@@ -235,6 +237,31 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         else:
             rest.append(fact)
     return with_remote_locks(_joined_ends(rest, parted))
+
+
+def _renumbered(facts: list[Fact], parted: Mapping[str, Sequence[Job]]) -> list[Fact]:
+    """One host alone can only guess its ranks' numbers where nothing tells them, and may guess what
+    another host knows. Where one process is left for the one number that nobody has, it is that.
+    """
+    given: dict[tuple[str, int], int] = {}
+    for cell, jobs in parted.items():
+        ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == cell]
+        known = {one.rank for one in ranks if one.rank_source not in _GUESSED}
+        world = max((job.world_size or 0 for job in jobs), default=0)
+        guessed = [one for one in ranks if one.rank_source in _GUESSED]
+        free = set(range(world)) - known
+        if len(guessed) == len(free) == 1 and guessed[0].rank in known:
+            given[cell, guessed[0].pid] = free.pop()
+    if not given:
+        return facts
+    return [
+        replace(fact, rank=given[fact.cell, pid])
+        if fact.rank is not None
+        and (pid := getattr(fact, "pid", None)) is not None
+        and (fact.cell, pid) in given
+        else fact
+        for fact in facts
+    ]
 
 
 def _one_job(

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from trainprobe.facts import Checkpoint, CollectiveCall, Deadline, Facts, Job, Thread
 from trainprobe.model.diagnosis import Expiry, Killing
+from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.situation import Situation
 from trainprobe.waits.standings import IN_COLLECTIVE
 
@@ -90,6 +91,9 @@ def advice(view: Situation, ends: tuple[Expiry, ...], cost: Killing) -> str:
 
 
 def _group_timeout(facts: Facts, view: Situation) -> Expiry:
+    job = facts.one(Job, cell=view.cell)
+    if job is not None and not view.ranks and not only_dumps(job):
+        return Expiry("the group's timeout", says="no rank has been started, so there is no group")
     limits = _limits(facts, view)
     waited = [
         one.since_s for one in view.ranks if one.since_s is not None and one.leaf in IN_COLLECTIVE

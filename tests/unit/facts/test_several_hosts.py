@@ -275,6 +275,21 @@ def test_a_rank_that_two_hosts_claim_is_told() -> None:
     assert whole.claimed == {0: ("node1", "node2")}
 
 
+def test_who_guessed_a_number_that_another_host_knows_has_the_one_that_is_left() -> None:
+    guess = job(1, "node1", {0: 100}, world=3)
+    guess.data["ranks"][0]["rank_source"] = "start-order"
+    sure = job(2, "node2", {0: 100, 2: 102}, world=3)
+
+    facts = read([guess, process(3, "node1", 0, 100, 1), sure])
+
+    assert facts.of(Job)[0].claimed == {}
+    assert {one.host: one.rank for one in facts.of(JobRank) if one.rank != 2} == {
+        "node1": 1,
+        "node2": 0,
+    }
+    assert [one.rank for one in facts.of(ProcessState)] == [1]
+
+
 def test_the_only_host_that_answered_has_pids_with_its_name_too() -> None:
     (rank,) = read([reach(1, "node1", "node2"), job(2, "node1", {0: 30}, 2)]).of(JobRank)
     assert str(rank.pid) == "30@node1"

@@ -163,7 +163,7 @@ See how far packets come
     timeout 5 bash -c '</dev/tcp/{host}/{port}' && echo open
 See that the address is the right one
     echo $MASTER_ADDR; getent hosts $MASTER_ADDR
-    export GLOO_SOCKET_IFNAME=eth0 NCCL_SOCKET_IFNAME=eth0
+    export GLOO_SOCKET_IFNAME=<INTERFACE> NCCL_SOCKET_IFNAME=<INTERFACE>   (of that route)
 [admin] Open the ports between the nodes
     iptables -L -n; sysctl net.ipv4.ip_local_port_range
 """
