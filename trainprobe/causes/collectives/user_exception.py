@@ -17,7 +17,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
 from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised, is_the_programs
-from trainprobe.causes.dead_helpers import dead_helper, helper_says
+from trainprobe.causes.died_of_exceptions import dead_helper, helper_says
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject

@@ -24,7 +24,7 @@ from trainprobe.causes.child_processes import (
     threads_of,
     who,
 )
-from trainprobe.causes.dead_helpers import dead_helper, helper_says
+from trainprobe.causes.died_of_exceptions import dead_helper, helper_says
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
