@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint import calls
-from trainprobe.lint.calls import callers
+from trainprobe.lint.calls import callers, is_subclass
 from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Function, Module
@@ -50,6 +50,8 @@ def find(program: Program) -> Iterator[Finding]:
                 ),
                 None,
             )
+            if _is_within_backward(program, module, block):
+                continue
             if handler is not None and (step := _step(program, module, block.body)):
                 yield RULE.finding(module, handler, GOES_ON.format(step), about=block)
         for within in module.of(ast.With):
@@ -57,6 +59,14 @@ def find(program: Program) -> Iterator[Finding]:
                 step := _step(program, module, within.body)
             ):
                 yield RULE.finding(module, within, GOES_ON.format(step), about=within)
+
+
+def _is_within_backward(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether it is part of one operation of a backward pass: an `autograd.Function`."""
+    cls = module.class_of(node)
+    return cls is not None and is_subclass(
+        program, cls.full_name, "torch.autograd.Function", "torch.autograd.function.Function"
+    )
 
 
 def _suppresses(program: Program, module: Module, node: ast.expr) -> bool:
