@@ -69,5 +69,11 @@ def _sharding_calls(program: Program, module: Module) -> list[ast.Call]:
     return [
         call
         for call in (module.of(ast.Call) if "fully_shard" in module.text else ())
-        if program.dotted(module, call.func).endswith("fully_shard") and call.args
+        if is_fully_shard(program, module, call) and call.args
     ]
+
+
+def is_fully_shard(program: Program, module: Module, call: ast.Call) -> bool:
+    """Whether a call is torch's `fully_shard`; other packages have one that makes no DTensors."""
+    name = program.dotted(module, call.func)
+    return name.endswith("fully_shard") and name.startswith(("torch.distributed.", "~"))

@@ -217,6 +217,16 @@ CASES = [
         DIST + "try:\n    loss.backward()\nexcept KeyboardInterrupt:\n    pass",
         [],
     ),
+    (
+        "rank-conditional-collective",
+        (
+            DIST
+            + "def fail(e):\n    print(e)\n    raise RuntimeError from e\n"
+            + "def log(e):\n    fail(e)\n"
+            + "try:\n    loss.backward()\nexcept Exception as e:\n    log(e)"
+        ),
+        [],
+    ),
     # one operation of a backward pass
     (
         "rank-conditional-collective",

@@ -93,9 +93,22 @@ def _goes_on(program: Program, module: Module, handler: ast.ExceptHandler) -> bo
         return False
     if any(isinstance(node, ast.Raise | ast.Break) for node in inside):
         return False
-    return not any(
-        isinstance(node, ast.Call) and program.dotted(module, node.func) in ENDS for node in inside
-    )
+    return not any(isinstance(node, ast.Call) and _ends(program, module, node) for node in inside)
+
+
+def _ends(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
+    """Whether a call ends the process or raises, also through a function that does so last."""
+    if program.dotted(module, call.func) in ENDS:
+        return True
+    function = program.called(module, call)
+    if function is None or depth > 3:
+        return False
+    match function.node.body[-1]:
+        case ast.Raise():
+            return not function.returns
+        case ast.Expr(value=ast.Call() as last):
+            return not function.returns and _ends(program, function.module, last, depth + 1)
+    return False
 
 
 def _step(program: Program, module: Module, body: list[ast.stmt]) -> str:
