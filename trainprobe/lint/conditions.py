@@ -58,6 +58,12 @@ class Condition(NamedTuple):
     holds: bool
 
 
+def contradicts(stated: list[Stated], others: list[Stated]) -> bool:
+    """Whether one of these tests holds where, among the others, it fails."""
+    there = {(other.text, other.holds) for other in others}
+    return any((each.text, not each.holds) in there for each in stated)
+
+
 def conditions_of(program: Program, holder: Function, node: ast.AST) -> frozenset[Condition]:
     """What must hold for `node` to run in its function: tests around it, and leaves before it."""
     module, child = holder.module, node
@@ -159,6 +165,9 @@ def passed_on(
             found |= {condition} if condition.name.startswith("self.") and _is_own(call) else set()
             continue
         value = program.value(*given)
+        asked = stated(given.module, given.node, holds=condition.holds)
+        if given.module is module and contradicts(asked, stated_around(module, call)):
+            return None
         if value is not UNKNOWN:
             if bool(value) != condition.holds:
                 return None

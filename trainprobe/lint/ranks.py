@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.modules import Module
 
 if TYPE_CHECKING:
@@ -242,11 +243,29 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
             unknown = True
         elif binding.kind == "import":
             kinds.append(_imported(program, module, binding.dotted, depth))
+        elif binding.kind == "param" and _is_told_alike(program, module, node):
+            continue
         elif binding.kind in {"param", "other"}:
             unknown = True
     if any(kinds) or not unknown or any(item.kind in {"def", "class"} for item in found):
         return _first(kinds)
     return _by_name(node.id)
+
+
+def _is_told_alike(program: Program, module: Module, node: ast.Name, depth: int = 0) -> bool:
+    """Whether all calls give a parameter True or False themselves, so that no rank decides."""
+    function = module.function_of(node)
+    if function is None or node.id not in function.parameters or depth > 3:
+        return False
+    given = [
+        (site.module, argument_for(site.node, function, node.id) or function.default_of(node.id))
+        for site in callers(program, function)
+    ]
+    return bool(given) and all(
+        _truth(entry) is not None
+        or (isinstance(entry, ast.Name) and _is_told_alike(program, where, entry, depth + 1))
+        for where, entry in given
+    )
 
 
 def _first(kinds: Iterable[Kind]) -> Kind:

@@ -311,6 +311,17 @@ def test_the_members_of_another_communicator_are_not_all_ranks(
             "            dist.barrier()\n    def __exit__(self, *a):\n        if rank % 2 == 1:\n"
             "            dist.barrier()"
         ),
+        # what turns it off is asked around the call
+        (
+            "def meet(does=True):\n    if not does:\n        return\n    dist.barrier()\n"
+            "def f(args):\n    if args.alone:\n        if rank == 0:\n"
+            "            meet(does=not args.alone)"
+        ),
+        # all give the same answer themselves
+        (
+            "def load(rank0):\n    if rank0:\n        dist.barrier()\n"
+            "def both(rank0=False):\n    load(rank0)\nboth(True)\nboth()\nload(rank0=False)"
+        ),
         # nobody has left where all meet
         (
             "def f(args):\n    if not args.each:\n        if rank != 0:\n            return\n"

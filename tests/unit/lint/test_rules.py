@@ -19,6 +19,10 @@ ROWS = (
     " self.x[i]\nDataLoader(D('a'), num_workers={})"
 )
 MAPPED = "import datasets\nd = datasets.load_dataset('x')\nm = f().cuda()\n"
+FORKED = (
+    "import multiprocessing\nm = f().cuda()\ndef work():\n    {}\n"
+    "made = multiprocessing.get_context('fork')\np = made.Process(target=work)\np.start()\n"
+)
 CASES = [
     # an even share of the CPUs is what is asked for
     (
@@ -186,6 +190,8 @@ CASES = [
         "import os, threading\nos.fork()\nthreading.Thread(target=f).start()",
         [],
     ),
+    ("cuda-in-forked-worker", FORKED.format("print(1)"), []),
+    ("cuda-in-forked-worker", FORKED.format("m(1)"), [7]),
     ("unpicklable-dataset", "import torch.multiprocessing as mp\nmp.spawn(lambda i: i)", [2]),
     ("unpicklable-dataset", "import torch.multiprocessing as mp\nmp.spawn(f)", []),
     # saving

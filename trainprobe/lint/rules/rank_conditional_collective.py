@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainprobe.lint import ranks
-from trainprobe.lint.conditions import stated, stated_around
+from trainprobe.lint.conditions import contradicts, stated, stated_around
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.flow import Guard, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Rule
@@ -154,9 +154,8 @@ def _is_excluded(program: Program, module: Module, place: Met, guard: Guard) -> 
         return False
     left = stated(module, guard.node.test, holds=guard.branch == "body")
     left += stated_around(module, guard.node)
-    there = {(each.text, each.holds) for each in stated_around(module, place.call)}
     others = [each for each in left if ranks.test(program, module, each.node) is None]
-    if any((each.text, not each.holds) in there for each in others):
+    if contradicts(others, stated_around(module, place.call)):
         return True
     test = guard.node.test
     if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
