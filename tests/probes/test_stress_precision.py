@@ -131,3 +131,41 @@ def test_families_of_transformers_stay_within(tmp_path: Path) -> None:
     found = wrote("precision", tmp_path, *(f"{name}:-" for name in names), source=FAMILIES)
     assert {name: one.findings for name, one in found.items() if one.findings} == {}
     assert all("modules by themselves" in one.says("summary") for one in found.values())
+
+
+CONVOLUTIONS = """
+import torch
+from torch import nn
+
+def block(wide, wider, stride):
+    return [nn.Conv2d(wide, wider, 3, stride, 1, bias=False), nn.BatchNorm2d(wider), nn.SiLU()]
+
+class Deep(nn.Sequential):
+    def __init__(self, loud):
+        super().__init__(
+            *block(3, 16, 2), *block(16, 32, 2), *block(32, 64, 2), *block(64, 128, 2),
+            *[layer for _ in range(24) for layer in block(128, 128, 1)],
+            nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(128, 10),
+        )
+        self.loud = loud
+
+    def forward(self, pictures):
+        logits = super().forward(pictures).float()
+        return {"loss": (self.loud * logits).pow(2).mean(), "logits": logits}
+
+def deep():
+    return Deep(1.0)
+
+def loud():
+    return Deep(1e3)
+
+def batch():
+    return torch.randn(2, 3, 32, 32)
+"""
+
+
+def test_deep_convolutions_stay_within_whatever_the_size_of_their_loss(tmp_path: Path) -> None:
+    """Norms at single pixels have the statistics of what is judged, and a scaler lowers a loss."""
+    found = wrote("precision", tmp_path, "deep:batch", "loud:batch", source=CONVOLUTIONS)
+    assert {name: one.findings for name, one in found.items() if one.findings} == {}
+    assert all("modules by themselves" in one.says("summary") for one in found.values())

@@ -94,6 +94,7 @@ def look(
         len(program.modules),
         sum(len(module.lines) for module in program.modules.values()),
         round(time.monotonic() - started, 3),
+        program.tests_left_out,
     )
     diffs = [difference(path, first[path], now[path]) for path in sorted(now)] if diff else []
     return LintResult(findings, read, [*program.not_read, *trouble, *failed], mended), diffs

@@ -7,7 +7,8 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.lint import sharded
-from trainprobe.lint.mentions import mentions, mentions_pattern
+from trainprobe.lint.jobs import job_modules
+from trainprobe.lint.mentions import is_run_by, mentions, mentions_pattern
 from trainprobe.lint.modules import Class, Module
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
@@ -111,6 +112,8 @@ FABRIC = {
     "backward": 0.75,
     "setup": 0.6,
 }
+MODULES = {"dist", "distributed"}
+"""Names under which torch.distributed is handed around."""
 HOROVOD = set(
     """
     allreduce allreduce_ allgather allgather_object broadcast broadcast_ broadcast_object
@@ -149,13 +152,14 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
     if receiver == "torch.distributed" or receiver.startswith("torch.distributed.nn"):
         return _torch(program, module, call, last, name)
     if name in SETUP:
-        group = _has_group(program, module, call, None)
+        group = _has_group(program, module, call, 1 if "FullySharded" in name else None)
         return of_all_ranks(SETUP[name], 0.9, "setup", group=group)
     if name.startswith("torch.distributed.checkpoint") and CHECKPOINT.fullmatch(name):
         if program.values.keyword(module, call, "no_dist", default=False) is True:
             return None
         saving = f"torch.distributed.checkpoint's {last}"
-        return of_all_ranks(f"checkpoint.{last}", 0.85, "framework", call=saving)
+        group = _has_group(program, module, call, None)
+        return of_all_ranks(f"checkpoint.{last}", 0.85, "framework", call=saving, group=group)
     if last == "full_tensor" and isinstance(call.func, ast.Attribute):
         sentence = "full_tensor() of a sharded tensor gathers its parts from all ranks"
         return Collective("full_tensor", sentence, 0.85)
@@ -235,6 +239,12 @@ def _method(
         return Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
     if last in {"wait_for_everyone", "gather_for_metrics"}:
         return of_all_ranks(last, 0.85, BARRIERS.get(last, "collective"))
+    if last in FABRIC and (
+        (bare == "fabric" and is_run_by(program, job_modules(program, module), "lightning"))
+        or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}
+    ):
+        kind = BARRIERS.get(last, "framework")
+        return of_all_ranks(last, FABRIC[last], kind, call=f"Fabric.{last}")
     if (
         bare in {"trainer", "_trainer"}
         or receiver.endswith(("Trainer()", "()"))
@@ -242,17 +252,15 @@ def _method(
     ):
         return _trainer(program, module, call, receiver, last)
     if (
-        bare == "fabric" or receiver in {"lightning.Fabric()", "lightning.fabric.Fabric()"}
-    ) and last in FABRIC:
-        kind = BARRIERS.get(last, "framework")
-        return of_all_ranks(last, FABRIC[last], kind, call=f"Fabric.{last}")
-    if (
         last == "barrier"
         and not receiver.startswith(("threading", "multiprocessing"))
         and program.called(module, call) is None
     ):
-        given = (*call.args, *(keyword.value for keyword in call.keywords))
-        group = any(not isinstance(program.value(module, each), str) for each in given)  # no label
+        given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        labels = [isinstance(program.value(module, each), str) for each in given]
+        # an object is a communicator with members of its own, unless its barriers have labels
+        own = receiver.startswith("~") or "()" in receiver
+        group = not all(labels) or (own and not given and bare not in MODULES)
         return of_all_ranks("barrier", 0.7, "barrier", call="a barrier", group=group)
     return None
 
@@ -313,21 +321,23 @@ def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) ->
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:
     """The collective in a method of a wrapped model; `__call__` is the forward pass."""
+    group, kinds = "group" in kinds, kinds - {"group"}
     name_of_step = (
         "the forward pass" if last in {"__call__", "forward", "generate"} else f"{last}()"
     )
     if "fsdp" in kinds and last in SHARDED_METHODS:
         sentence = f"{name_of_step} of an FSDP model gathers its parameters from all ranks"
-        return Collective(f"model.{last}", sentence, 0.9 if len(kinds) == 1 else 0.75, "sharded")
+        sure = 0.9 if len(kinds) == 1 else 0.75
+        return Collective(f"model.{last}", sentence, sure, "sharded", group)
     if "fsdp2" in kinds and last in {"__call__", "forward", "generate"}:
         sentence = f"{name_of_step} of an FSDP model gathers its parameters from all ranks"
-        return Collective(f"model.{last}", sentence, 0.85, "sharded")
+        return Collective(f"model.{last}", sentence, 0.85, "sharded", group)
     if "deepspeed" in kinds and last in ENGINE:
         sentence = f"{name_of_step} of a DeepSpeed engine is a collective of all ranks"
         return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
     if "ddp" in kinds and last in {"__call__", "forward"}:
         sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
-        return Collective(f"model.{last}", sentence, 0.45, "framework")
+        return Collective(f"model.{last}", sentence, 0.45, "framework", group)
     return None
 
 

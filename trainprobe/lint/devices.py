@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from trainprobe.lint.expressions import Expression, origin
-from trainprobe.lint.modules import Module, method_called
+from trainprobe.lint.calls import reaches
+from trainprobe.lint.expressions import Expression, class_of_object, origin
+from trainprobe.lint.modules import Module, method_called, receiver_of
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
 
@@ -122,3 +123,60 @@ def touches_cuda(program: Program, module: Module, call: ast.Call) -> bool:
         names_cuda(program, device_of_call(program, module, call))
         or program.dotted(module, call.func) in TOUCHES
     )
+
+
+def uses_cuda(program: Program, place: Expression) -> bool | None:
+    """Whether calling what an expression names uses CUDA or an object that was put on a GPU; None
+    where its code is unknown.
+    """
+    behind = origin(program, *place)
+    nodes = list(ast.walk(behind.node))
+    cls = class_of_object(program, place)
+    called = [
+        program.function(program.dotted(*behind)),
+        program.names.method(cls, "__call__") if cls is not None else None,
+        *(program.called(behind.module, node) for node in nodes if isinstance(node, ast.Call)),
+    ]
+    functions = reaches(program, *(function for function in called if function is not None))
+    if any(is_on_gpu(program, behind.module, node) for node in nodes) or any(
+        is_on_gpu(program, function.module, node)
+        for function in functions
+        for node in ast.walk(function.node)
+    ):
+        return True
+    return False if functions or isinstance(behind.node, ast.Lambda) else None
+
+
+def is_on_gpu(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether a node is a call that uses CUDA, or the name of an object that was put on a GPU."""
+    if isinstance(node, ast.Call):
+        return touches_cuda(program, module, node)
+    if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return False
+    if _owner(program, module, node) in _moved(program):
+        return True
+    made = origin(program, module, node)
+    return any(
+        touches_cuda(program, made.module, each)
+        for each in ast.walk(made.node)
+        if isinstance(each, ast.Call)
+    )
+
+
+@remembered
+def _moved(program: Program) -> set[tuple[object, str]]:
+    """What statements such as `model.cuda()` put on a GPU in place."""
+    return {
+        _owner(program, module, moved)
+        for module in program.modules.values()
+        for statement in module.of(ast.Expr)
+        if isinstance(moved := receiver_of(statement.value, "cuda", "to"), ast.Name | ast.Attribute)
+        and touches_cuda(program, module, statement.value)  # type: ignore[arg-type]
+    }
+
+
+def _owner(program: Program, module: Module, node: ast.Name | ast.Attribute) -> tuple[object, str]:
+    """The scope that holds a name, or the class in which an attribute of `self` stands."""
+    if isinstance(node, ast.Name):
+        return program.names.lookup(module, node.id, node)[0], node.id
+    return module.class_of(node), module.source_of(node)

@@ -68,7 +68,7 @@ def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
     found += [
         leave
         for leave in leaves(program, module).get(up or module.tree, [])
-        if _is_left_behind(module, leave, node)
+        if is_left_behind(module, leave.node, leave.how, node)
     ]
     holder = module.function_of_node.get(up) if up is not None else None
     if holder is not None:
@@ -84,16 +84,10 @@ def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
     """The conditions that make some ranks leave a function, module or loop early."""
     made: dict[ast.AST, list[Guard]] = {}
     for node in module.of(ast.If):
-        ways = [
-            (_way_out(program, module, branch), name)
-            for branch, name in ((node.body, "body"), (node.orelse, "orelse"))
-        ]
-        if sum(1 for way, _ in ways if way) != 1:  # neither leaves, or both do
-            continue
-        test = ranks.test(program, module, node.test)
+        way, branch = way_out(program, module, node)
+        test = ranks.test(program, module, node.test) if way else None
         if test is None:
             continue
-        way, branch = next(item for item in ways if item[0])
         stay = test.turned() if branch == "body" else test
         made.setdefault(module.scope_of(node), []).append(
             Guard(stay, way, node.lineno, node, branch)  # type: ignore[arg-type]
@@ -101,7 +95,17 @@ def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
     return made
 
 
-def _way_out(program: Program, module: Module, branch: list[ast.stmt]) -> str:
+def way_out(program: Program, module: Module, node: ast.If) -> tuple[str, str]:
+    """How one branch of a condition leaves ("return"), and which ("body"); "" for none or both."""
+    ways = [
+        (_left_by(program, module, branch), name)
+        for branch, name in ((node.body, "body"), (node.orelse, "orelse"))
+    ]
+    found = [item for item in ways if item[0]]
+    return found[0] if len(found) == 1 else ("", "")
+
+
+def _left_by(program: Program, module: Module, branch: list[ast.stmt]) -> str:
     for statement in branch:
         match statement:
             case ast.Return() | ast.Raise() | ast.Continue() | ast.Break():
@@ -111,17 +115,17 @@ def _way_out(program: Program, module: Module, branch: list[ast.stmt]) -> str:
     return ""
 
 
-def _is_left_behind(module: Module, leave: Guard, node: ast.AST) -> bool:
-    """Whether the ranks that leave would have come to `node`."""
-    if not before(module, leave.node, node):
+def is_left_behind(module: Module, leave: ast.AST, how: str, node: ast.AST) -> bool:
+    """Whether the ranks that leave at `leave` would have come to `node`."""
+    if not before(module, leave, node):
         return False
-    around = module.ancestors(leave.node)
+    around = module.ancestors(leave)
     ancestors = set(module.ancestors(node))
-    if leave.how in {"continue", "break"}:
+    if how in {"continue", "break"}:
         loop = next((item for item in around if isinstance(item, LOOPS)), None)
         return loop is not None and loop in ancestors
-    if leave.how == "raise":  # one that is caught in this function is no leaving
-        child: ast.AST = leave.node
+    if how == "raise":  # one that is caught in this function is no leaving
+        child: ast.AST = leave
         for up in around:
             if isinstance(up, SCOPES):
                 break

@@ -10,6 +10,12 @@ from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
 
 NAMED = ("id", "attr", "arg")
+JOINS = {
+    "accelerate": {"Accelerator", "PartialState", "AcceleratorState"},
+    "deepspeed": {"initialize", "init_distributed"},
+    "lightning": {"Trainer", "Fabric", "LightningModule", "LightningDataModule", "LightningCLI"},
+}
+"""What of a framework runs a job: it binds devices and cuts the data."""
 COMMAND = re.compile(
     r"^[\s#$>`]*([A-Z_]+=\S+\s+)*(torchrun|accelerate\s+launch|deepspeed"
     r"|python3?\s+-m\s+torch\.distributed\.(run|launch))\s.*\.py\b",
@@ -41,9 +47,20 @@ def is_named(program: Program, modules: list[Module], *names: str) -> bool:
     )
 
 
-def is_imported(program: Program, modules: list[Module], *packages: str) -> bool:
-    """Whether one of the modules imports one of these packages."""
-    return any(mentions(program, module).packages.intersection(packages) for module in modules)
+def is_run_by(program: Program, modules: list[Module], *frameworks: str) -> bool:
+    """Whether one of the modules lets one of these frameworks run the job; to import it for
+    something else is not enough.
+    """
+    held = [mentions(program, module) for module in modules]
+    return any(
+        any(holder.names & JOINS[framework] for holder in held)
+        and any(
+            package.removeprefix("pytorch_").startswith(framework)
+            for holder in held
+            for package in holder.packages
+        )
+        for framework in frameworks
+    )
 
 
 def mentions_pattern(program: Program, modules: list[Module], pattern: re.Pattern[str]) -> bool:

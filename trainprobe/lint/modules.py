@@ -159,6 +159,15 @@ class Module:
             up = self.parents.get(up)
         return found
 
+    def is_of_script(self, node: ast.AST) -> bool:
+        """Whether it runs only when this file is the script: under `if __name__ == "__main__"`."""
+        child = node
+        for up in self.ancestors(node):
+            if isinstance(up, ast.If) and child in up.body and _asks_name(up.test):
+                return True
+            child = up
+        return False
+
     def statement_of(self, node: ast.AST) -> ast.stmt:
         while not isinstance(node, ast.stmt):
             node = self.parents[node]
@@ -353,6 +362,10 @@ class Module:
                 cls = holder.cls if holder is not None else None
                 if holder is not None and cls is not None and holder.parameters[:1] == [owner]:
                     cls.attributes.setdefault(name, []).append(value)
+
+
+def _asks_name(test: ast.expr) -> bool:
+    return any(isinstance(node, ast.Name) and node.id == "__name__" for node in ast.walk(test))
 
 
 def method_called(call: ast.Call) -> str:

@@ -42,7 +42,7 @@ class Order:
         self.statement_kinds = statement_kinds
         self._statements: dict[Module, dict[Function | None, list[tuple[ast.AST, str]]]] = {}
         self._of_function: dict[Function, tuple[Event, ...]] = {}
-        self._of_module: dict[Module, tuple[Event, ...]] = {}
+        self._of_module: dict[tuple[Module, bool], tuple[Event, ...]] = {}
 
     def traces(self) -> Iterator[list[Event]]:
         """Yield an order for each module's top level, then for each function that nobody calls."""
@@ -56,7 +56,7 @@ class Order:
                 own = self.within(function)
                 if not own:
                     continue
-                before = list(top)
+                before = list(self.top(module, imported=True))
                 if (
                     function.cls is not None
                     and function.name != "__init__"
@@ -65,18 +65,27 @@ class Order:
                     before += self.within(made)
                 yield [*before, *own]
 
-    def top(self, module: Module) -> tuple[Event, ...]:
-        """What importing a module, or running it as a script, comes to."""
-        if module not in self._of_module:
-            self._of_module[module] = ()  # ends circles of imports
+    def top(self, module: Module, *, imported: bool = False) -> tuple[Event, ...]:
+        """What running a module as a script, or importing it, comes to."""
+        key = module, imported
+        if key not in self._of_module:
+            self._of_module[key] = ()  # ends circles of imports
             steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
             for statement, other in imported_modules(self.program, module):
-                if module.function_of(statement) is None:
-                    steps.append(((statement.lineno, 0), self.top(other)))
-            steps += self._statement_events(module, None)
-            steps += self._calls(module, module.top_calls)
-            self._of_module[module] = _joined(steps)
-        return self._of_module[module]
+                if module.function_of(statement) is None and self._runs(
+                    module, statement, imported
+                ):
+                    steps.append(((statement.lineno, 0), self.top(other, imported=True)))
+            steps += self._statement_events(module, None, imported)
+            steps += self._calls(
+                module, [call for call in module.top_calls if self._runs(module, call, imported)]
+            )
+            self._of_module[key] = _joined(steps)
+        return self._of_module[key]
+
+    @staticmethod
+    def _runs(module: Module, node: ast.AST, imported: bool) -> bool:
+        return not (imported and module.is_of_script(node))
 
     def within(self, function: Function) -> tuple[Event, ...]:
         """What a call of a function comes to."""
@@ -88,7 +97,7 @@ class Order:
         return self._of_function[function]
 
     def _statement_events(
-        self, module: Module, function: Function | None
+        self, module: Module, function: Function | None, imported: bool = False
     ) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
         if self.statement_kinds is None:
             return []
@@ -100,6 +109,7 @@ class Order:
         return [
             (_end(node), (Event(kind, module, node),))
             for node, kind in self._statements[module].get(function, [])
+            if self._runs(module, node, imported)
         ]
 
     def _calls(

@@ -22,11 +22,14 @@ BOLD, DIM, RED, YELLOW, CYAN, PLAIN = (
 
 @dataclass(frozen=True)
 class ReadStats:
-    """What was read: files, lines, and how long reading and all rules took, in seconds."""
+    """What was read: files, lines, and how long reading and all rules took, in seconds; files of
+    tests in folders, which are read where they are named.
+    """
 
     files: int
     lines: int
     took_s: float
+    tests_left_out: int = 0
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,9 @@ def as_lines(entry: LintResult, *, colour: bool = False, quiet: bool = False) ->
         f"{found}; {entry.read.lines:,} lines of {_count(entry.read.files, 'file')} read in"
         f" {entry.read.took_s:.1f} s.{hint}"
     )
+    if entry.read.tests_left_out:
+        tests = _count(entry.read.tests_left_out, "file")
+        lines.append(f"{tests} of tests left out; name them to have them read.")
     return lines
 
 

@@ -55,6 +55,7 @@ class Program:
     ) -> None:
         self.modules: dict[str, Module] = {}
         self.not_read: list[NotRead] = []
+        self.tests_left_out = 0
         self.configs = dict(configs or {})
         self.around = around or NodeInfo()
         self.examined: list[Module] = []

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.modules import Module
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from trainprobe.lint.program import Program
 
 Polarity = Literal["main", "others", "some"]
-Kind = Literal["", "rank", "derived", "main", "others", "some"]
+Kind = Literal["", "rank", "text", "derived", "main", "others", "some"]
 DEEPEST = 12
 
 ARITHMETIC = (ast.Mod, ast.FloorDiv, ast.Sub, ast.Add, ast.Mult)
@@ -23,9 +24,16 @@ NEGATED: dict[Kind, Kind] = {
     "main": "others",
     "others": "main",
     "rank": "main",
+    "text": "",
     "derived": "some",
     "some": "some",
     "": "",
+}
+AS_TYPE: dict[tuple[str, Kind], Kind] = {
+    ("int", "text"): "rank",
+    ("str", "rank"): "text",
+    ("bool", "rank"): "others",
+    ("bool", "text"): "",
 }
 VARIABLES = re.compile(
     r"(LOCAL_|GLOBAL_|NODE_|GROUP_|ROLE_|WORLD_)?RANK|SLURM_(PROCID|LOCALID|NODEID)"
@@ -82,16 +90,23 @@ def _turned(polarity: Polarity) -> Polarity:
 
 def test(program: Program, module: Module, node: ast.expr) -> RankTest | None:
     """How a condition depends on the rank; None where it seems equal on all ranks."""
-    kind = kind_of(program, module, node)
-    if kind == "rank":  # `if rank:` holds on all but 0
-        kind = "others"
-    if kind == "derived":
-        kind = "some"
+    kind = _as_truth(kind_of(program, module, node))
     return RankTest(kind, module.source_of(node)) if kind else None
 
 
+def _as_truth(kind: Kind) -> Polarity | Literal[""]:
+    if kind == "rank":  # `if rank:` holds on all but 0
+        return "others"
+    if kind == "derived":
+        return "some"
+    # the environment holds texts, and "0" is as true as "1"
+    return "" if kind == "text" else kind
+
+
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:
-    """Whether it holds the "rank", a "derived" number, or a condition "main", "others", "some"."""
+    """Whether it holds the "rank", the rank as "text", a "derived" number, or a condition "main",
+    "others", "some".
+    """
     memory: dict[ast.AST, Kind] = program.memory.setdefault("ranks", {})
     if node in memory:
         return memory[node]
@@ -110,7 +125,7 @@ def _kind(program: Program, module: Module, node: ast.expr, depth: int) -> Kind:
     if isinstance(node, ast.Call):
         return _call(program, module, node, depth)
     if isinstance(node, ast.Subscript):
-        return "rank" if _is_variable(program, module, node.value, node.slice) else ""
+        return "text" if _is_variable(program, module, node.value, node.slice) else ""
     if isinstance(node, ast.Compare):
         return _compare(program, module, node, depth)
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
@@ -134,7 +149,7 @@ def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) ->
     kinds = [kind for value in node.values if (kind := kind_of(program, module, value, depth))]
     if not kinds:
         return ""
-    if isinstance(node.op, ast.Or) and kinds[0] in {"rank", "derived"}:  # `rank or 0`
+    if isinstance(node.op, ast.Or) and kinds[0] in {"rank", "text", "derived"}:  # `rank or 0`
         return kinds[0]
     if isinstance(node.op, ast.Or) and any(
         _is_asked_for(program, module, value) or _is_sharding(value) for value in node.values
@@ -144,8 +159,8 @@ def _together(program: Program, module: Module, node: ast.BoolOp, depth: int) ->
         return ""
     if isinstance(node.op, ast.Or) and len(kinds) < len(node.values) and kinds[0] == "others":
         return "some"
-    first = next((kind for kind in kinds if kind in {"main", "others"}), kinds[0])
-    return "others" if first == "rank" else first
+    truths = [truth for kind in kinds if (truth := _as_truth(kind))]
+    return next((truth for truth in truths if truth != "some"), truths[0] if truths else "")
 
 
 def _is_sharding(node: ast.expr) -> bool:
@@ -180,19 +195,24 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
             same = (value is True) == equal
             return kind if same else _turned(kind)
         return ""
-    if isinstance(value, str) and value.lstrip("-").isdigit():
-        value = int(value)
+    if kind == "text" and isinstance(value, int):
+        return ""  # "0" == 0 holds on no rank
+    value = [_number(each) for each in value] if isinstance(value, list | tuple) else _number(value)
     if (isinstance(value, int) and value < 0) or value is None:
         return ""  # "distributed at all?", which all ranks answer alike
     if kind == "derived":
         return "some" if equal or unequal else ""
     if isinstance(operator, ast.In | ast.NotIn):
-        inside = isinstance(operator, ast.In)
-        if isinstance(value, list | tuple) and set(value) <= {0, -1} and 0 in value:
-            return "main" if inside else "others"
-        # else the members of a group, who may meet among themselves
-        return "some" if isinstance(value, list | tuple | range) else ""
+        if not isinstance(value, list | tuple | range):
+            return ""
+        if 0 in value and all(each in (0, -1) for each in value):
+            return "main" if isinstance(operator, ast.In) else "others"
+        return "some"  # the members of a group, who may meet among themselves
     return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
+
+
+def _number(value: object) -> object:
+    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
 
 
 def _against(
@@ -223,11 +243,29 @@ def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
             unknown = True
         elif binding.kind == "import":
             kinds.append(_imported(program, module, binding.dotted, depth))
+        elif binding.kind == "param" and _is_told_alike(program, module, node):
+            continue
         elif binding.kind in {"param", "other"}:
             unknown = True
     if any(kinds) or not unknown or any(item.kind in {"def", "class"} for item in found):
         return _first(kinds)
     return _by_name(node.id)
+
+
+def _is_told_alike(program: Program, module: Module, node: ast.Name, depth: int = 0) -> bool:
+    """Whether all calls give a parameter True or False themselves, so that no rank decides."""
+    function = module.function_of(node)
+    if function is None or node.id not in function.parameters or depth > 3:
+        return False
+    given = [
+        (site.module, argument_for(site.node, function, node.id) or function.default_of(node.id))
+        for site in callers(program, function)
+    ]
+    return bool(given) and all(
+        _truth(entry) is not None
+        or (isinstance(entry, ast.Name) and _is_told_alike(program, where, entry, depth + 1))
+        for where, entry in given
+    )
 
 
 def _first(kinds: Iterable[Kind]) -> Kind:
@@ -299,9 +337,9 @@ def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
     called = program.dotted(module, node.func)
     if called in {"int", "bool", "str"} and len(node.args) >= 1:
         inner = kind_of(program, module, node.args[0], depth)
-        return "others" if called == "bool" and inner == "rank" else inner
+        return AS_TYPE.get((called, inner), inner)
     if called == "os.getenv" or called.endswith(("os.environ.get", "os.environ.pop")):
-        return "rank" if node.args and _is_variable(program, module, None, node.args[0]) else ""
+        return "text" if node.args and _is_variable(program, module, None, node.args[0]) else ""
     function = program.function(called)
     if function is not None:
         statement = returned(program, function, depth)
@@ -328,8 +366,30 @@ def returned(program: Program, function: Function, depth: int = 0) -> Kind:
             kind_of(program, function.module, item.value, depth)
             for item in function.returns[:8]
             if item.value is not None
-        )
+        ) or _told(program, function, depth)
     return memory[function]
+
+
+def _told(program: Program, function: Function, depth: int) -> Kind:
+    """Say what `if rank != 0: return False` and `return True` answer."""
+    truths = [(item, _truth(item.value)) for item in function.returns[:8]]
+    if {truth for _, truth in truths} != {True, False}:
+        return ""
+    for item, truth in truths:
+        child: ast.AST = item
+        for up in function.module.ancestors(item):
+            if up is function.node:
+                break
+            if isinstance(up, ast.If):
+                kind = _as_truth(kind_of(program, function.module, up.test, depth))
+                if kind:
+                    return kind if (child in up.body) == truth else _turned(kind)
+            child = up
+    return ""
+
+
+def _truth(node: ast.expr | None) -> bool | None:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, bool) else None
 
 
 def _is_variable(program: Program, module: Module, mapping: ast.expr | None, key: ast.expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainprobe.lint import flow
@@ -15,6 +15,7 @@ from trainprobe.lint.collectives import (
     collective_of,
     of_wrapped,
 )
+from trainprobe.lint.conditions import Condition, conditions_of, passed_on
 from trainprobe.lint.modules import Function, Module
 from trainprobe.lint.wrappers import wrapped
 
@@ -38,8 +39,8 @@ class ReachedCollective:
     chain: tuple[Function, ...]
     parameter: str = ""
     method: str = ""
-    flag: str = ""
-    """The parameter of the outermost function under whose truth it stands: `if sync: barrier()`."""
+    conditions: frozenset[Condition] = frozenset()
+    """What it asks of the outermost function: `if sync: barrier()`."""
 
 
 def reached_by_function(
@@ -52,20 +53,21 @@ def reached_by_function(
     if function in memory or depth > DEEPEST:
         return memory.get(function, ())
     memory[function] = ()  # ends circles
-    found: dict[tuple[str, str], ReachedCollective] = {}
+    found: dict[tuple[str, str, frozenset[Condition]], ReachedCollective] = {}
     if not any(
         flow.decorated_by(program, function.module, decorator)
         for decorator in function.node.decorator_list
     ):
         for call in function.calls:
             for item in _of_call(program, function, call, depth):
+                key = (item.collective.name, item.parameter, item.conditions)
                 if (
                     item.collective.kind != "setup"
                     and len(found) < MOST
-                    and (item.collective.name, item.parameter) not in found
+                    and key not in found
                     and not flow.guards(program, function.module, call)
                 ):
-                    found[item.collective.name, item.parameter] = item
+                    found[key] = item
     memory[function] = tuple(found.values())
     return memory[function]
 
@@ -113,7 +115,15 @@ def _of_call(
         return (
             []
             if own.group
-            else [ReachedCollective(own, module, call, (holder,), flag=_flag(holder, call))]
+            else [
+                ReachedCollective(
+                    own,
+                    module,
+                    call,
+                    (holder,),
+                    conditions=conditions_of(program, holder, call),
+                )
+            ]
         )
     receiver, method = (
         (call.func, "__call__")
@@ -151,27 +161,14 @@ def _bound(
     found = []
     way = (holder,) if holder is not None else ()
     for item in inner:
-        flag = ""
-        if item.flag:
-            entry = argument_for(call, function, item.flag) or function.default_of(item.flag)
-            if entry is not None and any(
-                program.value(module, entry) is off for off in (False, None)
-            ):
-                continue  # turned off on this way
-            flag = (
-                entry.id
-                if holder is not None
-                and isinstance(entry, ast.Name)
-                and entry.id in holder.parameters
-                else ""
-            )
-        flag = flag or (_flag(holder, call) if holder is not None else "")
+        conditions = passed_on(program, module, call, function, item.conditions, holder)
+        if conditions is None:
+            continue  # turned off on this way
+        if holder is not None:
+            conditions |= conditions_of(program, holder, call)
+        bound = replace(item, chain=(*way, *item.chain), conditions=conditions)
         if not item.parameter:
-            found.append(
-                ReachedCollective(
-                    item.collective, item.module, item.node, (*way, *item.chain), flag=flag
-                )
-            )
+            found.append(bound)
             continue
         argument = argument_for(call, function, item.parameter)
         if argument is None:
@@ -181,32 +178,9 @@ def _bound(
             and isinstance(argument, ast.Name)
             and argument.id in holder.parameters
         ):
-            found.append(
-                ReachedCollective(
-                    item.collective,
-                    item.module,
-                    item.node,
-                    (*way, *item.chain),
-                    argument.id,
-                    item.method,
-                )
-            )
+            found.append(replace(bound, parameter=argument.id))
             continue
         real = of_wrapped(wrapped(program, module, argument), item.method)
         if real is not None:
-            found.append(ReachedCollective(real, item.module, item.node, (*way, *item.chain)))
+            found.append(replace(bound, collective=real, parameter="", method=""))
     return found
-
-
-def _flag(holder: Function, call: ast.Call) -> str:
-    """The parameter of a function under whose truth a call in it stands."""
-    child: ast.AST = call
-    for up in holder.module.ancestors(call):
-        if up is holder.node:
-            break
-        match up:
-            case ast.If(test=ast.Name(id=name), body=body):
-                if name in holder.parameters and child in body:
-                    return name
-        child = up
-    return ""

@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from importlib import metadata
@@ -26,6 +27,11 @@ SKIPPED_FOLDERS = set(
 MOST_IMPORTED_LINES = 50_000
 """Imported files are read up to this many lines, the nearest first."""
 LARGEST_CONFIG = 1024 * 1024
+TEST_FOLDERS = {"test", "tests"}
+TEST_FILE = re.compile(r"test_.*|.*_test|conftest")
+TESTING = re.compile(
+    r"^[ \t]*((async )?def test|class \w*Test|(import|from) (pytest|unittest)\b)", re.MULTILINE
+)
 VERSIONED = ("datasets",)
 CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
@@ -43,7 +49,10 @@ def read_program(
     }
     visited: set[str] = set()
     lines = 0
-    for path in _files(paths, program.not_read):
+    for path, of_tests in _files(paths, program.not_read):
+        if of_tests and is_test(path):
+            program.tests_left_out += 1
+            continue
         real = os.path.realpath(path)
         if real in visited:
             continue
@@ -59,6 +68,9 @@ def read_program(
             break
         module = _add(program, path, requested=True)
         lines += len(module.lines) if module is not None else 0
+    if not program.modules and program.tests_left_out:
+        only = "It holds only tests, which are read where they are named."
+        program.not_read += [NotRead(path, only) for path in paths]
     todo = list(program.modules.values())
     most = lines + imported_lines
     while todo and len(visited) <= MOST_FILES and lines <= most:  # nearest first
@@ -78,6 +90,16 @@ def read_program(
                 lines += len(added.lines)
                 todo.append(added)
     return program
+
+
+def is_test(path: str) -> bool:
+    """Whether a file holds tests, as pytest and unittest find them, or helps those beside it."""
+    if "tests" in os.path.dirname(path).split(os.sep):
+        return True
+    try:
+        return TESTING.search(text_of(path)) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def installed_versions() -> dict[str, str]:
@@ -151,19 +173,21 @@ def _unix(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
+def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[tuple[str, bool]]:
+    """Yield the files, and whether name or folder, within the path that was named, say tests."""
     for path in paths:
         if not os.path.isdir(path):
             if os.path.exists(path) and not os.path.isfile(path):
                 not_read.append(NotRead(path, "It is no ordinary file."))
             else:
-                yield path
+                yield path, False
             continue
 
         def refuse(error: OSError) -> None:
             not_read.append(NotRead(str(error.filename), f"It cannot be opened: {error.strerror}."))
 
         left_out, read = len(not_read), False
+        are_named = not TEST_FOLDERS.isdisjoint(os.path.normpath(path).split(os.sep))
         # links to folders are not followed, so that no circle can be walked
         for folder, folders, files in os.walk(path, onerror=refuse):
             folders[:] = sorted(
@@ -174,7 +198,15 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[str]:
                 if file.endswith((".py", ".ipynb")):
                     if os.path.isfile(whole):
                         read = True
-                        yield os.path.normpath(whole)
+                        below = os.path.relpath(folder, path).split(os.sep)
+                        yield (
+                            os.path.normpath(whole),
+                            not are_named
+                            and (
+                                not TEST_FOLDERS.isdisjoint(below)
+                                or TEST_FILE.fullmatch(os.path.splitext(file)[0]) is not None
+                            ),
+                        )
                     else:
                         not_read.append(
                             NotRead(

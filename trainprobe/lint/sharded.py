@@ -15,7 +15,7 @@ from trainprobe.lint.calls import call_sites
 from trainprobe.lint.modules import Function, Module, receiver_of
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
-from trainprobe.lint.wrappers import wrapped
+from trainprobe.lint.wrappers import is_fully_shard, wrapped
 
 Kind = Literal["", "sharded", "partial"]
 REDUCES = set(
@@ -145,7 +145,7 @@ def _shards(program: Program, module: Module, call: ast.Call, name: str, depth: 
     return any(
         isinstance(item.args[0], ast.Name)
         and item.args[0].id == inner
-        and program.dotted(function.module, item.func).endswith("fully_shard")
+        and is_fully_shard(program, function.module, item)
         for item in function.calls
         if item.args
     )

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from trainprobe.lint.expressions import origin
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
+from trainprobe.lint.values import argument
 
 CLASSES = {
     "torch.distributed.fsdp.FullyShardedDataParallel": "fsdp",
@@ -18,7 +20,9 @@ CLASSES = {
 
 
 def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
-    """How a model is wrapped, by all its assignments: "fsdp", "fsdp2", "ddp", "deepspeed"."""
+    """How a model is wrapped, by all its assignments: "fsdp", "fsdp2", "ddp", "deepspeed"; also
+    "group" where it is wrapped for a process group of its own.
+    """
     names = {program.dotted(module, node)}
     values: list[tuple[Module, ast.expr]] = []
     if isinstance(node, ast.Name):
@@ -42,7 +46,15 @@ def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
     }
     if isinstance(node, ast.Name | ast.Attribute):
         kinds |= _in_place(program, module, node)
+    if kinds and any(_has_group(program, where, value) for where, value in values):
+        kinds.add("group")
     return kinds
+
+
+def _has_group(program: Program, module: Module, value: ast.expr) -> bool:
+    made = origin(program, module, value)
+    group = argument(made.node, "process_group") if isinstance(made.node, ast.Call) else None
+    return group is not None and program.value(made.module, group) is not None
 
 
 def _in_place(program: Program, module: Module, node: ast.expr) -> set[str]:
@@ -57,5 +69,11 @@ def _sharding_calls(program: Program, module: Module) -> list[ast.Call]:
     return [
         call
         for call in (module.of(ast.Call) if "fully_shard" in module.text else ())
-        if program.dotted(module, call.func).endswith("fully_shard") and call.args
+        if is_fully_shard(program, module, call) and call.args
     ]
+
+
+def is_fully_shard(program: Program, module: Module, call: ast.Call) -> bool:
+    """Whether a call is torch's `fully_shard`; other packages have one that makes no DTensors."""
+    name = program.dotted(module, call.func)
+    return name.endswith("fully_shard") and name.startswith(("torch.distributed.", "~"))

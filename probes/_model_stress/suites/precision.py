@@ -25,7 +25,8 @@ BATCH_NORMS = (
     torch.nn.BatchNorm3d,
     torch.nn.SyncBatchNorm,
 )
-ROWS = 8  # whose statistics stand for those of training
+# what torch.amp.GradScaler comes down to where gradients overflow
+SCALES = (2.0**-8, 2.0**-16)
 LENGTH = 128  # positions, where the model takes them: short sums lose too little to show
 MISSING = (
     "not implemented for",
@@ -64,8 +65,12 @@ class Pass(NamedTuple):
     gradient: str
 
 
-def passed(tested: TestedModel, model: Any, batch: Any, mode: Optional[Mode]) -> Pass:
-    """Run `model` once, forward and back; what it raises is in the answer."""
+def passed(
+    tested: TestedModel, model: Any, batch: Any, mode: Optional[Mode], scale: float = 1.0
+) -> Pass:
+    """Run `model` once, forward and back from `scale` times the loss; what it raises is in the
+    answer.
+    """
     device = tested.device
     scope: Any = (
         torch.autocast(device, dtype=mode.dtype)
@@ -86,7 +91,7 @@ def passed(tested: TestedModel, model: Any, batch: Any, mode: Optional[Mode]) ->
                 ran = tested.run(model, batch, seed=0, grad=True)
             loss, backward = float(ran.loss.detach()), True
             if ran.loss.requires_grad:
-                ran.loss.backward()
+                (ran.loss * scale).backward()
         except Exception as caught:  # what the user's code raises is the finding
             error = caught
     for hook in hooks:
@@ -98,6 +103,14 @@ def passed(tested: TestedModel, model: Any, batch: Any, mode: Optional[Mode]) ->
     ):
         error = NotImplementedError("autocast to this type is not supported here")
     return Pass(loss, watch, error, backward, bad[0] if bad else "")
+
+
+def _measure(norm: Any, args: Any) -> None:
+    """Give a norm the mean and the variance of what it is about to norm, for each channel."""
+    inputs = args[0].detach()
+    axes = [axis for axis in range(inputs.dim()) if axis != 1]
+    norm.running_mean.copy_(inputs.mean(axes))
+    norm.running_var.copy_(inputs.var(axes, unbiased=False))
 
 
 def unreached(
@@ -185,8 +198,9 @@ class Precision:
         return model
 
     def settle(self, model: Any, *, lively: bool) -> None:
-        """Give untrained norms the statistics of a batch. Without it they norm nothing in eval(),
-        and a deep residual network doubles with each block, as no trained one does.
+        """Give untrained norms the statistics of the batch that is judged. Without it they norm
+        nothing in eval(), and a deep residual network doubles with each block, as no trained one
+        does; with those of a few other rows, deep layers of a few pixels hold only outliers.
         """
         norms = {
             name: item
@@ -196,19 +210,14 @@ class Precision:
             and not bool(item.num_batches_tracked)
         }
         if norms and lively not in self.statistics:
-            momenta = {name: item.momentum for name, item in norms.items()}
-            for item in norms.values():
-                item.momentum = None  # the first batch's own
+            hooks = [item.register_forward_pre_hook(_measure) for item in norms.values()]
             try:
-                self.tested.run(
-                    model.train(), self.tested.batch(ROWS, self.length, seed=3, model=model)
-                )
-            except Exception:  # training is other suites' business
+                self.tested.run(model.eval(), self.batch(model))
+            except Exception:  # what does not run is told elsewhere
                 for item in norms.values():
                     item.reset_running_stats()
-            model.eval()
-            for name, item in norms.items():
-                item.momentum = momenta[name]
+            for hook in hooks:
+                hook.remove()
             self.statistics[lively] = {
                 name: (item.running_mean.clone(), item.running_var.clone())
                 for name, item in norms.items()
@@ -362,17 +371,25 @@ class Precision:
                 f"The loss is {item.loss} in {mode.label}, and {reference.loss:.4g} in float32."
             )
             self.broken("precision.overflow", "loss", sentence, what="loss", **labels)
-        elif item.gradient:
+        elif item.gradient and not any(
+            self._is_scaled(mode, scale, lively=lively) for scale in SCALES
+        ):
             sentence = (
                 f"The gradient of {item.gradient} is not finite in {mode.label}, although the loss"
                 " is, and all are finite in float32."
             )
             place = {"what": "parameter", **labels}
             self.broken("precision.gradient", item.gradient, sentence, **place)
-        elif not self.tested.traits.noisy:
+        elif not item.gradient and not self.tested.traits.noisy:
             apart = abs(item.loss - reference.loss) / max(abs(reference.loss), 1e-6)
             labels = {"mode": mode.label, "weights": "stirred" if lively else "as built"}
             self.findings.number("precision.loss", apart, "of the float32 loss", **labels)
+
+    def _is_scaled(self, mode: Mode, scale: float, *, lively: bool) -> bool:
+        """Whether all gradients are finite with a smaller loss, as a GradScaler makes it."""
+        model = self.make(lively=lively, dtype=None if mode.auto else mode.dtype)
+        item = passed(self.tested, model, self.batch(model), mode, scale)
+        return item.error is None and not item.gradient
 
     def _raised(self, model: Any, mode: Mode, item: Pass, error: BaseException) -> None:
         modules = dict(model.named_modules())

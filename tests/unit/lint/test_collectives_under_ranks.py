@@ -186,6 +186,161 @@ def test_a_collective_that_an_argument_turns_off(call: str, lines: list[int]) ->
     )
 
 
+@pytest.mark.parametrize(
+    ("save", "off", "on"),
+    [
+        ("def save(sync):\n    does = sync\n    if does:\n        dist.barrier()", "False", "True"),
+        ("def save(sync):\n    if not sync:\n        return\n    dist.barrier()", "False", "True"),
+        (
+            "def save(sync):\n    if sync and dist.is_initialized():\n        dist.barrier()",
+            "False",
+            "True",
+        ),
+        ("def save(alone=False):\n    if not alone:\n        dist.barrier()", "alone=True", ""),
+        ("def save(path=None):\n    if path is not None:\n        dist.barrier()", "", "'x'"),
+        (
+            (
+                "def asks(sync):\n    return sync and dist.is_initialized()\n"
+                "def save(sync):\n    if asks(sync):\n        dist.barrier()"
+            ),
+            "False",
+            "True",
+        ),
+        (
+            (
+                "def inner(sync):\n    if sync:\n        dist.barrier()\n"
+                "def save(sync):\n    wanted = sync and x\n    inner(wanted)"
+            ),
+            "False",
+            "True",
+        ),
+    ],
+)
+def test_a_flag_is_followed_through_locals_and_guards(save: str, off: str, on: str) -> None:
+    source = HEAD + save + "\nif rank == 0:\n    save({})\n"
+    last = source.count("\n")
+
+    assert lines_of(ID, train=source.format(off)) == []
+    assert lines_of(ID, train=source.format(on)) == [last]
+
+
+@pytest.mark.parametrize(("making", "lines"), [("Saver()", []), ("Saver(True)", [13])])
+@pytest.mark.parametrize("base", ["Saver", "Plain"])
+def test_a_flag_of_an_object_is_what_its_constructor_was_given(
+    base: str, making: str, lines: list[int]
+) -> None:
+    source = (
+        "class Plain:\n    def __init__(self, sync=False):\n        self.sync = sync\n"
+        "    def save(self):\n        if self.sync:\n            dist.barrier()\n"
+        "class Saver(Plain):\n    def __init__(self, sync=False):\n"
+        "        super().__init__(sync)\n"
+    )
+    made = making.replace("Saver", base)
+    train = f"{HEAD}{source}if rank == 0:\n    {made}.save()\n"
+
+    assert lines_of(ID, train=train) == lines
+
+
+@pytest.mark.parametrize(
+    ("guard", "lines"),
+    [
+        ("    if rank != 0:\n        return False\n    return True", [7]),
+        ("    if rank:\n        return True\n    return False", [7]),
+        ("    if size == 1:\n        return False\n    return True", []),
+    ],
+)
+def test_a_guard_function_answers_for_its_rank(guard: str, lines: list[int]) -> None:
+    source = f"{HEAD}def goes():\n{guard}\nif goes():\n    dist.barrier()\n"
+    assert lines_of(ID, train=source) == [line + 1 for line in lines]
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("value = os.environ.get('RANK')\nif value:\n    dist.barrier()", []),
+        ("if not os.environ.get('LOCAL_RANK'):\n    dist.barrier()", []),
+        ("if os.environ.get('RANK') == 0:\n    dist.barrier()", []),
+        ("value = int(os.environ.get('RANK', 0))\nif value:\n    dist.barrier()", [5]),
+        ("if os.environ['RANK'] == '0':\n    dist.barrier()", [4]),
+        ("if os.environ['RANK'] in ('0', '-1'):\n    dist.barrier()", [4]),
+        ("if not int(os.environ.get('RANK') or 0):\n    dist.barrier()", [4]),
+    ],
+)
+def test_the_environment_holds_texts(source: str, lines: list[int]) -> None:
+    assert lines_of(ID, train=f"import os\nimport torch.distributed as dist\n{source}\n") == lines
+
+
+@pytest.mark.parametrize(
+    ("source", "lines"),
+    [
+        ("def f(comm):\n    if rank == 0:\n        comm.barrier()", []),
+        (
+            "class A:\n    def f(self):\n        if rank == 0:\n            self.comm.barrier()",
+            [],
+        ),
+        ("def f(fabric):\n    if rank == 0:\n        fabric.broadcast(x)", []),
+        (
+            (
+                "import lightning\ndef f(fabric: lightning.Fabric):\n    if rank == 0:\n"
+                "        fabric.broadcast(x)"
+            ),
+            [6],
+        ),
+        ("def f(fabric):\n    if rank == 0:\n        fabric.barrier('here')", [5]),
+        ("from lib import utils\nif rank == 0:\n    utils.barrier()", [5]),
+    ],
+)
+def test_the_members_of_another_communicator_are_not_all_ranks(
+    source: str, lines: list[int]
+) -> None:
+    assert lines_of(ID, train=HEAD + source) == lines
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "m = FSDP(net, process_group=some)\nif rank in (0, 1):\n    m(x)",
+        (
+            "class A:\n    def __init__(self):\n        self.m = FSDP(net, process_group=some)\n"
+            "    def f(self):\n        if rank in (0, 1):\n            self.m(x)"
+        ),
+        "if rank < 2:\n    checkpoint.save(x, process_group=some)",
+        # one enters in the first half, the other in the second
+        (
+            "class Turns:\n    def __enter__(self):\n        if rank % 2 == 0:\n"
+            "            dist.barrier()\n    def __exit__(self, *a):\n        if rank % 2 == 1:\n"
+            "            dist.barrier()"
+        ),
+        # what turns it off is asked around the call
+        (
+            "def meet(does=True):\n    if not does:\n        return\n    dist.barrier()\n"
+            "def f(args):\n    if args.alone:\n        if rank == 0:\n"
+            "            meet(does=not args.alone)"
+        ),
+        # all give the same answer themselves
+        (
+            "def load(rank0):\n    if rank0:\n        dist.barrier()\n"
+            "def both(rank0=False):\n    load(rank0)\nboth(True)\nboth()\nload(rank0=False)"
+        ),
+        # nobody has left where all meet
+        (
+            "def f(args):\n    if not args.each:\n        if rank != 0:\n            return\n"
+            "    if args.each:\n        dist.all_reduce(x)"
+        ),
+        (
+            "def f(args):\n    if rank != 0 and args.mode == 'one':\n        return\n"
+            "    if args.mode != 'one':\n        dist.all_reduce(x)"
+        ),
+    ],
+)
+def test_those_who_meet_are_those_who_come(source: str) -> None:
+    head = (
+        "from torch.distributed import checkpoint\n"
+        "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+    )
+    assert lines_of(ID, train=HEAD + head + source) == []
+
+
 def test_a_truth_about_the_rank_that_is_kept_on_the_options() -> None:
     source = "args = read()\nargs.saves = args.logs and dist.get_rank() == 0\n"
     assert lines_of(

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,10 @@ from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_function
 
 FAULT = "import torch.distributed as dist\nif dist.get_rank() == 0:\n    dist.barrier()\n"
+FAULTS = (
+    "import os\nimport numpy\nos.environ['OMP_NUM_THREADS'] = '1'\n",
+    "import torch\ndist.init_process_group('nccl')\ntorch.save(x, 'a.pt')\n",
+)
 CIRCLES = {
     "a name given to itself": {
         "pk/peft.py": "from peft import get_peft_model\nget_peft_model = get_peft_model\n",
@@ -125,6 +130,25 @@ def test_a_rule_that_fails_is_left_out_for_that_file_alone(
         ("at/bad2.py", "planted"),
     ]
     assert "half done" not in program.memory
+
+
+@pytest.mark.parametrize("broken", [rule.id for rule in engine.all_rules()])
+def test_no_rule_takes_another_with_it(broken: str) -> None:
+    whole = engine.all_rules()
+
+    def fails(program: Program) -> Iterator[Finding]:
+        raise RecursionError(len(program.modules))
+
+    rules = [replace(rule, find=fails) if rule.id == broken else rule for rule in whole]
+    texts = {f"m{number}": FAULT + text for number, text in enumerate(FAULTS)}
+    sound = {(one.file, one.line, one.rule) for one in engine.findings_of(program_of(**texts))[0]}
+    found, left_out = engine.findings_of(program_of(**texts), chosen=rules)
+
+    assert {(one.file, one.line, one.rule) for one in found} == {
+        one for one in sound if one[2] != broken
+    }
+    assert {one.rule for one in left_out} == {broken}
+    assert len({rule for *_, rule in sound}) >= 3
 
 
 def test_a_rule_that_fails_everywhere_ends_soon_and_is_reported(
@@ -237,3 +261,23 @@ def test_a_circle_in_the_script_of_a_run_leaves_the_look_whole(tmp_path: Path) -
         "ok",
         ["rank-conditional-collective"],
     )
+
+
+def test_tests_are_read_where_they_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tests").mkdir()
+    for name in ("tests/workers.py", "test_train.py", "train.py", "test_images.py"):
+        (tmp_path / name).write_text(FAULT + "def test_it(): pass\n" * (name == "test_train.py"))
+
+    assert run(["lint", str(tmp_path)]) == 1
+    told = capsys.readouterr().out
+    assert "2 findings in 2 files" in told
+    assert "2 files of tests left out; name them to have them read." in told
+    for named in ("tests", "tests/workers.py", "test_train.py"):
+        assert run(["lint", str(tmp_path / named), "--json", "-", "-q"]) == 1
+        assert json.loads(capsys.readouterr().out)["read"]["tests_left_out"] == 0
+    (tmp_path / "train.py").unlink()
+    (tmp_path / "test_images.py").unlink()
+    assert run(["lint", str(tmp_path), "-q"]) == 3
+    assert "It holds only tests" in capsys.readouterr().out

@@ -62,3 +62,14 @@ def test_a_rewrite_that_does_not_parse_is_not_applied() -> None:
     (told,) = [one for one in found(train=text) if one.rule == "fsdp-clip-grad-norm"]
     broken = text.replace("model = FSDP", "model = (FSDP")
     assert applied(broken, [told]) == (broken, [])
+
+
+def test_the_shards_of_another_package_are_not_those_of_torch() -> None:
+    source = (
+        "import torch\nfrom {} import fully_shard\nfrom torch.nn.utils import clip_grad_norm_\n"
+        "fully_shard(model)\nn = clip_grad_norm_(model.parameters(), 1.0).item()\n"
+    )
+    assert "sharded-value" in {
+        one.rule for one in found(train=source.format("torch.distributed.fsdp"))
+    }
+    assert found(train=source.format("megatron_fsdp")) == []

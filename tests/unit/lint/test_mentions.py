@@ -36,7 +36,7 @@ CASES = [
         "wrong-device-binding",
         NCCL,
         "accelerate and lightning and deepspeed do it",
-        "import accelerate",
+        "import accelerate\na = accelerate.Accelerator()",
     ),
     (
         "wrong-device-binding",
@@ -121,4 +121,21 @@ def test_a_text_that_looks_like_a_waiver_waives_nothing() -> None:
     assert [one.line for one in found(train=source)] == [3]
     assert (
         found(train=source.replace("print('", "print(' ')  ").replace("ignore')", "ignore")) == []
+    )
+
+
+@pytest.mark.parametrize(
+    ("cause", "source"),
+    [
+        ("wrong-device-binding", NCCL),
+        ("multi-rank-mismatch", SAMPLED),
+        ("multi-rank-mismatch", DDP + "DataLoader(d, shuffle=True)\n"),
+    ],
+)
+def test_a_framework_counts_where_it_runs_the_job(cause: str, source: str) -> None:
+    beside = "from accelerate import {}\nx = {}()\n"
+
+    assert lines_of(cause, train="import lib\n" + source, lib=beside.format(*["infer_map"] * 2))
+    assert not lines_of(
+        cause, train="import lib\n" + source, lib=beside.format(*["Accelerator"] * 2)
     )

@@ -12,8 +12,8 @@ from trainprobe.lint.engine import findings_of
 from trainprobe.lint.program import NodeInfo, Program, Source
 
 MAP = (
-    "import datasets\nd = datasets.load_dataset('x')\nm = f().cuda()\nd.{method}(g,"
-    " num_proc={number})\n"
+    "import datasets\nd = datasets.load_dataset('x')\nm = f().cuda()\nd.{method}(lambda r:"
+    " m(r), num_proc={number})\n"
 )
 LOADERS = """
     from torch.utils.data import DataLoader

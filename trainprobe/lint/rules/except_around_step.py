@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint import calls
-from trainprobe.lint.calls import callers
+from trainprobe.lint.calls import callers, is_subclass
 from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Function, Module
@@ -50,6 +50,8 @@ def find(program: Program) -> Iterator[Finding]:
                 ),
                 None,
             )
+            if _is_within_backward(program, module, block):
+                continue
             if handler is not None and (step := _step(program, module, block.body)):
                 yield RULE.finding(module, handler, GOES_ON.format(step), about=block)
         for within in module.of(ast.With):
@@ -57,6 +59,14 @@ def find(program: Program) -> Iterator[Finding]:
                 step := _step(program, module, within.body)
             ):
                 yield RULE.finding(module, within, GOES_ON.format(step), about=within)
+
+
+def _is_within_backward(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether it is part of one operation of a backward pass: an `autograd.Function`."""
+    cls = module.class_of(node)
+    return cls is not None and is_subclass(
+        program, cls.full_name, "torch.autograd.Function", "torch.autograd.function.Function"
+    )
 
 
 def _suppresses(program: Program, module: Module, node: ast.expr) -> bool:
@@ -83,9 +93,22 @@ def _goes_on(program: Program, module: Module, handler: ast.ExceptHandler) -> bo
         return False
     if any(isinstance(node, ast.Raise | ast.Break) for node in inside):
         return False
-    return not any(
-        isinstance(node, ast.Call) and program.dotted(module, node.func) in ENDS for node in inside
-    )
+    return not any(isinstance(node, ast.Call) and _ends(program, module, node) for node in inside)
+
+
+def _ends(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
+    """Whether a call ends the process or raises, also through a function that does so last."""
+    if program.dotted(module, call.func) in ENDS:
+        return True
+    function = program.called(module, call)
+    if function is None or depth > 3:
+        return False
+    match function.node.body[-1]:
+        case ast.Raise():
+            return not function.returns
+        case ast.Expr(value=ast.Call() as last):
+            return not function.returns and _ends(program, function.module, last, depth + 1)
+    return False
 
 
 def _step(program: Program, module: Module, body: list[ast.stmt]) -> str:

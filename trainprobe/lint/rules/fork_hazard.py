@@ -6,12 +6,14 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint.calls import class_and_bases
-from trainprobe.lint.devices import touches_cuda
+from trainprobe.lint.devices import touches_cuda, uses_cuda
+from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Module, receiver_of
 from trainprobe.lint.order import Event, preceded
 from trainprobe.lint.program import Program
 from trainprobe.lint.starts import method, starting
+from trainprobe.lint.values import argument
 
 RULE = Rule(
     id="fork-hazard",
@@ -45,7 +47,19 @@ def find(program: Program) -> Iterator[Finding]:
     if not any("fork" in module.text for module in program.modules.values()):
         return
     for event, first in preceded(program, _event_kind, "fork"):
+        if first.kind == "cuda" and _target_uses_cuda(program, event) is False:
+            continue
         yield _finding(event, first)
+
+
+def _target_uses_cuda(program: Program, event: Event) -> bool | None:
+    """Whether what a started Process runs uses CUDA; None where that is unknown."""
+    process = receiver_of(event.node, "start")
+    if process is None:
+        return None
+    made = origin(program, event.module, process)
+    target = argument(made.node, "target", 1) if isinstance(made.node, ast.Call) else None
+    return uses_cuda(program, Expression(made.module, target)) if target is not None else None
 
 
 def _finding(event: Event, first: Event) -> Finding:

@@ -62,7 +62,7 @@ def _is_lock(program: Program, module: Module, node: ast.expr) -> bool:
         binding = program.names.latest(module, node)
         made = binding.value if binding is not None and binding.value is not None else node
     return not any(
-        ranks.kind_of(program, module, item) in {"rank", "derived"}
+        ranks.kind_of(program, module, item) in {"rank", "text", "derived"}
         for item in ast.walk(made)
         if isinstance(item, ast.Name | ast.Attribute | ast.Call)
     )

@@ -7,13 +7,13 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint.calls import Call
-from trainprobe.lint.devices import touches_cuda
+from trainprobe.lint.devices import is_on_gpu, touches_cuda, uses_cuda
 from trainprobe.lint.expressions import Expression, resolved_argument
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.order import Event, preceded
 from trainprobe.lint.program import Program
-from trainprobe.lint.values import UNKNOWN
+from trainprobe.lint.values import UNKNOWN, argument
 
 RULE = Rule(
     id="map-after-cuda",
@@ -33,7 +33,9 @@ def find(program: Program) -> Iterator[Finding]:
     if not any("num_proc" in module.text for module in program.modules.values()):
         return
     for event, cuda in preceded(program, _event_kind, "map"):
-        yield _finding(program, event, cuda)
+        used = _uses_cuda(program, event)
+        if used is not False:
+            yield _finding(program, event, cuda, sure=used is True)
 
 
 def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
@@ -41,6 +43,18 @@ def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
         place = resolved_argument(program, Call(module, call, ""), "num_proc")
         return "map" if place is not None and _forks(program, place) is not False else ""
     return "cuda" if touches_cuda(program, module, call) else ""
+
+
+def _uses_cuda(program: Program, event: Event) -> bool | None:
+    """Whether the mapped function uses CUDA in the children; None where its code is unknown."""
+    assert isinstance(event.node, ast.Call)
+    function = argument(event.node, "function", 0)
+    given = argument(event.node, "fn_kwargs")
+    if given is not None and any(
+        is_on_gpu(program, event.module, node) for node in ast.walk(given)
+    ):
+        return True
+    return uses_cuda(program, Expression(event.module, function)) if function is not None else None
 
 
 def _forks(program: Program, place: Expression) -> bool | None:
@@ -59,7 +73,7 @@ def _pool_of_one_forks(program: Program) -> bool | None:
     return (int(match[1]), int(match[2])) >= (4, 1) if match is not None else None
 
 
-def _finding(program: Program, event: Event, cuda: Event) -> Finding:
+def _finding(program: Program, event: Event, cuda: Event, *, sure: bool) -> Finding:
     assert isinstance(event.node, ast.Call)
     place = resolved_argument(program, Call(event.module, event.node, ""), "num_proc")
     number = program.value(place.module, place.node) if place is not None else UNKNOWN
@@ -79,5 +93,5 @@ def _finding(program: Program, event: Event, cuda: Event) -> Finding:
         event.module,
         event.node,
         message,
-        confidence=0.7 if place is not None and _forks(program, place) else 0.55,
+        confidence=0.4 if not sure else 0.7 if place and _forks(program, place) else 0.55,
     )

@@ -39,7 +39,7 @@ def find(program: Program) -> Iterator[Finding]:
         reported: set[ast.AST] = set()
         for event in order.top(module):
             outer = event.via[0] if event.via else event.node
-            if outer in reported or outer not in module.parents or _is_guarded(module, outer):
+            if outer in reported or outer not in module.parents or module.is_of_script(outer):
                 continue
             reported.add(outer)
             what = event.module.source_of(event.node, 50)
@@ -70,10 +70,3 @@ def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
     ):
         return "start"
     return ""
-
-
-def _is_guarded(module: Module, node: ast.AST) -> bool:
-    return any(
-        isinstance(up, ast.If) and "__name__" in ast.unparse(up.test)
-        for up in module.ancestors(node)
-    )

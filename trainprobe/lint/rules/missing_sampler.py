@@ -11,7 +11,7 @@ from trainprobe.lint.calls import Call, class_and_bases
 from trainprobe.lint.expressions import resolved_argument
 from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job, job_modules
 from trainprobe.lint.loaders import dataset_of, loaders, makes_own_batches
-from trainprobe.lint.mentions import is_imported, mentions
+from trainprobe.lint.mentions import is_run_by, mentions
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -43,7 +43,6 @@ ELSEWHERE = re.compile(
     r".*(DistributedSampler|BatchSampler)|split_dataset_by_node|Accelerator"
     r"|Lightning(Data)?Module|shard"
 )
-PACKAGES = ("accelerate", "deepspeed")
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -94,6 +93,6 @@ def _is_wrapped(program: Program, module: Module) -> bool:
 
 def _is_elsewhere(program: Program, module: Module) -> bool:
     modules = job_modules(program, module)
-    return is_imported(program, modules, *PACKAGES) or any(
+    return is_run_by(program, modules, "accelerate", "deepspeed") or any(
         ELSEWHERE.fullmatch(name) for item in modules for name in mentions(program, item).names
     )

@@ -11,7 +11,7 @@ from trainprobe.lint.devices import device_kinds, device_of_call
 from trainprobe.lint.expressions import resolved_argument
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.jobs import calls_in_job, job_modules
-from trainprobe.lint.mentions import is_imported, is_named
+from trainprobe.lint.mentions import is_named, is_run_by
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Module, method_called
 from trainprobe.lint.program import Program
@@ -32,7 +32,6 @@ RULE = Rule(
 
 
 SETS = ("set_device", "set_device_index", "CUDA_VISIBLE_DEVICES")
-PACKAGES = ("accelerate", "lightning", "pytorch_lightning", "lightning_fabric", "deepspeed")
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -52,7 +51,7 @@ def find(program: Program) -> Iterator[Finding]:
         modules = job_modules(program, call.module)
         if (
             is_named(program, modules, *SETS)
-            or is_imported(program, modules, *PACKAGES)
+            or is_run_by(program, modules, "accelerate", "deepspeed", "lightning")
             or calls_in_job(program, call.module, "torch.cuda.device")
         ):
             continue

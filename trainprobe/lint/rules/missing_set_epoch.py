@@ -10,7 +10,7 @@ from trainprobe.lint.calls import Call, calls_ending_in
 from trainprobe.lint.expressions import argument_value
 from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.loaders import LOADER
-from trainprobe.lint.mentions import is_imported, is_named
+from trainprobe.lint.mentions import is_run_by, mentions_pattern
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -34,6 +34,7 @@ RULE = Rule(
 EVALUATION = re.compile(
     r"(^|[\W_])(eval|evaluation|val|valid|validation|test|dev)(set|data)?($|[\W_])", re.IGNORECASE
 )
+SET = re.compile(r"(^|_)set_(\w+_)?epoch(_|$)")
 EPOCH = re.compile(r"\b(n_|num_|max_|cur_|i_)?(ep|epochs?|epoch_\w+)\b", re.IGNORECASE)
 
 
@@ -47,14 +48,14 @@ def find(program: Program) -> Iterator[Finding]:
         if _is_for_evaluation(call):
             continue
         modules = job_modules(program, call.module)
-        if is_named(program, modules, "set_epoch", "LightningModule", "Accelerator") or is_imported(
-            program, modules, "accelerate"
-        ):
+        loops = [module for module in modules if _epochs(program, module) is not None]
+        if not loops or _has_own_order(program, call):
             continue
-        loop = next(
-            (found for module in modules if (found := _epochs(program, module)) is not None), None
-        )
-        if loop is not None:
+        # a loop elsewhere got the loader by a way that may lead through any module
+        near = modules if call.module in loops else list(program.modules.values())
+        if not mentions_pattern(program, near, SET) and not is_run_by(
+            program, modules, "accelerate", "lightning"
+        ):
             message = (
                 "Nothing calls set_epoch on this DistributedSampler, although the job trains for"
                 " several epochs."
@@ -69,6 +70,12 @@ def _is_for_evaluation(call: Call) -> bool:
     if isinstance(statement, ast.Assign) and statement.value is call.node:
         argument.append(statement.targets[0])
     return any(EVALUATION.search(call.module.source_of(item)) for item in argument)
+
+
+def _has_own_order(program: Program, call: Call) -> bool:
+    """Whether the project's class draws its rows itself, whatever `set_epoch` says."""
+    cls = program.class_named(program.dotted(call.module, call.node.func))
+    return cls is not None and program.names.method(cls, "__iter__") is not None
 
 
 def _epochs(program: Program, module: Module) -> ast.AST | None:

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainprobe.lint import ranks
+from trainprobe.lint.conditions import contradicts, stated, stated_around
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.flow import Guard, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import ReachedCollective, reached_by_call
 from trainprobe.lint.rewrites import stands_alone_first, taken_out
@@ -39,6 +40,7 @@ LEAVES = {
     "continue": "continued with the next iteration",
     "break": "left the loop",
 }
+PARTNERS = {"__enter__": "__exit__", "__exit__": "__enter__"}
 WHO = {
     "main": "only the main rank reaches it",
     "others": "the main rank never reaches it",
@@ -85,11 +87,8 @@ class Met:
 def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Finding]:
     holder = module.function_of_node.get(scope)
     calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
-    met = [
-        Met(call, bears, guards(program, module, call))
-        for call in calls
-        if module.scope_of(call) is scope and (bears := reached_by_call(program, module, call))
-    ]
+    met = _met(program, module, scope, calls)
+    everywhere = met + _met_by_partner(program, holder)
     for place in met:
         guard = next(
             (
@@ -102,11 +101,26 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
         alone = [
             each
             for each in place.bears
-            if guard is not None and not _is_met(each, guard, place.call, met)
+            if guard is not None and not _is_met(each, guard, place.call, everywhere)
         ]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
             surest = max(alone, key=lambda each: each.collective.sure)
             yield _finding(program, module, place, surest, guard, met)
+
+
+def _met(program: Program, module: Module, scope: ast.AST, calls: list[ast.Call]) -> list[Met]:
+    return [
+        Met(call, bears, guards(program, module, call))
+        for call in calls
+        if module.scope_of(call) is scope and (bears := reached_by_call(program, module, call))
+    ]
+
+
+def _met_by_partner(program: Program, holder: Function | None) -> list[Met]:
+    """What the other half of a context manager meets in."""
+    partner = PARTNERS.get(holder.name, "") if holder is not None else ""
+    other = holder.cls.methods.get(partner) if holder is not None and holder.cls else None
+    return _met(program, other.module, other.node, other.calls) if other is not None else []
 
 
 def _by_callback(
@@ -136,17 +150,23 @@ def _is_excluded(program: Program, module: Module, place: Met, guard: Guard) -> 
     """Whether ranks leave only under another condition too, and the collectives ask for the
     same: `if not fsdp and not main: return`, `if fsdp: meet()`.
     """
-    test = guard.node.test if isinstance(guard.node, ast.If) else None
-    if (
-        guard.how == "inside"
-        or not isinstance(test, ast.BoolOp)
-        or not isinstance(test.op, ast.And)
-    ):
+    if guard.how == "inside" or not isinstance(guard.node, ast.If):
         return False
-    others = [value for value in test.values if ranks.test(program, module, value) is None]
-    names = {
-        node.id for part in others for node in ast.walk(part) if isinstance(node, ast.Name)
-    } - {"args", "self", "cfg", "config"}
+    left = stated(module, guard.node.test, holds=guard.branch == "body")
+    left += stated_around(module, guard.node)
+    others = [each for each in left if ranks.test(program, module, each.node) is None]
+    if contradicts(others, stated_around(module, place.call)):
+        return True
+    test = guard.node.test
+    if not isinstance(test, ast.BoolOp) or not isinstance(test.op, ast.And):
+        return False
+    names = {last_name(node) for each in others for node in ast.walk(each.node)} - {
+        "",
+        "args",
+        "self",
+        "cfg",
+        "config",
+    }
     asked = [up.test for up in module.ancestors(place.call) if isinstance(up, ast.If)]
     asked += [
         up.test
@@ -161,9 +181,7 @@ def _is_excluded(program: Program, module: Module, place: Met, guard: Guard) -> 
         for each in ast.walk(step.node)
         if isinstance(each, ast.If)
     ]
-    return any(
-        isinstance(node, ast.Name) and node.id in names for part in asked for node in ast.walk(part)
-    )
+    return any(last_name(node) in names for part in asked for node in ast.walk(part))
 
 
 def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
@@ -195,8 +213,23 @@ def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[
 
 def _opposite(guard: Guard, other: Guard) -> bool:
     return {guard.test.polarity, other.test.polarity} == {"main", "others"} or (
-        guard.test.polarity == "some" and guard.test.turned().says == other.test.says
+        guard.test.polarity == "some"
+        and (guard.test.turned().says == other.test.says or _differs(guard, other))
     )
+
+
+def _differs(guard: Guard, other: Guard) -> bool:
+    """Whether one number of a rank is asked for two values: `rank % 2 == 0`, `rank % 2 == 1`."""
+    asked, there = (_equals(each.node) for each in (guard, other))
+    return any(asked[text] != there[text] for text in asked.keys() & there.keys())
+
+
+def _equals(node: ast.AST) -> dict[str, str]:
+    return {
+        ast.unparse(each.left): ast.unparse(each.comparators[0])
+        for each in ast.walk(getattr(node, "test", node))
+        if isinstance(each, ast.Compare) and isinstance(each.ops[0], ast.Eq)
+    }
 
 
 COMMON_WORDS = set("not in is and or args self int os environ None".split())

@@ -12,6 +12,7 @@ from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Function, Module, last_name, method_called
+from trainprobe.lint.order import Order
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
 from trainprobe.lint.rewrites import guarded, name_of
@@ -39,6 +40,8 @@ SOUNDS = re.compile(
     re.IGNORECASE,
 )
 """Conditions that name the rank that saves in words that cannot be followed to it."""
+OWN = ("rank", "proc", "shard", "worker", "tmp", "temp", "gpu", "device")
+"""Parts of names that differ between ranks: their own numbers, folders and GPUs."""
 STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 
 
@@ -47,7 +50,7 @@ def find(program: Program) -> Iterator[Finding]:
         path = resolved_argument(program, call, "f", 1)
         if path is None or not calls_in_job(program, call.module, *STARTS):
             continue
-        if _is_guarded(program, call.module, call.node, 0) or not _is_one_path(program, path, 0):
+        if _is_guarded(program, call.module, call.node) or not _is_one_path(program, path, 0):
             continue
         message = f"Every rank saves to {path.module.source_of(path.node)}."
         yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
@@ -55,11 +58,7 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _is_apart(program: Program, module: Module, node: ast.AST) -> bool:
     """Whether it runs only when its file is run by itself, in a file that starts no job."""
-    named = any(
-        isinstance(up, ast.If) and "__name__" in module.source_of(up.test)
-        for up in module.ancestors(node)
-    )
-    return named and not _starts(program, module)
+    return module.is_of_script(node) and not _starts(program, module)
 
 
 def _starts(program: Program, module: Module) -> bool:
@@ -88,7 +87,9 @@ def _edits(program: Program, call: Call) -> tuple[Edit, ...] | None:
     return guarded(module, statement, f"not {dist}.is_initialized() or {dist}.get_rank() == 0")
 
 
-def _is_guarded(program: Program, module: Module, node: ast.AST, depth: int) -> bool:
+def _is_guarded(
+    program: Program, module: Module, node: ast.AST, within: tuple[Function, ...] = ()
+) -> bool:
     """Whether only some ranks get here, or nothing is known of how this is reached."""
     if flow.guards(program, module, node) or any(
         isinstance(up, ast.If) and SOUNDS.search(module.source_of(up.test, 200))
@@ -98,12 +99,22 @@ def _is_guarded(program: Program, module: Module, node: ast.AST, depth: int) -> 
     if _is_apart(program, module, node):
         return True
     function = module.function_of(node)
-    if function is None or depth > 6:
+    if function is None:
+        return not Order(program, _event_kind).top(module)
+    if len(within) > 6:
         return False
-    sites = callers(program, function)
+    sites = [
+        site
+        for site in callers(program, function)
+        if site.module.function_of(site.node) not in {function, *within}
+    ]
     if not sites:
         return not _starts(program, module)
-    return all(_is_guarded(program, site.module, site.node, depth + 1) for site in sites)
+    return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
+
+
+def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
+    return "start" if program.dotted(module, call.func) in STARTS else ""
 
 
 def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
@@ -156,7 +167,7 @@ def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
 
 def _sounds_like_a_rank(node: ast.AST) -> bool:
     name = last_name(node).lower()
-    return any(part in name for part in ("rank", "proc", "shard", "worker", "tmp", "temp"))
+    return any(part in name for part in OWN)
 
 
 def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> bool:

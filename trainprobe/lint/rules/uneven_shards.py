@@ -79,10 +79,19 @@ def _cuts(program: Program, module: Module) -> Iterator[ast.expr]:
             for item, other in ((test.left, test.comparators[0]), (test.comparators[0], test.left)):
                 match item:
                     case ast.BinOp(op=ast.Mod(), right=world):
-                        if _is_pair(program, module, other, world) and any(
-                            _goes_over_rows(module, up) for up in module.ancestors(test)
+                        if (
+                            _is_pair(program, module, other, world)
+                            and any(_goes_over_rows(module, up) for up in module.ancestors(test))
+                            and not _has_other_branch(module, test)
                         ):
                             yield test
+
+
+def _has_other_branch(module: Module, test: ast.Compare) -> bool:
+    """Whether the rows of other ranks are kept too, in another form."""
+    around = next((up for up in module.ancestors(test) if isinstance(up, ast.stmt)), None)
+    other = around.orelse if isinstance(around, ast.If) else []
+    return any(not isinstance(each, ast.Continue | ast.Pass) for each in other)
 
 
 def _goes_over_rows(module: Module, up: ast.AST) -> bool:
