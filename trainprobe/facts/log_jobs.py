@@ -122,6 +122,8 @@ _DONE = re.compile(
     r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)["
     r" :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
 )
+# One of them stands in each line that _DONE matches, and in few others.
+_ENDS = ("done", "finished", "completed", "succe", "exit", "best ")
 NOTHING = re.compile(
     r"(?i)No training batches|\b0 (?:training"
     r" )?(?:steps|iterations|batches|updates|samples|examples)\b|\bno (?:steps|batches)\b"
@@ -248,9 +250,7 @@ class _Seen:
                 row.text.strip()[:200] if NOTHING.search(row.text[:400]) else ""
             )
         told = read_step(row.text)
-        done = (told is not None and told.finished) or (
-            _DONE.search(row.text[:400]) is not None and _NOT_DONE.search(row.text[:400]) is None
-        )
+        done = (told is not None and told.finished) or _is_done(row.text[:400])
         if told is None and not done:
             return
         self.first, self.last = self.first or row, row
@@ -313,6 +313,15 @@ class _Seen:
             nothing_line=self.nothing_line,
             pressed_at=self.pressed_at,
         )
+
+
+def _is_done(text: str) -> bool:
+    small = text.lower()
+    return (
+        any(word in small for word in _ENDS)
+        and _DONE.search(text) is not None
+        and _NOT_DONE.search(text) is None
+    )
 
 
 def join_log_jobs(facts: list[Fact]) -> list[Fact]:

@@ -203,9 +203,9 @@ def read_step(line: str) -> Step | None:
 
 
 def _read(text: str, shape: bytes) -> Step | None:
-    if _HINT.search(text) is None:
-        return None
     if not _is_known(shape, _NOT_FINISHED):
+        if _HINT.search(text) is None:
+            return None
         done = _finished(text)
         if done is not None:
             return done
