@@ -182,6 +182,12 @@ def parse_log_request(record: Evidence) -> list[Fact]:
     return [LogJob((record.id,), record.cell, max_events=fields.whole(record.data, "max_events"))]
 
 
+# All that its ranks put into a gather comes out: the group has as many as the sizes differ by.
+_GATHERED = re.compile(
+    r"OpType=_?(?:ALLGATHER|REDUCE_SCATTER)(?:_BASE)?, NumelIn=(\d{1,15}), NumelOut=(\d{1,15})"
+)
+
+
 def _launcher(rows: Iterable[Row]) -> str:
     seen = {name for row in rows for name, pattern in _LAUNCHERS if pattern.search(row.text[:600])}
     return next((name for name, _ in _LAUNCHERS if name in seen), "")
@@ -206,6 +212,11 @@ def _world(rows: Iterable[Row]) -> int | None:
                 for number in match.groups()
                 if number
             ]
+        told += [
+            max(sizes) // min(sizes)
+            for match in (_GATHERED.finditer(text) if "NumelOut=" in text else ())
+            if min(sizes := sorted(map(int, match.groups()))) and not max(sizes) % min(sizes)
+        ]
     return max((size for size in told if 1 <= size <= MOST_RANKS), default=None)
 
 
