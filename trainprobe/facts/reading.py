@@ -57,6 +57,7 @@ from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
 from trainprobe.facts.printed_endings import join_printed_endings, parse_printed_endings
 from trainprobe.facts.probe_results import parse_probe_results
+from trainprobe.facts.process_listings import parse_process_listings
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.removed_columns import parse_removed_columns
@@ -140,6 +141,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_work,
         parse_counts,
         parse_nccl_calls,
+        parse_process_listings,
         parse_log_output,
         parse_log_stacks,
     ),
