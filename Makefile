@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
+# Where a container image sets it, each of the thousands of programs that the tests start would compile the whole tool anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 NPROC ?= 4

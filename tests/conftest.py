@@ -14,6 +14,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ class ToolRun:
         )
 
 
+@cache
 def python_path() -> dict[str, str]:
     """The PYTHONPATH that a child needs to find this trainprobe; nothing where it is installed."""
     probe = subprocess.run(

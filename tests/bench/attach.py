@@ -28,6 +28,9 @@ MEDIAN_LIMIT_S = 2.0
 OVER_PASSES_S = 1.2
 PASSES = 2
 READY_S = 240.0
+# Where a hang is younger than 30 s and the passes of py-spy have just woken everybody, attach takes
+# ten seconds to tell it from a pause.
+HUNG_FOR_S = 35.0
 ROOT = Path(__file__).resolve().parents[2]
 JOB = """
 import os, time
@@ -85,9 +88,7 @@ def hung_job(ranks: int, workers: int) -> Iterator[int]:
                 if job.poll() is not None or time.monotonic() > ends:
                     raise SystemExit("the job did not come to hang")
                 time.sleep(0.2)
-            time.sleep(
-                8.0
-            )  # the other ranks reach the collective and have waited for longer than the five seconds that make a hang
+            time.sleep(HUNG_FOR_S)
             yield job.pid
         finally:
             for pid in (*tree(job.pid)[::-1],):

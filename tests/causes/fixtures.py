@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Facts
 from trainprobe.facts.rows import facts_from_rows
 from trainprobe.model.codec import from_json
+from trainprobe.shipped import read_yaml
 from trainprobe.waits import SuspectGroup
 
 HERE = Path(__file__).parent
@@ -77,9 +77,9 @@ def load(cause_id: str, kind: str) -> Fixture:
     """
     file = HERE / cause_id / f"{kind}.yaml"
     if kind in DEFAULTS and not file.is_file():
-        data = yaml.safe_load(DEFAULTS[kind])
+        data = read_yaml(DEFAULTS[kind])
     else:
-        data = yaml.safe_load(file.read_text(encoding="utf-8"))
+        data = read_yaml(file.read_text(encoding="utf-8"))
     group = {**GROUP, **(data.get("group") or {})}
     rows = [_in_cell(row, group["cell"]) for row in data.get("facts") or []]
     return Fixture(
@@ -91,12 +91,13 @@ def load(cause_id: str, kind: str) -> Fixture:
     )
 
 
-def everything() -> list[Fixture]:
-    return [
+@cache
+def everything() -> tuple[Fixture, ...]:
+    return tuple(
         load(file.parent.name, kind)
         for file in sorted(HERE.glob("[!_]*/fires.yaml"))
         for kind in KINDS
-    ]
+    )
 
 
 def _in_cell(row: Mapping[str, Any], cell: str) -> dict[str, Any]:

@@ -7,17 +7,17 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.causes.fixtures import HERE
 from trainprobe.model.diagnosis import Report
 from trainprobe.model.request import ExplainRequest
 from trainprobe.pipelines import explain
+from trainprobe.shipped import read_yaml
 
 WORDINGS = [
     (folder.parent.name, text)
     for folder in sorted(HERE.glob("*/wordings.yaml"))
-    for text in yaml.safe_load(folder.read_text(encoding="utf-8"))
+    for text in read_yaml(folder.read_text(encoding="utf-8"))
     if isinstance(text, str)
 ]
 

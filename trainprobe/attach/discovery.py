@@ -124,7 +124,7 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
         raise UsageError(
             "No training job of yours runs on this host.",
             "Run it on the job's node and as its user, or name any process of it: trainprobe attach"
-            " PID.",
+            " PID. Where it has ended, `trainprobe explain LOG` says why.",
         )
     if len(jobs) == 1:
         return jobs[0]

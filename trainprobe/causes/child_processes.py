@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from trainprobe.causes.phrases import ranks_say, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Connection, JobRank, MainThread, ProcessState, Thread
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
@@ -148,11 +148,7 @@ def who(thread: MainThread) -> str:
 
 def others_wait(scene: Scene, points: int = 6) -> Weighings:
     """All other ranks that were seen wait for this one, in a collective or at the store."""
-    waiting = [
-        thread
-        for thread in scene.threads(scene.others)
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-    ]
+    waiting = scene.waiting(scene.others)
     if waiting:
         ranks = [thread.rank or 0 for thread in waiting]
         says = (

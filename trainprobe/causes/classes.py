@@ -13,7 +13,7 @@ from trainprobe.causes.awaited import awaited, lock_is_seen
 from trainprobe.causes.component_told import component_told, words_told
 from trainprobe.causes.phase_told import phase_told
 from trainprobe.causes.phrases import ranks_say, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene
+from trainprobe.causes.scene import Scene, waits_for_ranks
 from trainprobe.facts import MainThread, ProcessState
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.progress import is_before
@@ -157,7 +157,7 @@ def _of_hang(scene: Scene) -> Iterator[Class]:
     elif group.how == "not-visible" or everybody_meets(scene):
         name = "rank-unseen" if group.ranks and not everybody_meets(scene) else "meeting-incomplete"
         yield Class(name, TRUST[name], group.says)
-    elif group.how == "stuck-inside" and threads and not any(map(_meets_others, threads)):
+    elif group.how == "stuck-inside" and threads and not any(map(waits_for_ranks, threads)):
         does = what_it_does(scene, group.ranks[0]) if group.ranks else None
         if does is not None:
             yield Class(does[0], TRUST["rank-held-up"] * NARROWER, f"{subject(scene)} {does[1]}")
@@ -187,10 +187,6 @@ def passed_the_rendezvous(scene: Scene) -> bool:
 
 def _meets(thread: MainThread) -> bool:
     return thread.leaf == AT_THE_STORE and thread.op in _AT_THE_START
-
-
-def _meets_others(thread: MainThread) -> bool:
-    return thread.leaf in WAITS_FOR_RANKS or thread.in_backward
 
 
 def everybody_meets(scene: Scene) -> bool:

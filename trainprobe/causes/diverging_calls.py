@@ -191,7 +191,12 @@ def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Bl
 
 def asks_for_rank(block: Block) -> bool:
     """Is the condition about the rank, in its words or by what gave its names their values?"""
-    return any(ASKS_FOR_RANK.search(text) for text in (block.text, block.made))
+    return ASKS_FOR_RANK.search(block.text) is not None or _asks_by_a_name(block)
+
+
+def _asks_by_a_name(block: Block) -> bool:
+    made = ASKS_FOR_RANK.search(block.made)
+    return made is not None and not ASKS_FOR_RANK.search(block.text)
 
 
 def under(block: Block, at: str = "") -> str:
@@ -199,7 +204,7 @@ def under(block: Block, at: str = "") -> str:
     place in other words.
     """
     at = at or f"line {block.line}"
-    if not ASKS_FOR_RANK.search(block.text) and ASKS_FOR_RANK.search(block.made):
+    if _asks_by_a_name(block):
         at = f"{at}, by `{short(block.made, 60)}`"
     if block.branch == BEHIND:
         return f"below the way out at `{short(block.text, 80)}` ({at})"
@@ -314,7 +319,7 @@ _DENIES_ALL = re.compile(r"\bnot\s*\(")
 def holds_for_few(block: Block) -> bool:
     """Does the part of the condition that asks for the rank hold for one or few of them?"""
     text = block.text
-    if not ASKS_FOR_RANK.search(text) and ASKS_FOR_RANK.search(block.made):
+    if _asks_by_a_name(block):
         text = f"{'not ' if _DENIES.search(text) else ''}{block.made}"
     asked = [part for part in _CLAUSES.split(text) if ASKS_FOR_RANK.search(part)]
     whole = not asked or _DENIES_ALL.search(text)

@@ -15,11 +15,12 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     ways_out,
 )
-from trainprobe.causes.scene import Scene
+from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 
+Stack = tuple[Frame, ...]
 # Loops that have the same length on all ranks: counting, and walking over the model. Loops over
 # data need not.
 OWN_LENGTH = re.compile(
@@ -133,40 +134,44 @@ def out_of_loop(scene: Scene) -> tuple[int, ...]:
 def left_a_loop(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
     """The camp that alone stands below a loop of any kind, in a function in which all the rest are
     still inside it, and that loop: it has left it first, for whatever reason. No camp where a
-    condition on the rank tells who comes where.
+    condition on the rank tells who comes where. Found once for a scene.
     """
+    if left_a_loop not in scene.found:
+        scene.found[left_a_loop] = _left_a_loop(scene)
+    known: tuple[tuple[int, ...], Block | None] = scene.found[left_a_loop]
+    return known
+
+
+def _left_a_loop(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
     found, left = places(scene), []
     if any(rank_block(scene, found, side) is not None for side in camps(found)):
         return (), None
     for side in camps(found):
-        rest = places_of_rest(scene, side)
-        loops = [_loop_between(scene, found[rank], other) for rank in side for other in rest]
+        # of thousands of ranks most have the same stack
+        mine = dict.fromkeys(found[rank].frames for rank in side)
+        rest = dict.fromkeys(place.frames for place in places_of_rest(scene, side))
+        loops = [_loop_between(scene, one, other) for one in mine for other in rest]
         if loops and all(loop is not None for loop in loops):
             left.append((side, loops[0]))
     return left[0] if len(left) == 1 else ((), None)
 
 
-def _loop_between(scene: Scene, place: Place, other: Place) -> Block | None:
-    """Where the ways of the two part in one function, the outermost loop that only the other is
-    in, if this one stands below it.
-    """
-    for mine, theirs in zip(place.frames, other.frames, strict=False):
-        if mine != theirs:
-            if (mine.file, mine.name) != (theirs.file, theirs.name) or mine.line <= theirs.line:
-                return None
-            around = {(one.line, one.text) for site in scene.sites([mine]) for one in site.blocks}
-            return next(
-                (
-                    one
-                    for site in scene.sites([theirs])
-                    for one in site.blocks
-                    if one.kind in ("for", "while")
-                    and one.branch == "body"
-                    and (one.line, one.text) not in around
-                ),
-                None,
-            )
-    return None
+def _loop_between(scene: Scene, stack: Stack, other: Stack) -> Block | None:
+    """The outermost loop that only the other is in, where this one stands further down."""
+    at = _further_down(stack, other)
+    if at is None:
+        return None
+    around = {
+        (one.line, one.text) for site in scene.sites(stack[at : at + 1]) for one in site.blocks
+    }
+    return first_found(
+        one
+        for site in scene.sites(other[at : at + 1])
+        for one in site.blocks
+        if one.kind in ("for", "while")
+        and one.branch == "body"
+        and (one.line, one.text) not in around
+    )
 
 
 def places_of_rest(scene: Scene, out: Sequence[int]) -> list[Place]:
@@ -251,15 +256,19 @@ def _is_past(scene: Scene, place: Place, other: Place, loop: Block) -> bool:
     """Where the ways of the two part, does this one stand further down in the same function, and
     has the other gone into the loop from there?
     """
-    for at, (mine, theirs) in enumerate(zip(place.frames, other.frames, strict=False)):
+    at = _further_down(place.frames, other.frames)
+    return at is not None and any(_holds(scene, frame, loop) for frame in other.frames[at:])
+
+
+def _further_down(stack: Stack, other: Stack) -> int | None:
+    """The frame at which the two part, where that is in one function in which this one stands
+    further down.
+    """
+    for at, (mine, theirs) in enumerate(zip(stack, other, strict=False)):
         if mine != theirs:
             same = (mine.file, mine.name) == (theirs.file, theirs.name)
-            return (
-                same
-                and mine.line > theirs.line
-                and any(_holds(scene, frame, loop) for frame in other.frames[at:])
-            )
-    return False
+            return at if same and mine.line > theirs.line else None
+    return None
 
 
 def _holds(scene: Scene, frame: Frame, loop: Block) -> bool:

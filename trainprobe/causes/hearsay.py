@@ -85,7 +85,8 @@ class Hearsay:
     def _survived(self, fact: Fact) -> bool:
         return (
             isinstance(fact, (LogEvent, RankException, FatalSignal))
-            and not (isinstance(fact, RankException) and fact.child)  # which did not survive it
+            # the helper did not survive it
+            and not (isinstance(fact, RankException) and fact.of_a_helper)
             and fact.rank not in self._gone
             and bool(fact.evidence)
             and self._outputs.issuperset(fact.evidence)

@@ -14,7 +14,16 @@ JOINING = frozenset({"init_process_group", "new_group", "new_subgroups", "split_
 
 
 def differences(scene: Scene) -> tuple[UnlikeRanks, ...]:
-    """The faults among them, for all causes; none unless all ranks wait for each other."""
+    """The faults among them, for all causes; none unless all ranks wait for each other. Found once
+    for a scene.
+    """
+    if differences not in scene.found:
+        scene.found[differences] = _differences(scene)
+    known: tuple[UnlikeRanks, ...] = scene.found[differences]
+    return known
+
+
+def _differences(scene: Scene) -> tuple[UnlikeRanks, ...]:
     threads = scene.threads(scene.world)
     together = all(one.leaf == AT_THE_STORE or one.leaf in IN_COLLECTIVE for one in threads)
     if scene.live is None or scene.group.mode != "hang" or not threads or not together:
@@ -38,8 +47,8 @@ def weigh_differences(found: tuple[UnlikeRanks, ...]) -> Weighings:
     cannot come to be.
     """
     for one in found:
-        points = 26 if one.name == DEBUG else 10 if one.name.startswith("NCCL_") else 13
-        points = 13 if one.name in IFNAMES else points
+        chosen = one.name.startswith("NCCL_") and one.name not in IFNAMES
+        points = 26 if one.name == DEBUG else 10 if chosen else 13
         yield weighing(points, "environment-and-limits", one.says, ids=one.evidence)
 
 

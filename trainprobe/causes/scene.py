@@ -46,6 +46,11 @@ Weighings = Iterator[Weighing]
 WAITS_FOR_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
 
 
+def waits_for_ranks(thread: MainThread) -> bool:
+    """Does it stand in a collective, at the store or in a backward, in which DDP reduces?"""
+    return thread.leaf in WAITS_FOR_RANKS or thread.in_backward
+
+
 def first_found(items: Iterable[T]) -> T | None:
     """The first of them, None if there is none."""
     return next(iter(items), None)
@@ -202,6 +207,10 @@ class Scene:
             if fact.role == "rank" and fact.main and not fact.native
         ]
         return tuple(sorted(found, key=lambda fact: fact.look))
+
+    def waiting(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
+        """Main threads of these ranks that wait for other ranks."""
+        return tuple(thread for thread in self.threads(ranks) if waits_for_ranks(thread))
 
     def workers(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         """Main threads of the loader workers of these ranks."""

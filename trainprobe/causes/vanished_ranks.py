@@ -8,7 +8,7 @@ from trainprobe.causes.awaited import at_exit
 from trainprobe.causes.last_printed import last_printed, said_by_one
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.phrases import ranks_say, short, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import MainThread
 
 _ENDS_ALL = frozenset({"torchrun", "accelerate", "deepspeed", "mpirun"})
@@ -44,11 +44,7 @@ def others_go_on(scene: Scene) -> Weighings:
     """Those that live wait for the one that is gone, or stand still since; how it left, that does
     not say.
     """
-    waiting = [
-        thread
-        for thread in scene.threads(scene.world)
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-    ]
+    waiting = scene.waiting(scene.world)
     if waiting:
         says = (
             f"{ranks_say([t.rank or 0 for t in waiting])} still wait in"

@@ -48,9 +48,9 @@ def read(path: str, cap_bytes: int = READ_CAP_BYTES) -> str:
     return b"".join(parts).decode("utf-8", "replace")
 
 
-def read_or_none(path: str) -> Optional[str]:
+def read_or_none(path: str, cap_bytes: int = READ_CAP_BYTES) -> Optional[str]:
     try:
-        return read(path)
+        return read(path, cap_bytes)
     except OSError:
         return None
 

@@ -32,7 +32,7 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
     """
     mains = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, MainThread)}
     jobs = {fact.cell: fact for fact in facts if isinstance(fact, Job)}
-    stores = {cell: _store_ports(job) for cell, job in jobs.items()}
+    stores = {cell: job.store_ports for cell, job in jobs.items()}
     silent: dict[tuple[str, int], list[Connection]] = {}
     for fact in facts:
         if (
@@ -80,12 +80,6 @@ def _aged(
         ages = [min(age_s, process.age_s) for age_s in ages]
     return replace(
         process, asleep_s=max(ages, default=None), evidence=evidence, stillness=stillness(track)
-    )
-
-
-def _store_ports(job: Job) -> frozenset[str]:
-    return frozenset(
-        environ["MASTER_PORT"] for environ in job.environment.values() if "MASTER_PORT" in environ
     )
 
 

@@ -86,6 +86,11 @@ class RankException(Fact):
         return INTERRUPTION in (self.type.rsplit(".", 1)[-1], self.root_type.rsplit(".", 1)[-1])
 
     @property
+    def of_a_helper(self) -> bool:
+        """It ended a process below a rank, or a thread beside its main one; the rank lives on."""
+        return bool(self.child) or self.thread not in ("", "MainThread")
+
+    @property
     def of_the_system(self) -> bool:
         """Of a kind that networks and systems cause, and not raised by a line of the user's."""
         kind = (self.root_type or self.type).rsplit(".", 1)[-1]

@@ -69,6 +69,12 @@ class Job(Fact):
     below: str = ""
     orphaned: tuple[int, ...] = ()
 
+    @property
+    def store_ports(self) -> frozenset[str]:
+        """The ports of the job's store, as its ranks were told them."""
+        told = self.environment.values()
+        return frozenset(row["MASTER_PORT"] for row in told if "MASTER_PORT" in row)
+
 
 @dataclass(frozen=True)
 class JobRank(Fact):

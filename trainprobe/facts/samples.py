@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
@@ -22,7 +23,7 @@ from trainprobe.stacks.arrivals import (
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
-from trainprobe.stacks.places import user_frame
+from trainprobe.stacks.places import is_torch, user_frame
 from trainprobe.stacks.spells import Asks, Spells, share
 
 
@@ -199,3 +200,33 @@ def most_at(samples: Iterable[Samples], rank: int) -> tuple[str, float]:
                 places[frame.where] = places.get(frame.where, 0.0) + spell.took_s
     place = max(places, default="", key=lambda one: places[one])
     return place, places[place] / sum(places.values()) if place else 0.0
+
+
+def own_line(samples: Iterable[Samples]) -> tuple[str, float, float]:
+    """The user's line at which the main threads are most of the time without torch at work below
+    it; the share of all sampled time, by the middle rank, and the seconds of samples. "" where none
+    was seen.
+    """
+    shares: dict[int | None, dict[str, float]] = {}
+    whole: dict[int | None, float] = {}
+    for one in samples:
+        places = shares.setdefault(one.rank, {})
+        for spell in one.spells:
+            whole[one.rank] = whole.get(one.rank, 0.0) + spell.took_s
+            frame = user_frame(spell.frames)
+            if frame is not None and not spell.inside and not _torch_below(spell.frames, frame):
+                places[frame.where] = places.get(frame.where, 0.0) + spell.took_s
+    lines = {place for places in shares.values() for place in places}
+    middle = {
+        place: median(
+            places.get(place, 0.0) / whole[rank] for rank, places in shares.items() if whole[rank]
+        )
+        for place in lines
+    }
+    place = max(middle, default="", key=lambda one: middle[one])
+    return place, middle.get(place, 0.0), max(whole.values(), default=0.0)
+
+
+def _torch_below(frames: Sequence[Frame], frame: Frame) -> bool:
+    below = frames[frames.index(frame) + 1 :]
+    return any(is_torch(one) for one in below)

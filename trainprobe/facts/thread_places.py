@@ -92,11 +92,7 @@ def _at_the_store(
     """
     facts = tuple(facts)
     ports = {
-        (fact.cell, environ["MASTER_PORT"])
-        for fact in facts
-        if isinstance(fact, Job)
-        for environ in fact.environment.values()
-        if "MASTER_PORT" in environ
+        (fact.cell, port) for fact in facts if isinstance(fact, Job) for port in fact.store_ports
     }
     asked = {
         (fact.cell, fact.pid, fact.fd)

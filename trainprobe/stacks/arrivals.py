@@ -229,8 +229,10 @@ def worth_more(seen: Arrivals) -> bool:
     rank = seen.latest
     if rank is None or seen.share < HINT_SHARE or steadily_last(seen):
         return False
-    mostly = seen.last.get(rank, 0) >= MOSTLY * seen.rounds
-    return mostly and (seen.rounds < FEW or by_chance(seen) < MAY_BE)
+    few = seen.rounds < FEW
+    if few and seen.held_s[rank] >= STEADILY * sum(seen.held_s.values()):
+        return True  # of few rounds a short one may be of another rank
+    return seen.last.get(rank, 0) >= MOSTLY * seen.rounds and (few or by_chance(seen) < MAY_BE)
 
 
 def too_long(seen: Arrivals) -> bool:

@@ -198,7 +198,7 @@ class _Names:
     rows: Sequence[str]
     members: Sequence[Any] = ()
     scope: Sequence[Any] = ()
-    known: dict[tuple[int, int], dict[str, list[Any]]] = field(default_factory=dict)
+    known: dict[tuple[bool, int], dict[str, list[Any]]] = field(default_factory=dict)
 
     def made(self, test: Any) -> str:
         """What gives the names of a condition their values, as far as that is a condition itself;
@@ -221,12 +221,13 @@ class _Names:
 
     def _values(self, name: str) -> Sequence[Any]:
         own = name.startswith("self.")
-        statements, functions = (self.members, self.members) if own else (self.scope, self.module)
-        key = (id(statements), id(functions))
+        key = (own, id(self.members if own else self.scope))
         if key not in self.known:
-            bodies = [one for part in statements for one in getattr(part, "body", ())]
-            self.known[key] = _values_of(
-                bodies if own else statements, functions, "self." if own else ""
+            methods = [one for part in self.members for one in getattr(part, "body", ())]
+            self.known[key] = (
+                _values_of(methods, self.members, "self.")
+                if own
+                else _values_of(self.scope, self.module, "")
             )
         return self.known[key].get(name, ())
 
@@ -237,7 +238,7 @@ def _values_of(
     """What the statements give to each name, and what each of the functions returns or yields."""
     found: dict[str, list[Any]] = {}
     for node in (inner for each in statements for inner in _nodes(each)):
-        pairs = [(target, getattr(node, "value", None)) for target in _targets(node)]
+        pairs = [] if isinstance(node, _LOOPS) else _assigned(node)
         if isinstance(node, (ast.With, ast.AsyncWith)):
             pairs = [(item.optional_vars, item.context_expr) for item in node.items]
         for target, value in pairs:
@@ -254,10 +255,11 @@ def _values_of(
     return found
 
 
-def _targets(node: Any) -> Sequence[Any]:
-    if isinstance(node, _LOOPS):
-        return ()
-    return getattr(node, "targets", None) or [getattr(node, "target", None)]
+def _assigned(node: Any) -> list[tuple[Any, Any]]:
+    """The targets of a statement, each with what it gets; of a loop what it goes through."""
+    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+    value = getattr(node, "value", None) or getattr(node, "iter", None)
+    return [(target, value) for target in targets]
 
 
 def _keys(node: Any) -> Iterable[str]:
@@ -288,9 +290,9 @@ def _nodes(node: Any) -> Iterable[Any]:
 
 def _bound(node: Any, name: str) -> Any:
     """What a statement gives to a name, or puts into it; None where it does neither."""
-    targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-    if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-        return getattr(node, "value", None) or getattr(node, "iter", None)
+    for target, value in _assigned(node):
+        if isinstance(target, ast.Name) and target.id == name:
+            return value
     puts = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     if puts and node.func.attr in ("append", "extend") and node.args:
         into = node.func.value

@@ -18,7 +18,9 @@ _CONTEXT = "During handling of the above exception, another exception occurred:"
 _FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,400}))?$')
 _RAISED = re.compile(r"([A-Za-z_][\w.<>]{0,200})(?::[ ]?(.*))?$")
 _ERROR_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|NotMet|Timeout|Died)$")
-_THREAD = re.compile(r"Exception in thread (.{1,200}?)(?: \(.{0,200}\))?:$")
+_THREAD = re.compile(
+    r"Exception in thread (.{1,200}?)(?: \(most likely raised during interpreter shutdown\))?:$"
+)
 _PROCESS = re.compile(r"Process (\S.{0,200}):$")  # multiprocessing/process.py, _bootstrap
 _CAUGHT = re.compile(
     r"Caught ([\w.]{1,200}) in (DataLoader worker process|replica|pin memory"

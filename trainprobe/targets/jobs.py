@@ -73,7 +73,8 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
     if process is None:
         raise UsageError(
             f"There is no process {pid} on this host.",
-            "List the training jobs with `trainprobe attach`, without a pid.",
+            "List the training jobs with `trainprobe attach`, without a pid. Where the job has"
+            " ended, `trainprobe explain LOG` says why.",
         )
     below = _jobs_below(table, process)
     if len(below) == 1:

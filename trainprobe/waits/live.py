@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from trainprobe.facts import Facts, Job, MainThread, ProcessState, Rung, Samples
+from trainprobe.facts.samples import own_line
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.model.unnumbered import pid_of
@@ -37,6 +38,8 @@ SHORT_S = 2.0
 """Where nobody has waited for longer than this, everybody has moved since; between the two
 bounds nobody can tell.
 """
+OWN_LINE_SHARE = 0.4
+"""From this share of the sampled time on, a line of the user's is worth a look."""
 PROBE = "job"
 
 
@@ -67,8 +70,24 @@ def live_view(facts: Facts, job: Job) -> Situation:
     rung = Rung(job.evidence, job.cell, None, 0, PROBE, "", len(ranks), "timed_out")
     view = _View(facts, job, rung, ranks, watch).judged()
     view = replace(view, world_size=job.world_size or 0, running=True)
-    view = _earned(view, facts, job)
+    view = _with_own_line(_earned(view, facts, job), facts)
     return _unlike(_unlaunched(view, job), facts, job)
+
+
+def _with_own_line(view: Situation, facts: Facts) -> Situation:
+    """Where nobody is late, a job may still be slow on all ranks alike: what it does there is said,
+    though nobody here knows how long it should take.
+    """
+    if view.verdict not in ("healthy", "undetermined"):
+        return view
+    place, share, sampled_s = own_line(facts.of(Samples, cell=view.cell))
+    if share < OWN_LINE_SHARE:
+        return view
+    says = (
+        f"the main threads were at {place}, outside of torch, for {share:.0%} of the"
+        f" {sampled_s:.0f} s sampled"
+    )
+    return replace(view, remarks=(*view.remarks, says))
 
 
 def _unlike(view: Situation, facts: Facts, job: Job) -> Situation:
@@ -107,8 +126,7 @@ def _earned(view: Situation, facts: Facts, job: Job) -> Situation:
             f"{ranks_say(job.absent)} of {job.world_size}, on other hosts or missing,"
             " could not be looked at"
         )
-    if facts.refused("time", cell=job.cell):
-        doubts.append("the time was over before it was seen whether it is slow")
+    doubts += [late.reason.partition(";")[0] for late in facts.refused("time", cell=job.cell)]
     return (
         replace(
             view,

@@ -30,7 +30,7 @@ def live_situation(facts: Facts) -> Situation | None:
     return replace(
         views[0],
         groups=tuple(by_mode([*groups, *suspect_groups(facts)])),
-        remarks=_other_groups(views),
+        remarks=(*views[0].remarks, *_other_groups(views)),
     )
 
 

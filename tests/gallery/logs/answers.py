@@ -12,6 +12,8 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from trainprobe.shipped import read_yaml
+
 HERE = Path(__file__).resolve().parent
 CASES, ANSWERS = HERE / "cases", HERE / "answers.yaml"
 
@@ -44,11 +46,9 @@ def part_of(case: str) -> str:
 
 def read_answers() -> list[Answer]:
     """Return all answers in the order of the file."""
-    import yaml
-
     if not ANSWERS.exists():
         return []
-    rows = yaml.safe_load(ANSWERS.read_text(encoding="utf-8")) or []
+    rows = read_yaml(ANSWERS.read_text(encoding="utf-8")) or []
     return [
         Answer(
             row["case"],

@@ -13,6 +13,7 @@ import textwrap
 from typing import Any, NamedTuple
 
 from tests.gallery.models.architectures import ARCHITECTURES, source
+from trainprobe.shipped import read_yaml
 
 FAULTS = os.path.join(os.path.dirname(__file__), "faults")
 SIZE = re.compile(r"^\d+(x\d+)*$")
@@ -99,12 +100,10 @@ def edited(text: str, old: str, new: str, name: str) -> str:
 
 def faults() -> list[Fault]:
     """All planted faults, in the order of their files."""
-    import yaml
-
     found = []
     for path in sorted(glob.glob(os.path.join(FAULTS, "*.yaml"))):
         with open(path, encoding="utf-8") as file:
-            for one in yaml.safe_load(file):
+            for one in read_yaml(file.read()):
                 edits = tuple((edit["old"], edit["new"]) for edit in one["edits"])
                 architecture = os.path.basename(path)[: -len(".yaml")]
                 found.append(

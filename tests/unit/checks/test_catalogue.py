@@ -12,12 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
-import yaml
 
 from tests.conftest import ROOT
 from trainprobe.checks import BUDGETS, SEVERITIES, SLOTS, catalogue, spec_of
 from trainprobe.ladder.probes import built_in_folder, find, in_folder
 from trainprobe.model.probes import ProbeSpec
+from trainprobe.shipped import read_yaml
 
 FILE = ROOT / "trainprobe" / "checks" / "catalogue.yaml"
 LISTED = ("launch_plan", "diagnosable", "machine", "storage", "network", "devices")
@@ -96,7 +96,7 @@ def test_every_row_is_made_by_somebody() -> None:
 
 
 def test_rows_are_whole_and_ids_unique() -> None:
-    rows = yaml.safe_load(FILE.read_text(encoding="utf-8"))
+    rows = read_yaml(FILE.read_text(encoding="utf-8"))
     names = [row["id"] for row in rows]
     assert len(names) == len(set(names))
     assert set(names) == set(catalogue())

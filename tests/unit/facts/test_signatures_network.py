@@ -4,21 +4,13 @@ look-alikes, and several versions' wordings mean one event.
 
 from __future__ import annotations
 
-from importlib import resources
-
 import pytest
-import yaml
 
+from trainprobe.shipped import shipped
 from trainprobe.signatures import Signature, all_signatures, match_line
 
 FILES = ("network.yaml", "launch.yaml")
-ROWS = [
-    row
-    for name in FILES
-    for row in yaml.safe_load(
-        resources.files("trainprobe.signatures").joinpath(name).read_text(encoding="utf-8")
-    )
-]
+ROWS = [row for name in FILES for row in shipped("trainprobe.signatures", name)]
 BY_ID: dict[str, Signature] = {signature.id: signature for signature in all_signatures()}
 
 # (what is shown, what is captured, lines that show it)

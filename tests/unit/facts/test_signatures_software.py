@@ -6,23 +6,16 @@ from __future__ import annotations
 
 import importlib
 import sys
-from importlib import resources
 from typing import Any
 
 import pytest
-import yaml
 
+from trainprobe.shipped import shipped
 from trainprobe.signatures import Signature, all_signatures, match_line
 
 FILES = ("data_loading", "processes", "software", "model")
 ROWS: list[dict[str, Any]] = [
-    row
-    for name in FILES
-    for row in yaml.safe_load(
-        resources.files("trainprobe.signatures")
-        .joinpath(f"{name}.yaml")
-        .read_text(encoding="utf-8")
-    )
+    row for name in FILES for row in shipped("trainprobe.signatures", f"{name}.yaml")
 ]
 # Python's own parser of patterns knows every repetition; it moved in 3.11.
 PARSER: Any = importlib.import_module("re._parser" if sys.version_info >= (3, 11) else "sre_parse")

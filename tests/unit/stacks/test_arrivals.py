@@ -116,6 +116,12 @@ def test_ranks_that_are_last_in_turns_are_not_worth_more_samples() -> None:
     assert not worth_more(found)
 
 
+def test_a_short_round_of_another_rank_leaves_a_long_wait_for_one_worth_more_samples() -> None:
+    found = seen([(0.14, 0.1, 0.1), (0.1, 1.5, 0.1)])
+    assert (found.last, found.latest) == ({0: 1, 1: 1, 2: 0}, 1)
+    assert worth_more(found)
+
+
 def test_a_rank_that_saves_now_and_then_is_not_late_however_often_it_was_seen_to_save() -> None:
     works = [(0.15, 0.15) if step % 10 else (1.15, 0.15) for step in range(90)]
     places = ("train.py save", "train.py step")

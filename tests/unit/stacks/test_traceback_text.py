@@ -141,7 +141,7 @@ def test_threads_and_what_python_ignores_are_told_apart() -> None:
         f" A.__del__>\n{body}".splitlines()
     )
     assert [(one.thread, one.ignored) for one in printed] == [
-        ("Thread-3", False),
+        ("Thread-3 (f)", False),
         ("MainThread", True),
     ]
 

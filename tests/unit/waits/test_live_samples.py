@@ -7,10 +7,21 @@ from itertools import pairwise
 
 import pytest
 
-from tests.unit.waits.live_rows import ALL_REDUCE, LOADER, MAIN, SITE, job, own, rank, view
+from tests.unit.waits.live_rows import (
+    ALL_REDUCE,
+    LOADER,
+    MAIN,
+    SITE,
+    facts_of,
+    job,
+    own,
+    rank,
+    view,
+)
 from trainprobe.facts import AwaitedValue, ProcessState, Samples, Spell
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
+from trainprobe.waits import situation_of
 from trainprobe.waits.situation import Situation
 
 LOADS = (MAIN, Frame("__next__", LOADER, 700))
@@ -50,6 +61,37 @@ def test_ranks_that_are_last_by_turns_are_healthy() -> None:
         for number in range(2)
     ]
     assert view(job(2), moving(2), *turns).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("below", "says"),
+    [
+        (
+            (),
+            (
+                "the main threads were at train.py:8 in forward, outside of torch, for 75% of the 5 s sampled",
+            ),
+        ),
+        ((Frame("linear", "/x/site-packages/torch/nn/functional.py", 9),), ()),
+    ],
+    ids=["a line of its own", "torch at work below it"],
+)
+def test_where_all_ranks_spend_their_time_alike_is_said_of_a_job_that_nobody_holds_up(
+    below: tuple[Frame, ...], says: tuple[str, ...]
+) -> None:
+    alike = [sampled(number, *[0.3] * 12) for number in range(2)]
+    alike = [
+        replace(
+            one, spells=tuple(replace(spell, frames=spell.frames + below) for spell in one.spells)
+        )
+        for one in alike
+    ]
+
+    found = view(job(2), moving(2), *alike)
+
+    assert (found.verdict, found.remarks) == ("healthy", says)
+    facts = facts_of(job(2), moving(2), *alike)
+    assert (situation_of(facts).remarks) == says
 
 
 @pytest.mark.parametrize("works_s", [0.39, 0.3], ids=["nearly alone", "for most of the time"])

@@ -136,8 +136,9 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _of_any_layers(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
     """Without sharded layers: what the model itself exchanges, below one line of the step."""
-    threads = _below_one_line(scene)
-    if len(sides) < 2 or not threads or scene.group.divergence is not None:
+    if len(sides) < 2 or scene.group.divergence is not None:
+        return
+    if not (threads := _below_one_line(scene)):
         return
     by_rank = {thread.rank: thread for thread in threads}
     says = "; ".join(f"{ranks_say(side)}: {by_rank[side[0]].op}" for side in sides[:3])
@@ -245,8 +246,9 @@ Or shard less
 
 def _fixes(scene: Scene) -> Fixes:
     sharded = _sharded(scene)
-    place = next((thread.where for thread in sharded or _below_one_line(scene)), "forward")
-    of_any = _below_one_line(scene) and not sharded
+    threads = sharded or _below_one_line(scene)
+    place = next((thread.where for thread in threads), "forward")
+    of_any = threads and not sharded
     return fixes(FIXES, place=place) + (() if of_any else fixes(SHARDED_FIXES))
 
 

@@ -24,7 +24,7 @@ from trainprobe.causes.collective_calls import of_left
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
 from trainprobe.facts import LogJob, Output, RankEnding
 
@@ -46,11 +46,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(-26, "exit-status", says, *failed)
     if not left or not scene.others:
         return
-    waiting = [
-        thread
-        for thread in scene.threads(scene.others)
-        if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-    ]
+    waiting = scene.waiting(scene.others)
     echoes = scene.exceptions(scene.others, echo=True)
     ended = [end for end in scene.endings(scene.others) if not (end.by_us or end.by_launcher)]
     if len(ended) == len(scene.others) and all(

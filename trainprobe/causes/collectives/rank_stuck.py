@@ -22,7 +22,14 @@ from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, first_found, weighing
+from trainprobe.causes.scene import (
+    WAITS_FOR_RANKS,
+    Scene,
+    Weighings,
+    first_found,
+    waits_for_ranks,
+    weighing,
+)
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.facts import FlightDump, MainThread
 from trainprobe.waits import Divergence
@@ -116,8 +123,7 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _in_collective(scene: Scene, thread: MainThread) -> bool:
     """Does this main thread wait for other ranks, or for a thread of its own that does?"""
-    waits = thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-    return waits or thread.rank in second_calls(scene)
+    return waits_for_ranks(thread) or thread.rank in second_calls(scene)
 
 
 def _never_made(scene: Scene) -> Divergence | None:

@@ -17,7 +17,7 @@ import re
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
 from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised, is_the_programs
-from trainprobe.causes.dead_children import dead_child
+from trainprobe.causes.dead_helpers import dead_helper, helper_says
 from trainprobe.causes.diverging_calls import DISAGREE
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject
@@ -51,9 +51,9 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(13, "exit-status", says, left)
         yield from first_to_fail(scene)
         return
-    if origin is None and (helper := dead_child(scene)) is not None:
+    if origin is None and (helper := dead_helper(scene)) is not None:
         died, waiting = helper
-        says = f"{_helper(died)} ended with {_what(died)}"
+        says = f"{helper_says(died)} ended with {_what(died)}"
         says += f", and rank {waiting.rank} waits on at {waiting.where}"
         yield weighing(6 if died.of_the_system else 26, "suspects-log", says, died, waiting)
         yield from others_wait(scene)
@@ -120,11 +120,6 @@ def _finer(exception: RankException) -> Weighings:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", exception)
 
 
-def _helper(died: RankException) -> str:
-    whose = f"rank {died.rank}" if died.rank is not None else "the job"
-    return f"{died.child}, a process of {whose},"
-
-
 def _output_was_read(scene: Scene, ending: RankEnding) -> bool:
     """Of a live job each rank's own counts: that of one which has ended is often out of reach."""
     if scene.live is None:
@@ -171,13 +166,13 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} ended the program itself: {left.left_how} with code {left.exit_code}"
             f" at {left.left_at.where}"
         )
-    if origin is None and (helper := dead_child(scene)) is not None:
+    if origin is None and (helper := dead_helper(scene)) is not None:
         died, waiting = helper
         frame = user_frame(died.frames)
         where = f" at {frame.where}" if frame is not None else ""
         return (
-            f"{_helper(died)} died of {_what(died)}{where}, and rank {waiting.rank} waits for it at"
-            f" {waiting.where}"
+            f"{helper_says(died)} died of {_what(died)}{where}, and rank {waiting.rank} waits for"
+            f" it at {waiting.where}"
         )
     if origin is None and (given := _own_object(scene)) is not None:
         return given.says
@@ -194,10 +189,16 @@ DEAD_CHILD = """
 Let the wait at {where} end when the helper is gone
     get(timeout=60) or join(timeout=60) in a loop that raises unless process.is_alive()
 """
+DEAD_THREAD = """
+Hand the failure of that thread on
+    except BaseException as error: ... in the thread, where it also gives back what it holds, or
+        sets, puts or releases what others wait for
+    a ThreadPoolExecutor in its place, whose future.result() raises what the task raised
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
-    origin, helper = scene.origin, dead_child(scene)
+    origin, helper = scene.origin, dead_helper(scene)
     if origin is None and helper is not None:
         origin = helper[0]
     frame = user_frame(origin.frames) if origin is not None else None
@@ -232,7 +233,10 @@ def _fixes(scene: Scene) -> Fixes:
     if origin is not None and origin.frames and origin.rank is None and scene.of(LogJob):
         return (mend,)  # the traceback is there
     if helper is not None and origin is helper[0]:
-        return (mend, *fixes(DEAD_CHILD, where=helper[1].where))
+        return (
+            mend,
+            *(fixes(DEAD_CHILD, where=helper[1].where) if origin.child else fixes(DEAD_THREAD)),
+        )
     return (
         mend,
         fix(

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import ProcessState
 
 STOPPED = ("T", "t")
@@ -40,11 +40,7 @@ def _weigh(scene: Scene) -> Weighings:
             )
         else:
             yield weighing(13, "process-state-and-locks", f"{what} in one look", process)
-        waiting = [
-            thread
-            for thread in scene.threads(scene.others)
-            if thread.leaf in WAITS_FOR_RANKS or thread.in_backward
-        ]
+        waiting = scene.waiting(scene.others)
         if waiting:
             who = [thread.rank or 0 for thread in waiting]
             says = f"{ranks_say(who)} {verb(who, 'waits', 'wait')} in a collective meanwhile"

@@ -24,10 +24,10 @@ from trainprobe.causes.child_processes import (
     threads_of,
     who,
 )
-from trainprobe.causes.dead_children import dead_child
-from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short
+from trainprobe.causes.dead_helpers import dead_helper, helper_says
+from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
-from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, RankException, Thread
+from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.places import is_user
 
@@ -94,8 +94,8 @@ def _weigh(scene: Scene) -> Weighings:
     if blocked:
         says = f"Pid {blocked[0].pid} sleeps in the write to a full pipe"
         yield weighing(10, "process-state-and-locks", says, *blocked)
-    if (helper := dead_child(scene)) is not None:
-        says = f"{helper[0].child}, which may have been at its other end, died of an exception"
+    if (helper := dead_helper(scene)) is not None:
+        says = f"{helper_says(helper[0])} may have been at its other end, and died of an exception"
         yield weighing(-13, "suspects-log", says, *helper)
     yield from others_wait(scene)
 
@@ -129,21 +129,16 @@ def joined_threads(scene: Scene) -> tuple[tuple[MainThread, Thread], ...]:
     a queue at whose other end no thread of the process is.
     """
     found = []
+    ends = {"put": "get", "join": "get", "get": "put"}
     for main in scene.threads(scene.suspects):
-        joins = any(
+        if main.moved is True or not any(
             frame.base == "threading.py" and frame.name.rsplit(".", 1)[-1] == "join"
             for frame in main.frames[-3:]
-        )
+        ):
+            continue
         calls = [(one, queue_call(one)) for one in threads_of(scene, main.pid) if not one.main]
-        ends = {"put": "get", "join": "get", "get": "put"}
-        found += [
-            (main, one)
-            for one, call in calls
-            if joins
-            and main.moved is not True
-            and call in ends
-            and not any(other == ends[call] for _, other in calls)
-        ]
+        there = {call for _, call in calls}
+        found += [(main, one) for one, call in calls if call in ends and ends[call] not in there]
     return tuple(found)
 
 
@@ -177,22 +172,6 @@ def _of_threads(scene: Scene, reader: MainThread) -> Weighings:
         return
     says = f"{_thread(others[0])} lives beside it, and may be the one that should fill it"
     yield weighing(3, "other-stacks", says, *others)
-
-
-def dead_feeder(scene: Scene, reader: MainThread) -> RankException | None:
-    """The last exception that the rank printed of a thread other than its main one, where no other
-    thread is left that could fill the queue.
-    """
-    if not in_process(reader) or feeders(scene, reader.pid):
-        return None
-    printed = scene.of(RankException, rank=reader.rank)
-    return next((one for one in reversed(printed) if one.thread != "MainThread"), None)
-
-
-def _raised(one: RankException) -> str:
-    frame = user_frame(one.frames)
-    at = f" at {frame.where}" if frame is not None else ""
-    return f"{one.type}: {short(one.message, 80)}{at}" if one.message else f"{one.type}{at}"
 
 
 def _thread(thread: Thread) -> str:
@@ -229,7 +208,7 @@ def _summary(scene: Scene) -> str:
         writer = writers_of(scene)[0]
         does = "for the end of" if queue_call(writer) == "join" else "to put into"
         return f"{who(writer)} waits at {writer.where} {does} a queue that nobody empties"
-    if not reading_of(scene) and (joined := joined_threads(scene)):
+    if not (reading_of(scene) or piping_of(scene)) and (joined := joined_threads(scene)):
         main, thread = joined[0]
         does = "fills" if queue_call(thread) == "get" else "empties"
         return (
@@ -262,9 +241,7 @@ def _summary(scene: Scene) -> str:
     if in_process(reader):
         others = feeders(scene, reader.pid)
         whom = "of its own process, which no thread feeds any more"
-        if (died := dead_feeder(scene, reader)) is not None:
-            whom = f"of its own process; {died.thread} ended with {_raised(died)}"
-        elif others:
+        if others:
             there = sleeps_at(scene, others[0]).replace(", which", "; it", 1)
             whom = f"of its own process, which {_thread(others[0])} does not fill{there}"
     return f"{who(reader)} waits at {reader.where} for a queue {whom}"
@@ -274,12 +251,6 @@ PIPE = """
 Serve both ends at once
     process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one
         pipe only
-"""
-DEAD_FEEDER = """
-Mend what ended {thread}
-    it raised {raised}
-Hand its failure on
-    except BaseException as error: queue.put(error)   in the thread; raise what comes out of get()
 """
 QUEUE = """
 Empty the queue before the join
@@ -298,13 +269,11 @@ Let the thread end before its join
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if not (writers_of(scene) or reading_of(scene)) and (joined := joined_threads(scene)):
-        return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     piping = piping_of(scene)
+    at_an_end = writers_of(scene) or reading_of(scene) or piping
+    if not at_an_end and (joined := joined_threads(scene)):
+        return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     if not piping or writers_of(scene) or reading_of(scene):
-        for reader in reading_of(scene)[:1]:
-            if (died := dead_feeder(scene, reader)) is not None:
-                return fixes(DEAD_FEEDER, thread=died.thread, raised=_raised(died))
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
         return (fix("See both ends", *ends), *fixes(QUEUE))
     pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"

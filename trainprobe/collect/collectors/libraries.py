@@ -44,7 +44,8 @@ def look(job: JobView, deadline_s: float, proc: str = "/proc") -> LookResult:
     rows = [
         {"rank": member.rank, "pid": member.pid, **_loaded(maps), **_seen(member.pid, proc)}
         for member in job.members
-        if member.role == "rank" and (maps := _maps(member.pid, proc))
+        if member.role == "rank"
+        and (maps := procfs.read_or_none(f"{proc}/{member.pid}/maps", MAPS_BYTES))
     ]
     if not rows:
         return refused("unavailable", f"no memory map of a rank could be read: {procfs.missing()}")
@@ -69,14 +70,6 @@ def look(job: JobView, deadline_s: float, proc: str = "/proc") -> LookResult:
     if ran.ended.how in ("timed_out", "unkillable"):
         return LookResult(data, "partial", "reading the versions of the libraries took too long")
     return LookResult(data)
-
-
-def _maps(pid: int, proc: str) -> str:
-    """Empty where it may not be read, and for who has ended."""
-    try:
-        return procfs.read(f"{proc}/{pid}/maps", MAPS_BYTES)
-    except OSError:
-        return ""
 
 
 def _loaded(maps: str) -> Dict[str, str]:
