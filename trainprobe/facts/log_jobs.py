@@ -12,6 +12,7 @@ from trainprobe.logtext.steps import read_step
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.signatures.required_literals import required_literals
 
 MOST_RANKS = 100_000
 MARKS_CAP = 40
@@ -189,8 +190,17 @@ _GATHERED = re.compile(
 
 
 def _launcher(rows: Iterable[Row]) -> str:
-    seen = {name for row in rows for name, pattern in _LAUNCHERS if pattern.search(row.text[:600])}
-    return next((name for name, _ in _LAUNCHERS if name in seen), "")
+    texts = [row.text[:600] for row in rows]
+    whole = "\n".join(texts)
+    return next(
+        (
+            name
+            for name, pattern in _LAUNCHERS
+            if any(word in whole for word in required_literals(pattern.pattern))
+            and any(map(pattern.search, texts))
+        ),
+        "",
+    )
 
 
 def _world(rows: Iterable[Row]) -> int | None:
