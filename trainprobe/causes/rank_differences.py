@@ -44,11 +44,11 @@ def named_differences(scene: Scene, names: tuple[str, ...]) -> tuple[UnlikeRanks
 
 def weigh_differences(found: tuple[UnlikeRanks, ...]) -> Weighings:
     """What is chosen by each rank for itself may still fit; a further group that only some make
-    cannot come to be.
+    cannot come to be, and ranks of two programs meet by chance only.
     """
     for one in found:
         chosen = one.name.startswith("NCCL_") and one.name not in IFNAMES
-        points = 26 if one.name == DEBUG else 10 if chosen else 13
+        points = 26 if one.name == DEBUG or one.of_source else 10 if chosen else 13
         yield weighing(points, "environment-and-limits", one.says, ids=one.evidence)
 
 

@@ -27,6 +27,10 @@ LOGS_CAP = 4
 LAUNCHER_LOGS_CAP = 64
 SINKS_CAP = 160
 BESIDE_CAP = 8  # programs beside the ranks
+_SERVICE = re.compile(
+    r"(?:\S*/)?(?:sshd(?:-session)?|slurmd|slurmstepd|pbs_mom|orted|prted|hydra_pmi_proxy"
+    r"|containerd-shim\S*|conmon|dockerd|systemd)(?![\w-])"
+)
 HOPS_CAP = 3  # `2>&1 | grep -v … | tee train.log`
 _NUMBER = re.compile(r"(?<!\d)\d{1,6}(?!\d)")
 _WRITES = (os.O_WRONLY, os.O_RDWR)
@@ -129,6 +133,19 @@ def _children(pid: int, proc: str) -> List[int]:
     return [int(word) for word in words if word.isdecimal()]
 
 
+def _without_own(pid: int, names: Mapping[int, str], proc: str) -> Mapping[int, str]:
+    """The descriptors of a process; of one that serves the host or a scheduler, such as sshd or
+    slurmstepd, without those of its own log, which speaks of others than the job.
+    """
+    if _SERVICE.match(command_of(pid, proc)) is None:
+        return names
+    return {
+        fd: "" if fd in STREAMS else name
+        for fd, name in names.items()
+        if fd in STREAMS or not os.path.basename(name).startswith(("slurmd", "slurmstepd", "sshd"))
+    }
+
+
 def _lives(pid: int, proc: str) -> bool:
     try:
         now = procfs.parse_stat(procfs.read_page(f"{proc}/{pid}/stat") or "")
@@ -151,6 +168,7 @@ class _Search:
         names = descriptors(member.pid, self.proc)
         if not names:
             return _lives(member.pid, self.proc)
+        names = _without_own(member.pid, names, self.proc)
         self._living = self._living or member.pid
         for fd, stream in STREAMS.items():
             self._stream(member, fd, stream, names.get(fd, ""))
@@ -259,7 +277,7 @@ class _Search:
             told = "nobody reads" if whole else "a process reads that may not be looked into"
             self._lose(f"goes into a pipe which {told}", ranks)
         for pid in readers:
-            names = descriptors(pid, self.proc) or {}
+            names = _without_own(pid, descriptors(pid, self.proc) or {}, self.proc)
             written = self._written(pid, names, re.compile(r"^/(?!dev/|proc/)"))
             command = command_of(pid, self.proc)
             for fd in written[:LOGS_CAP]:

@@ -235,7 +235,10 @@ def team_of(table: Table, process: ProcessRow) -> Team | None:
     if process.ended:
         return _of_zombie(table, process)
     top = _top(table, chain) if not _starts_jobs(table, process) else None
-    return None if top is None else _of_top(table, top)
+    if top is None:
+        return None
+    # below a step of a scheduler: a launcher that has started no rank yet
+    return team_of(table, top) if launcher_kind(top.argv) else _of_top(table, top)
 
 
 @once

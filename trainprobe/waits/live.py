@@ -54,9 +54,10 @@ def live_view(facts: Facts, job: Job) -> Situation:
         return replace(_saved_view(facts, job), world_size=job.world_size or 0)
     watch = Watch(facts, job.cell)
     ranks = live_standings(facts, job, watch)
-    launchers = waiting_launchers(facts, job) if not ranks and (job.nnodes or 1) > 1 else ()
+    started = any(one.state != "unseen" for one in ranks)
+    launchers = waiting_launchers(facts, job) if not started and (job.nnodes or 1) > 1 else ()
     if launchers:
-        view = _launching(job, launchers, waits_s(watch, launchers))
+        view = _launching(facts, job, launchers, waits_s(watch, launchers))
         return replace(view, world_size=job.world_size or 0, running=True)
     if not ranks:
         return Situation(
@@ -186,8 +187,10 @@ def _processes(unknown: Sequence[int]) -> str:
     )
 
 
-def _launching(job: Job, launchers: Sequence[MainThread], waits: float | None) -> Situation:
-    group = launcher_group(job, launchers, PROBE)
+def _launching(
+    facts: Facts, job: Job, launchers: Sequence[MainThread], waits: float | None
+) -> Situation:
+    group = launcher_group(facts, job, launchers, PROBE)
     if waits is not None and waits < HUNG_S:
         return Situation(
             job.cell,

@@ -11,6 +11,7 @@ from trainprobe.facts import Job
 ALIKE = ("rdzv-id", "rdzv-endpoint", "master-addr", "master-port")
 """What all agents of a job must be told alike; their numbers differ rightly."""
 PLACE = ("MASTER_ADDR", "MASTER_PORT")
+NOT_GIVEN = "not given"
 
 
 def told_apart(job: Job, agents: Iterable[int]) -> Mapping[str, tuple[str, ...]]:
@@ -25,9 +26,28 @@ def told_apart(job: Job, agents: Iterable[int]) -> Mapping[str, tuple[str, ...]]
     return {name: found for name, found in values.items() if len(set(found)) > 1}
 
 
+def end_point(job: Job) -> tuple[str, str]:
+    """Host and port at which the agents of a job were told to meet: by an agent's options, else by
+    its environment. "" for what is not known.
+    """
+    agent = next((each.cmdline for each in job.others if each.role == "launcher"), "")
+    told = next(iter(job.environment.values()), {})
+
+    def asked(name: str) -> str:
+        given = _value(agent, name)
+        variable = name.upper().replace("-", "_")
+        return given if given != NOT_GIVEN else told.get(f"PET_{variable}") or ""
+
+    host, _, port = asked("rdzv-endpoint").rpartition(":")
+    return (
+        host or asked("master-addr") or told.get("MASTER_ADDR", ""),
+        (port if host else "") or asked("master-port") or told.get("MASTER_PORT", ""),
+    )
+
+
 def _value(command: str, name: str) -> str:
     found = re.findall(rf"\s--?{name.replace('-', '[-_]')}(?:=|\s+)(\S+)", command)
-    return str(found[-1]) if found else "not given"
+    return str(found[-1]) if found else NOT_GIVEN
 
 
 @dataclass(frozen=True)
@@ -56,7 +76,7 @@ def ranks_told_apart(job: Job, hosts: Mapping[int, str]) -> ToldApart | None:
         own = hosts.get(0, "")  # where the store is, a rank may name it by any name
         camps: dict[str, list[int]] = {}
         for rank, value in sorted(values.items()):
-            if not (own and hosts[rank] == own and _is_loopback(value)):
+            if not (own and hosts[rank] == own and is_loopback(value)):
                 camps.setdefault(value, []).append(rank)
         if len(camps) < 2:
             continue
@@ -68,7 +88,7 @@ def ranks_told_apart(job: Job, hosts: Mapping[int, str]) -> ToldApart | None:
 
 def _may_be_one(name: str, one: str, other: str) -> bool:
     """Whether two addresses may be one host: a name and a number, or a name with its domain."""
-    if name == "MASTER_PORT" or _is_loopback(one) or _is_loopback(other):
+    if name == "MASTER_PORT" or is_loopback(one) or is_loopback(other):
         return False
     if _is_number(one) != _is_number(other):
         return True
@@ -77,7 +97,7 @@ def _may_be_one(name: str, one: str, other: str) -> bool:
     )
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
     return address in ("localhost", "::1") or address.startswith("127.")
 
 

@@ -1,14 +1,17 @@
-"""In what the ranks of one live job differ: the versions that they have loaded, their backend, and
-settings that must agree. A difference is a fault where no job can run with it, else a remark.
+"""In what the ranks of one live job differ: the versions that they have loaded, their backend,
+settings that must agree, and the lines of their program. A difference is a fault where no job can
+run with it, else a remark.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainprobe.collect.collectors.libraries import RankLibraries
+from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.facts import Facts, Job, JobRank
 from trainprobe.model.node_names import folded
 from trainprobe.waits.divergence import ranks_say
@@ -52,12 +55,20 @@ class UnlikeRanks:
     evidence: tuple[str, ...]
 
     @property
+    def of_source(self) -> bool:
+        return ":" in self.name
+
+    @property
     def says(self) -> str:
         whose = ranks_say(self.ranks)
         where = f" on {folded(self.hosts)}" if self.hosts else ""
         has = "has" if len(self.ranks) == 1 else "have"
         rest = f", the others {self.common}" if self.common else ""
-        joint = "=" if "_" in self.name and not self.value.startswith("not ") else " "
+        joint = (
+            "="
+            if "_" in self.name and not self.of_source and not self.value.startswith("not ")
+            else " "
+        )
         return f"{whose[:1].upper()}{whose[1:]}{where} {has} {self.name}{joint}{self.value}{rest}"
 
 
@@ -69,7 +80,8 @@ def unlike_ranks(facts: Facts, job: Job) -> tuple[UnlikeRanks, ...]:
         for one in facts.of(RankLibraries, cell=job.cell)
         if one.rank is not None and one.rank in hosts
     }
-    rows = [*_of_libraries(loaded), *_of_settings(job, hosts, loaded)]
+    sites = facts.of(SourceSite, cell=job.cell)
+    rows = [*_of_source(sites, hosts), *_of_libraries(loaded), *_of_settings(job, hosts, loaded)]
     found = [
         one
         for name, values, fault, seen in rows
@@ -80,6 +92,18 @@ def unlike_ranks(facts: Facts, job: Job) -> tuple[UnlikeRanks, ...]:
 
 
 Row = tuple[str, Mapping[int, str], bool, tuple[str, ...]]
+
+
+def _of_source(sites: Iterable[SourceSite], hosts: Mapping[int, str]) -> Iterable[Row]:
+    """What the same line of the same file says on the hosts of ranks that stand there."""
+    found: dict[tuple[str, int], dict[int, SourceSite]] = {}
+    for site in sites:
+        if site.rank is not None and site.rank in hosts and site.text:
+            found.setdefault((site.file, site.line), {})[site.rank] = site
+    for (file, line), by_rank in found.items():
+        seen = tuple(dict.fromkeys(id_ for one in by_rank.values() for id_ in one.evidence))
+        values = {rank: f"`{site.text.splitlines()[0][:60]}`" for rank, site in by_rank.items()}
+        yield f"{os.path.basename(file)}:{line}", values, True, seen
 
 
 def _of_libraries(loaded: Mapping[int, RankLibraries]) -> Iterable[Row]:

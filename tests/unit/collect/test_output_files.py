@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -98,6 +99,37 @@ def test_the_file_of_a_tee_at_the_other_end_of_the_pipe_is_read(jobs: Jobs, tmp_
     found = seen(member, expect="step 9")
     assert said(found) == {0: "step 9"}
     assert "tee" in found[-1].data["via"]
+
+
+def test_the_log_of_the_service_that_passes_the_output_on_is_not_the_job_s(
+    jobs: Jobs, tmp_path: Path
+) -> None:
+    with open(tmp_path / "slurmd.log", "ab") as log:
+        step = subprocess.Popen(
+            ["slurmstepd: [1.0]", tmp_path / "rank-0.out"],
+            executable=shutil.which("tee"),
+            stdin=subprocess.PIPE,
+            stdout=log,
+        )
+    jobs.running.append(step)
+    member = jobs.rank(0, "step 9", stdout=step.stdin)
+    assert step.stdin is not None
+    step.stdin.close()
+
+    found = seen(member, expect="step 9")
+
+    paths = {result.data["path"] for result in found if result.outcome == "ok"}
+    assert paths == {str(tmp_path / "rank-0.out")}
+
+
+def test_a_file_that_holds_no_text_is_no_output(jobs: Jobs, tmp_path: Path) -> None:
+    with open(tmp_path / "shared.sm", "wb") as file:
+        member = jobs.rank(0, "step 9", stdout=file)
+        file.write(b"\x00\x01" * 100)
+        file.flush()
+        found = list(look_at_files(JobView([member], {}, cell="live"), 1.5))
+
+    assert not [result for result in found if result.outcome == "ok"]
 
 
 def test_a_file_that_all_ranks_share_is_taken_apart_once(jobs: Jobs, tmp_path: Path) -> None:

@@ -402,6 +402,16 @@ def test_a_look_that_slurm_started_is_no_job(tree: ProcTree) -> None:
     assert find_jobs(uid=1000, proc=tree.path) == ()
 
 
+def test_torchrun_of_srun_without_ranks_is_no_rank_itself(tree: ProcTree) -> None:
+    tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
+    slurm = {"SLURM_PROCID": 1, "SLURM_NTASKS": 3, "SLURM_STEP_ID": 0}
+    tree.add(101, 100, f"{PY} /env/bin/torchrun --nnodes 3 --nproc-per-node 2 train.py", slurm)
+
+    (job,) = find_jobs(uid=1000, proc=tree.path)
+
+    assert (job.launcher.kind, job.launcher.pid, job.ranks) == ("torchrun", 101, ())
+
+
 def test_srun_of_torchrun_is_torchrun(tree: ProcTree) -> None:
     tree.add(100, 1, "slurmstepd: [12.0]", {}, uid=0)
     slurm = {"SLURM_PROCID": 1, "SLURM_NTASKS": 2, "SLURM_STEP_ID": 0}

@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from tests.unit.waits.live_rows import CELL, facts_of, job
-from trainprobe.facts import MainThread, ProcessState
+from trainprobe.facts import Connection, Facts, MainThread, ProcessState
 from trainprobe.facts.jobs import Process
+from trainprobe.facts.table import Refusal
 from trainprobe.model.facts import Fact
+from trainprobe.model.pids import HostPid
+from trainprobe.model.subjects import Subject
 from trainprobe.waits.live import live_views
-from trainprobe.waits.meeting import told_apart
+from trainprobe.waits.meeting import end_point, told_apart
 
 
 def agent(pid: int, age_s: float) -> list[Fact]:
@@ -32,6 +35,53 @@ def test_agents_wait_for_each_other_since_the_last_one_came(second_s: float, ver
 
     assert found.verdict == verdict
     assert "pids 9, 10" in found.says or verdict == "healthy"
+
+
+ON_THREE = replace(job(3, absent=(0, 1, 2)), nnodes=3, hosts=("node1", "node2", "node3"))
+ONE, TWO = HostPid(9, "node1", 1), HostPid(9, "node2", 2)
+
+
+def met(pid: int) -> Connection:
+    return Connection(("E7",), CELL, None, pid=pid, state="ESTAB", local="10.0.0.1:9")
+
+
+def test_an_agent_without_a_connection_is_away_where_others_have_one() -> None:
+    (found,) = live_views(facts_of([ON_THREE], agent(ONE, 95.0), agent(TWO, 95.0), [met(ONE)]))
+
+    assert (found.verdict, found.groups[0].hosts) == ("hung", ("node2",))
+    assert "the agent on node2 has no connection to the end point" in found.says
+
+
+def test_a_node_where_nothing_of_the_job_runs_is_away() -> None:
+    host = Subject("host", "node3")
+    empty = Refusal("node.look", "unavailable", "No training process", host, CELL, "E8")
+    seen = facts_of([ON_THREE], agent(ONE, 95.0), agent(TWO, 95.0), [met(ONE), met(TWO)]).all
+
+    (found,) = live_views(Facts(seen, refused=[empty]))
+
+    assert found.groups[0].hosts == ("node3",)
+    assert found.says.endswith("nothing of the job runs on node3")
+
+
+def test_agents_of_several_hosts_that_were_told_to_meet_at_localhost_never_do() -> None:
+    told = Process(
+        pid=ONE, role="launcher", cmdline="torchrun --rdzv-endpoint=localhost:29400 a.py"
+    )
+    of_three = replace(ON_THREE, others=(told,))
+
+    (found,) = live_views(facts_of([of_three], agent(ONE, 95.0), agent(TWO, 95.0), [met(ONE)]))
+
+    assert found.groups[0].hosts == ("node1", "node2")
+    assert "told to meet the others at localhost:29400, which is its own host" in found.says
+
+
+def test_the_end_point_is_that_of_the_options_or_of_the_environment() -> None:
+    agent_ = Process(pid=9, role="launcher", cmdline="torchrun --rdzv-endpoint a:1 train.py")
+    assert end_point(replace(job(4), others=(agent_,))) == ("a", "1")
+    pod = {"PET_RDZV_ENDPOINT": "b:2", "MASTER_ADDR": "c"}
+    assert end_point(replace(job(4), environment={"job": pod})) == ("b", "2")
+    plain = {"MASTER_ADDR": "c", "MASTER_PORT": "3"}
+    assert end_point(replace(job(4), environment={"0": plain})) == ("c", "3")
 
 
 @pytest.mark.parametrize(

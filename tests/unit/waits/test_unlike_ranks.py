@@ -10,7 +10,7 @@ from tests.unit.waits.live_rows import ALL_REDUCE, C10D, CELL, MAIN, facts_of, j
 from trainprobe.causes import built
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.libraries import RankLibraries
-from trainprobe.facts import JobRank
+from trainprobe.facts import JobRank, SourceSite
 from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid
 from trainprobe.stacks.frames import Frame
@@ -118,6 +118,25 @@ def test_ranks_that_all_wait_for_each_other_with_different_versions_are_told_so(
         rows(one={"nccl_version": "2.21.5"}, backend="nccl"),
         *3 * [ALL_REDUCE],
     ) == (13, "Rank 1 on node2 has NCCL 2.21.5, the others 2.27.3")
+
+
+def test_a_line_that_reads_otherwise_on_one_host_is_another_state_of_the_program() -> None:
+    texts = ("dist.all_gather(out, x)", "dist.all_reduce(x)", "dist.all_gather(out, x)")
+    found = [
+        *rows(),
+        *(
+            SourceSite((f"E{rank}",), CELL, rank, file="/app/metrics.py", line=16, text=text)
+            for rank, text in enumerate(texts)
+        ),
+    ]
+
+    points, says = told("environment-differs", found, *3 * [ALL_REDUCE])
+
+    assert points == 26
+    assert says.startswith(
+        "Rank 1 on node2 has metrics.py:16 `dist.all_reduce(x)`, the others"
+        " `dist.all_gather(out, x)`"
+    )
 
 
 def test_a_debug_level_of_one_rank_hinders_while_its_group_is_made() -> None:

@@ -26,7 +26,9 @@ from trainprobe.causes.rendezvous_failures import (
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import CollectiveCall, JobRank, MainThread
 from trainprobe.model.ranks import and_list
-from trainprobe.waits.meeting import ToldApart, ranks_told_apart, told_apart
+from trainprobe.waits.launching import Away, agents_away
+from trainprobe.waits.meeting import ToldApart, is_loopback, ranks_told_apart, told_apart
+from trainprobe.waits.meeting import end_point as told_end_point
 
 # Where ranks meet: at the start, and for each further group.
 JOINING = frozenset(
@@ -204,6 +206,11 @@ Tell all agents of the job the same; only the number of the node differs
     torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint <HOST>:<PORT> --rdzv-id <JOB> ...
     draw a random id or port once, before the agents are started, not in each of them
 """
+LOOPBACK = """
+Give all agents the address of one host, here {host}'s
+    --rdzv-endpoint {host}:{port}
+    in SLURM, in the script: $(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)
+"""
 ONE_PLACE = """
 Give every rank the same {name}
     export {name}={common}   (once, in the job script, not on each node)
@@ -215,7 +222,7 @@ Start the ranks that are missing, or see why they died
     {look}
     {slurm}
 See whether they can reach the end point
-    from another node: timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
+    {node}: getent hosts {address}; timeout 5 bash -c '</dev/tcp/{address}/{port}' && echo open
 Give all nodes the same end point
     torchrun --nnodes <N> --rdzv-backend c10d --rdzv-endpoint {address}:{port} --rdzv-id <JOB> ...
 """
@@ -225,14 +232,14 @@ def _fixes(scene: Scene) -> Fixes:
     if own := fixes_of_start(scene):
         return own
     job = scene.live
-    environment = next(iter(job.environment.values()), {}) if job is not None else {}
-    host, number = end_point(scene) if job is None else ("", "")
-    address = host or environment.get("MASTER_ADDR", "$MASTER_ADDR")
-    port = number or environment.get("MASTER_PORT", "$MASTER_PORT")
+    host, number = end_point(scene) if job is None else told_end_point(job)
+    address, port = host or "$MASTER_ADDR", number or "$MASTER_PORT"
     if (apart := told_elsewhere(scene)) is not None:
         return fixes(ONE_PLACE, name=apart.name, common=apart.common)
     if _told_apart(scene):
         return fixes(APART)
+    if (away := _agents_away(scene)) is not None and is_loopback(address):
+        return fixes(LOOPBACK, host=away.hosts[0], port=port)
     if all_together(scene) and not absent(scene) and not waiting_agents(scene):
         return fixes(TOGETHER, world=len(scene.world), address=address, port=port)
     look, slurm = "on the other nodes: trainprobe attach", ""
@@ -242,7 +249,9 @@ def _fixes(scene: Scene) -> Fixes:
         names = {name for row in job.environment.values() for name in row}
         if job.launcher == "slurm" or any(name.startswith("SLURM_") for name in names):
             slurm = "squeue -s; scontrol show job $SLURM_JOB_ID"
-    return fixes(FIXES, look=look, slurm=slurm, address=address, port=port)
+    away = _agents_away(scene)
+    node = f"on {and_list(away.hosts)}" if away is not None else "from another node"
+    return fixes(FIXES, look=look, slurm=slurm, address=address, port=port, node=node)
 
 
 # The launchers of an elastic job, which meet the other nodes' before they start any rank.
@@ -270,9 +279,20 @@ def of_agents(scene: Scene) -> Weighings:
                 f"The job is to have {job.nnodes} nodes, and no rank has been started on this one"
             )
             yield weighing(13, "process-state-and-locks", says, job)
+    if (away := _agents_away(scene)) is not None:
+        says = f"{away.says[:1].upper()}{away.says[1:]}"
+        yield weighing(10, "other-stacks", says, ids=away.evidence)
     if differing := _told_apart(scene):
         says = f"The agents here were not told the same: {differing}"
         yield weighing(10, "environment-and-limits", says, job)
+
+
+def _agents_away(scene: Scene) -> Away | None:
+    """The hosts whose agents do not come to the others, where that was seen."""
+    agents = waiting_agents(scene)
+    if scene.live is None or not agents:
+        return None
+    return agents_away(scene.facts, scene.live, agents)
 
 
 def _told_apart(scene: Scene) -> str:
@@ -290,12 +310,12 @@ def agents_summary(scene: Scene) -> str:
     if job is None or not agents:
         return ""
     if len({agent.pid for agent in agents}) > 1:
-        differing = _told_apart(scene)
+        differing, away = _told_apart(scene), _agents_away(scene)
         where = f"and were not told the same: {differing}" if differing else "for each other"
         return (
             f"{len({agent.pid for agent in agents})} agents of {job.launcher} wait here"
             f" {where}; the job is to have {job.nnodes or 'several'} nodes, and no rank has been"
-            " started"
+            f" started{f'; {away.says}' if away is not None else ''}"
         )
     return (
         f"{job.launcher} waits for the agents of the other nodes, of {job.nnodes or 'several'} in"

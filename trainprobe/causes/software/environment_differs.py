@@ -10,9 +10,9 @@ must share. Two halves that differ are told, and nobody is in the wrong then. Wh
 own, such as a limit or an interface, is told under that name.
 
 In a live job it is recognised by its ranks: they have loaded different versions of torch, made
-groups of different backends, or only some of them have TORCH_DISTRIBUTED_DEBUG=DETAIL, with which
-torch makes one more group over all ranks, while all wait for each other. Other differences may be
-right, and are only told.
+groups of different backends, stand at lines that the file of another host has otherwise, or only
+some of them have TORCH_DISTRIBUTED_DEBUG=DETAIL, with which torch makes one more group over all
+ranks, while all wait for each other. Other differences may be right, and are only told.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from trainprobe.causes.phrases import Fixes, fixes
 from trainprobe.causes.rank_differences import other_differences, weigh_differences
 from trainprobe.causes.readiness_signs import GENERAL
 from trainprobe.causes.scene import Scene, Weighings
+from trainprobe.model.ranks import and_list
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -44,10 +45,17 @@ Start all ranks with the same {name}
 See what else differs
     trainprobe ready   (on the nodes of the job)
 """
+OF_SOURCE = """
+Bring the program to the same state on all nodes, and start again
+    md5sum .../{file}; git -C ... log -1   (on each node; {host} is unlike the others)
+    rsync -a --delete from one node, or start from a folder that all nodes share
+"""
 
 
 def _fixes(scene: Scene) -> Fixes:
     first = other_differences(scene)[0]
+    if first.of_source:
+        return fixes(OF_SOURCE, file=first.name.partition(":")[0], host=and_list(first.hosts))
     if "_" in first.name:
         unset = first.common.startswith("not ")
         step = (

@@ -193,6 +193,8 @@ def look_at_files(job: JobView, deadline_s: float) -> Iterator[LookResult]:
                     "unavailable", f"{sink.shown} cannot be read: {read}", path=sink.shown
                 )
             continue
+        if b"\0" in read.head + read.tail:
+            continue  # no text: a file that is shared as memory, an event file
         if sink.guessed and read.written_at < (job.began or 0.0) - CLOCK_SLACK_S:
             continue  # an earlier run's
         yield from _results(sink, read, here, absent)
