@@ -29,6 +29,22 @@ if TYPE_CHECKING:
     )
 
 
+@contextlib.contextmanager
+def _no_garbage_collection() -> Iterator[None]:
+    """Evidence and facts stay until the report and have no cycles: to walk over all of them again
+    and again takes a third of the time of thousands of ranks.
+    """
+    import gc
+
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -> Report:
     """Climb the ladder and report what it shows.
 
@@ -86,6 +102,7 @@ def _deep_would_settle(case: Case) -> bool:
     return bool(report.extra.get("deep_would_settle"))
 
 
+@_no_garbage_collection()
 def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     """Look at every node of a job, and write one report about all of them."""
     from trainprobe.attach import Interrupted
@@ -94,29 +111,12 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
 
     nodes = Nodes(request)
     case = Case.create(request.case, "attach", request.argv)
-    with _no_garbage_collection():
-        try:
-            nodes.look(case, progress)
-        except Interrupted:
-            progress.note("Interrupted: this is what was learnt.")
-        report = _concluded(case, case.seal(), "attach", case.name)
-        return _kept(case, report)
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Evidence and facts stay until the report and have no cycles: to walk over all of them again
-    and again takes a third of the time of thousands of ranks.
-    """
-    import gc
-
-    was_enabled = gc.isenabled()
-    gc.disable()
     try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
+        nodes.look(case, progress)
+    except Interrupted:
+        progress.note("Interrupted: this is what was learnt.")
+    report = _concluded(case, case.seal(), "attach", case.name)
+    return _kept(case, report)
 
 
 def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Report:
@@ -158,6 +158,7 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
         return _kept(case, report)
 
 
+@_no_garbage_collection()
 def explain(
     asked: ExplainRequest | str | Sequence[str],
     case: str | None = None,
@@ -241,7 +242,7 @@ def _judging(progress: Progress) -> Iterator[None]:
 def _explain_case(folder: str, progress: Progress) -> Report:
     from trainprobe.saved_case import read_case
 
-    with _no_garbage_collection(), _judging(progress):
+    with _judging(progress):
         saved = read_case(folder)
         report = conclude(
             saved.evidence,

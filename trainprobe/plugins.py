@@ -10,6 +10,8 @@ str or Path that is one.
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable
@@ -138,13 +140,44 @@ def guarded(cause: Any, failures: list[str], whose: str = "") -> Any:
 
 
 def _entries(group: str) -> list[EntryPoint]:
+    found = [entry for entry in _installed(tuple(sys.path)) if entry.group == group]
+    return sorted(set(found), key=lambda entry: (entry.name, entry.value))
+
+
+@functools.lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
+    """Every entry point of trainprobe that the packages on `path` name: reading them takes longer
+    than judging a small case, and each group asks.
+    """
+    if not any(map(_may_name_one, path)):
+        return ()
     from importlib.metadata import entry_points
 
-    if sys.version_info >= (3, 10):
-        found: Iterable[EntryPoint] = entry_points(group=group)
-    else:  # the own Python of a node, which runs the bundle
-        found = entry_points().get(group, ())
-    return sorted(set(found), key=lambda entry: (entry.name, entry.value))
+    found: Any = entry_points()
+    if isinstance(found, dict):  # by group, before Python 3.12; its own `values` warns
+        found = [entry for entries in dict.values(found) for entry in entries]
+    return tuple(entry for entry in found if entry.group.startswith("trainprobe."))
+
+
+def _may_name_one(folder: str) -> bool:
+    """Whether a package there has an entry point of ours; true where only importlib can tell, as
+    in a zip file. The import alone of importlib.metadata takes ten times as long.
+    """
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            for entry in entries:
+                if entry.name.endswith((".dist-info", ".egg-info")) and entry.is_dir():
+                    with (
+                        contextlib.suppress(FileNotFoundError),
+                        open(os.path.join(entry.path, "entry_points.txt"), "rb") as file,
+                    ):
+                        if b"[trainprobe." in file.read():
+                            return True
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return False
 
 
 def _folder(entry: EntryPoint) -> str:

@@ -1,10 +1,10 @@
 """Reading logs: `trainprobe explain` against `grep -c -F -f` with the same texts on the same log,
-its memory, and a thousand files at once.
+its memory, a thousand files at once, and one small log.
 
 python tests/bench/logs.py [--size 1000000000] [--rounds 3] [--folder DIR]
 
-Fails where reading is slower than half of grep, where it needs more than 300 MB, or where 64
-descriptors are not enough for 1,000 files.
+Fails where reading is slower than half of grep, where it needs more than 300 MB, where 64
+descriptors are not enough for 1,000 files, or where these or a small log take too much CPU time.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import argparse
 import gzip
 import os
 import random
+import resource
 import shutil
 import statistics
 import subprocess
@@ -27,6 +28,9 @@ from trainprobe.signatures import literals
 LEAST_RATIO = 0.5
 MOST_MB = 300
 FILES = 1000
+MOST_OF_SPLITTING = 24.0  # times the CPU time of splitting all lines of those files into words
+MOST_OF_TYPER = 13.0  # times the CPU time of `import typer`, for one small log
+SMALL_ROUNDS = 10
 ROOT = Path(__file__).resolve().parents[2]
 READ = """
 import resource, sys, time
@@ -48,6 +52,14 @@ import resource, sys
 from trainprobe.cli import run
 code = run(["explain", *sys.argv[1:], "--quiet", "--no-color"])
 print(code, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=sys.stderr)
+"""
+
+
+SPLIT = """
+import sys
+for path in sys.argv[1:]:
+    with open(path) as file:
+        words = sum(len(line.split()) for line in file)
 """
 
 
@@ -132,6 +144,24 @@ def wall_s(action: Callable[[], object]) -> float:
     return time.perf_counter() - began
 
 
+def cpu_s(command: list[str]) -> float:
+    """User and system time of one run."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(command, capture_output=True, cwd=ROOT, check=False)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def small_log_over_typer(log: Path) -> float:
+    """CPU time of explaining one small log over that of `import typer`, medians, in turns."""
+    ours_s, typer_s = [], []
+    for _ in range(SMALL_ROUNDS):
+        ours_s.append(cpu_s([sys.executable, "-m", "trainprobe", "explain", str(log)]))
+        typer_s.append(cpu_s([sys.executable, "-c", "import typer"]))
+    print(f"a small log                   {statistics.median(ours_s):7.2f} s of CPU")
+    return statistics.median(ours_s) / statistics.median(typer_s)
+
+
 def against_grep(log: Path, texts: Path, rounds: int) -> tuple[float, float]:
     """In turns, so that a busy moment of the machine meets both. Returns the ratio of the speeds
     and the memory in MB.
@@ -200,6 +230,18 @@ def main() -> int:
             f"{FILES} files, 64 descriptors    {time.perf_counter() - began:7.2f} s,"
             f" {float(said[-1]):.0f} MB of memory, exit code {said[0]}"
         )
+        explained = cpu_s([sys.executable, "-m", "trainprobe", "explain", str(many), "--quiet"])
+        times = explained / cpu_s([sys.executable, "-c", SPLIT, *map(str, many.iterdir())])
+        print(
+            f"times splitting their lines   {times:7.2f}, {explained:.1f} s of CPU (at most"
+            f" {MOST_OF_SPLITTING})"
+        )
+        failures += [f"{times:.1f} times splitting"] if times > MOST_OF_SPLITTING else []
+        small = folder / "small.log"
+        small.write_bytes(block(40))
+        times = small_log_over_typer(small)
+        print(f"times importing typer         {times:7.2f} (at most {MOST_OF_TYPER})")
+        failures += [f"{times:.1f} times importing typer"] if times > MOST_OF_TYPER else []
         memory = max(memory, float(megabytes), float(said[-1]))
         failures += [f"{memory:.0f} MB of memory"] if memory > MOST_MB else []
         failures += (

@@ -4,6 +4,7 @@ nothing.
 
 from __future__ import annotations
 
+import importlib.metadata
 import importlib.util
 import json
 import os
@@ -106,6 +107,22 @@ def test_the_package_adds_its_cause(acme: Path) -> None:
         " added.found], added.trouble)"
     )
     assert run_python(code, acme) == "['acme-licence-missing'] ()\n"
+
+
+def test_what_is_installed_is_read_once_for_all_groups(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_plugin(tmp_path, "first", plugins.CAUSES, "first_module")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    read = []
+    entry_points = importlib.metadata.entry_points
+    monkeypatch.setattr(
+        importlib.metadata, "entry_points", lambda: read.append(1) or entry_points()
+    )
+    groups = (plugins.CAUSES, plugins.FORMATS, plugins.COLLECTORS, plugins.CAUSES)
+    found = [[entry.name for entry in plugins._entries(group)] for group in groups]
+    assert ("first" in found[0], found[3], len(read)) == (True, found[0], 1)
+    assert not {"first"} & {*found[1], *found[2]}
 
 
 def test_the_package_adds_its_folder_of_probes_without_being_imported(acme: Path) -> None:

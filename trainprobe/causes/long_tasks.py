@@ -251,6 +251,9 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif barriers and not timeouts.together and list(timeouts.first) != [0]:
         says = f"The others waited in {call_says(barriers[0])}, as in a barrier"
         yield weighing(6, "other-stacks", says, barriers[0])
+    elif timeouts.calls[0].op == "broadcast" and timeouts.first and 0 not in timeouts.first:
+        says = "The others waited in a broadcast for the rank that sends, mostly rank 0"
+        yield weighing(6, "other-stacks", says, timeouts.calls[0])
 
 
 def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:

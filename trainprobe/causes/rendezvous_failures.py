@@ -58,6 +58,10 @@ def weigh_gave_up(scene: Scene) -> Weighings:
         yield from weigh_startup_failure(
             scene, found, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
         )
+        came = re.search(BARRIER, found.text)
+        if came is not None and int(came["joined"]) > int(came["world_size"]):
+            says = f"Nobody was missing: {came['joined']} came to a world of {came['world_size']}"
+            yield weighing(-13, "probe-outcome", says, found.fact)
     elif not failed_of_something_else(scene):
         there = [
             exception
@@ -83,6 +87,8 @@ def weigh_world(scene: Scene) -> Weighings:
         points = 26 if joined > int(expected) else 6
         if failed_of_something_else(scene):
             points = 6  # who died first did not come to the barrier
+        if not joined % max(int(expected), 1) and lines(scene, "preempted", "requeued"):
+            points = 6  # each start of such a job may count in the same store
         says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"
         given, nodes, per_node = (
             scene.given(name) for name in ("world_size", "nodes", "gpus_per_node")

@@ -21,14 +21,17 @@ def main() -> NoReturn:
     """Run the command line of this process and end it with the exit code of docs/exits.md."""
     _mend_streams()
     # Modules, and facts about thousands of ranks, live to the end and make no cycles: looking for
-    # some among them again and again took a quarter of the time of judging.
-    gc.set_threshold(100_000, 50, 100)
+    # some among them again and again took a quarter of the time of judging. A small case stays
+    # below the threshold, and what is left at the end needs no search either.
+    gc.set_threshold(200_000, 50, 100)
     argv = sys.argv[1:]
     if argv[:1] == ["ready"]:
         from trainprobe.cli.hung_ready import oversee_ready
 
         oversee_ready(argv)
-    sys.exit(run(argv))
+    code = run(argv)
+    gc.freeze()
+    sys.exit(code)
 
 
 def _mend_streams() -> None:

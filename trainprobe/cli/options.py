@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any
 
 import typer
@@ -49,8 +50,15 @@ def flag(says: str, *names: str) -> Any:
 
 def format_option(*subjects: Subject) -> Any:
     """Return the option `--format`, whose help names the formats that can render `subjects`."""
+    return typer.Option(
+        "--format", metavar="NAME", help=f"On stdout: {_formats_of(subjects)}. [default: text]"
+    )
+
+
+@functools.cache
+def _formats_of(subjects: tuple[Subject, ...]) -> str:
+    """Typer evaluates an option four times; the formats are read once."""
     from trainprobe.report.formats import formats_of
 
     found = [known for subject in subjects for known in formats_of(subject)]
-    names = ", ".join(dict.fromkeys(known.name for known in found))
-    return typer.Option("--format", metavar="NAME", help=f"On stdout: {names}. [default: text]")
+    return ", ".join(dict.fromkeys(known.name for known in found))

@@ -5,7 +5,7 @@ The journal is a small memory-mapped ring beside the rank's events, so that it s
 a kill of the rank.
 `facts/flight_dumps.py` builds the same fact from a recorder's dump, `facts/launched_calls.py` from
 what RAS counts, `facts/timed_out_calls.py` from the lines of a watchdog, `facts/compared_calls.py`
-from finger prints.
+from finger prints, `facts/nccl_calls.py` from NCCL's own lines.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ WATCHDOG = "watchdog"
 COUNTED = "ras"
 COMPARED = "finger-print"
 REPORTED = "desync-report"
+LAUNCHED = "nccl-log"
 NO_NUMBER = -1
 
 # ProcessGroupNCCL's names of operations (opTypeToString, torch/csrc/distributed/c10d/Work.cpp) as
@@ -127,8 +128,8 @@ class CollectiveCall(Fact):
 
     @property
     def partial(self) -> bool:
-        """From a source that shows at most one call of a rank: the one that it is stuck in."""
-        return self.source in (WATCHDOG, COMPARED, COUNTED, REPORTED)
+        """From a source that shows few calls of a rank: often only the one that it is stuck in."""
+        return self.source in (WATCHDOG, COMPARED, COUNTED, REPORTED, LAUNCHED)
 
 
 def operation(name: str) -> str:

@@ -18,6 +18,8 @@ COUNTS_CAP = 512  # of one file
 LEAST_BARE = 3  # ranks, where nothing says what is counted
 _CALLS = r"(?:mini-?)?batch(?:es)|steps|iterations|iters"
 _INPUTS = r"samples|examples|items|sequences|rows"
+# One of them stands in each line that _COUNT matches, and in few others.
+_COUNTED = ("batches", "steps", "iter", "samples", "examples", "items", "sequences", "rows", "len(")
 _COUNT = re.compile(
     rf"(?i)\b(?:(?:num(?:ber)?[ _](?:of[ _])?)?(?P<name>{_CALLS}|{_INPUTS})"
     r"|len\((?P<length>[\w.]{1,40})\))\s{0,2}[:=]{1,2}\s{0,2}(?P<first>\d{1,9})\b(?![./%])"
@@ -63,7 +65,9 @@ def _read(record: Evidence, row: Row) -> Iterable[RankCount]:
     if not any(digit in text for digit in "0123456789"):
         return
     bare = _BARE.match(text)
-    match = bare or _COUNT.search(text)
+    small = text.lower()
+    counts = any(word in small for word in _COUNTED)
+    match = bare or (_COUNT.search(text) if counts else None)
     if match is None:
         return
     groups = match.groupdict()

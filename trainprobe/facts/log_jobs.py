@@ -12,6 +12,7 @@ from trainprobe.logtext.steps import read_step
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.signatures.required_literals import required_literals
 
 MOST_RANKS = 100_000
 MARKS_CAP = 40
@@ -122,6 +123,8 @@ _DONE = re.compile(
     r"|\b(?:exit(?:ed)?|finished|completed) (?:with )?(?:exit )?(?:code|status)["
     r" :=]{1,2}0\b|^Succeeded$|\bJob \S{1,60} (?:is )?(?:succeeded|completed)\b"
 )
+# One of them stands in each line that _DONE matches, and in few others.
+_ENDS = ("done", "finished", "completed", "succe", "exit", "best ")
 NOTHING = re.compile(
     r"(?i)No training batches|\b0 (?:training"
     r" )?(?:steps|iterations|batches|updates|samples|examples)\b|\bno (?:steps|batches)\b"
@@ -180,9 +183,24 @@ def parse_log_request(record: Evidence) -> list[Fact]:
     return [LogJob((record.id,), record.cell, max_events=fields.whole(record.data, "max_events"))]
 
 
+# All that its ranks put into a gather comes out: the group has as many as the sizes differ by.
+_GATHERED = re.compile(
+    r"OpType=_?(?:ALLGATHER|REDUCE_SCATTER)(?:_BASE)?, NumelIn=(\d{1,15}), NumelOut=(\d{1,15})"
+)
+
+
 def _launcher(rows: Iterable[Row]) -> str:
-    seen = {name for row in rows for name, pattern in _LAUNCHERS if pattern.search(row.text[:600])}
-    return next((name for name, _ in _LAUNCHERS if name in seen), "")
+    texts = [row.text[:600] for row in rows]
+    whole = "\n".join(texts)
+    return next(
+        (
+            name
+            for name, pattern in _LAUNCHERS
+            if any(word in whole for word in required_literals(pattern.pattern))
+            and any(map(pattern.search, texts))
+        ),
+        "",
+    )
 
 
 def _world(rows: Iterable[Row]) -> int | None:
@@ -204,6 +222,11 @@ def _world(rows: Iterable[Row]) -> int | None:
                 for number in match.groups()
                 if number
             ]
+        told += [
+            max(sizes) // min(sizes)
+            for match in (_GATHERED.finditer(text) if "NumelOut=" in text else ())
+            if min(sizes := sorted(map(int, match.groups()))) and not max(sizes) % min(sizes)
+        ]
     return max((size for size in told if 1 <= size <= MOST_RANKS), default=None)
 
 
@@ -248,9 +271,7 @@ class _Seen:
                 row.text.strip()[:200] if NOTHING.search(row.text[:400]) else ""
             )
         told = read_step(row.text)
-        done = (told is not None and told.finished) or (
-            _DONE.search(row.text[:400]) is not None and _NOT_DONE.search(row.text[:400]) is None
-        )
+        done = (told is not None and told.finished) or _is_done(row.text[:400])
         if told is None and not done:
             return
         self.first, self.last = self.first or row, row
@@ -313,6 +334,15 @@ class _Seen:
             nothing_line=self.nothing_line,
             pressed_at=self.pressed_at,
         )
+
+
+def _is_done(text: str) -> bool:
+    small = text.lower()
+    return (
+        any(word in small for word in _ENDS)
+        and _DONE.search(text) is not None
+        and _NOT_DONE.search(text) is None
+    )
 
 
 def join_log_jobs(facts: list[Fact]) -> list[Fact]:

@@ -24,9 +24,11 @@ _NO_HOST = re.compile(r"(?:Error|Exception|Interrupt|Exit|Warning)$")
 _OWN_RANK = re.compile(
     r"\[(?:PG (?:ID )?[^\]\n]{1,120}? )?[Rr]ank (\d{1,7})(?:[/,] ?\d{1,7}){0,63}\]"
 )
-# A watchdog's message that somebody broke into lines by hand, and how its next line begins.
+# A watchdog's message that somebody broke into lines by hand, and how its next line begins; a
+# terminal breaks it anywhere, also inside a word.
 _WATCHDOG = re.compile(r"ollective operation timeout|Work[A-Z]\w{2,8}\(")
 _GOES_ON = re.compile(r"\s{0,40}(?:Work[A-Z]\w{2,8}\(|[A-Z][A-Za-z]{1,20}(?:\(ms\))?=|ran for \d)")
+_OPEN = re.compile(r"Work[A-Z]\w{2,8}\((?:[^()]|\(\w{1,9}\)){0,400}(?:\(\w{0,9})?$")
 _BROKEN_INTO = 4  # lines
 
 
@@ -126,11 +128,14 @@ def _made_whole(rows: list[Row]) -> list[Row]:
     found: list[Row] = []
     left = 0
     for row in rows:
-        if found and left and row.rank in (None, found[-1].rank) and _GOES_ON.match(row.text):
-            whole = f"{found[-1].text.rstrip()} {row.text.strip()}"
-            found[-1] = found[-1]._replace(text=whole[:TEXT_CAP])
-            left -= 1
-            continue
+        before = found[-1].text.rstrip() if found and left else ""
+        if before and row.rank in (None, found[-1].rank):
+            cut = row.text[:1].strip() != "" and _OPEN.search(before) is not None
+            if cut or _GOES_ON.match(row.text):
+                whole = f"{before}{'' if cut else ' '}{row.text.strip()}"
+                found[-1] = found[-1]._replace(text=whole[:TEXT_CAP])
+                left -= 1
+                continue
         found.append(row)
         told = "operation timeout" in row.text or "Work" in row.text
         left = _BROKEN_INTO if told and _WATCHDOG.search(row.text) else 0

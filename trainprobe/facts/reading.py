@@ -51,11 +51,13 @@ from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
 from trainprobe.facts.log_work import parse_log_work
 from trainprobe.facts.main_threads import parse_stacks
+from trainprobe.facts.nccl_calls import join_nccl_calls, parse_nccl_calls
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
 from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
 from trainprobe.facts.printed_endings import join_printed_endings, parse_printed_endings
 from trainprobe.facts.probe_results import parse_probe_results
+from trainprobe.facts.process_listings import parse_process_listings
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.removed_columns import parse_removed_columns
@@ -138,6 +140,8 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_progress,
         parse_log_work,
         parse_counts,
+        parse_nccl_calls,
+        parse_process_listings,
         parse_log_output,
         parse_log_stacks,
     ),
@@ -175,6 +179,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_launched_calls,
     join_timed_out_calls,
     join_compared_calls,
+    join_nccl_calls,
     join_log_failures,
     join_log_outputs,
     join_given,

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from trainprobe.facts.collectives import NO_NUMBER, REPORTED, WATCHDOG, CollectiveCall, operation
+from trainprobe.facts.exceptions import RankException
 from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_jobs import LogJob
 from trainprobe.model.facts import Fact
@@ -33,9 +34,15 @@ def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
     cells = {fact.cell for fact in facts if isinstance(fact, LogJob)}
     events = [fact for fact in facts if isinstance(fact, LogEvent) and fact.cell in cells]
     groups = _groups(events)
+    silent = cells - {
+        fact.cell
+        for fact in facts
+        if isinstance(fact, RankException)
+        or (isinstance(fact, LogEvent) and (fact.fatal or fact.event in _OPERATION_OF))
+    }
     found: dict[tuple[object, ...], CollectiveCall] = {}
     for event in events:
-        if event.event in _OPERATION_OF:
+        if event.event in _OPERATION_OF or (event.cell in silent and _stood(event)):
             call = _call(event, groups)
             key = (call.cell, call.rank, call.number, call.op, call.numel_in)
             if key not in found or (found[key].place or 0) > (call.place or 0):
@@ -48,6 +55,19 @@ def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
             key=lambda call: call.place if call.place is not None else -1,
         ),
     ]
+
+
+def _stood(event: LogEvent) -> bool:
+    """Whether a watchdog says, of an error or a timeout, that a call has not come to its end, with
+    the one before it done.
+    """
+    seq, done = event.number("seq"), event.number("completed")
+    return (
+        event.event == "nccl-last-work"
+        and "detected by watchdog" in event.line
+        and seq is not None
+        and seq - 1 == done
+    )
 
 
 def _with_names(calls: list[CollectiveCall]) -> list[CollectiveCall]:
@@ -102,7 +122,7 @@ def _call(
         cell=event.cell,
         rank=rank,
         number=NO_NUMBER if number is None else number,
-        op=_OPERATION_OF[event.event]
+        op=_OPERATION_OF.get(event.event)
         or operation(captured.get("op") or captured.get("what") or ""),
         group=group,
         at=event.at or 0.0,

@@ -34,6 +34,7 @@ Values = dict[str, str]
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _SHAPE_CAP = 200
 _SHAPES_CAP = 5000
+_EMPTY_SHAPES: set[bytes] = set()
 _ENV = re.compile(
     r"^(?:\s{0,8}(?:export |declare -x |set |ENV |-"
     r" )\s{0,2})?[\"']?([A-Za-z_][A-Za-z0-9_]{1,100})[\"']?=[\"']?(.{0,4000}?)[\"']?\s{0,4};?$"
@@ -175,13 +176,12 @@ def read_environment_report(text: str) -> Values:
         return from_json
     found: Values = {}
     interface = ""
-    empty: set[bytes] = set()
     lines = text.splitlines()[:LINES_CAP]
     shapes = (
         "\n".join(lines).encode("utf-8", "replace").translate(_DIGITS).split(b"\n") if lines else []
     )
     for line, shape in zip(lines, shapes, strict=True):
-        if shape in empty:
+        if shape in _EMPTY_SHAPES:
             continue
         raw = line[:LINE_CAP].rstrip()
         if not raw.strip() or len(found) >= VALUES_CAP:
@@ -199,13 +199,10 @@ def read_environment_report(text: str) -> Values:
                 found.update({name: value[:VALUE_CAP] for name, value in values.items()})
                 break
         else:
-            if (
-                named is None
-                and address is None
-                and len(shape) <= _SHAPE_CAP
-                and len(empty) < _SHAPES_CAP
-            ):
-                empty.add(shape)
+            if named is None and address is None and len(shape) <= _SHAPE_CAP:
+                if len(_EMPTY_SHAPES) >= _SHAPES_CAP:
+                    _EMPTY_SHAPES.clear()
+                _EMPTY_SHAPES.add(shape)
     return _counted(found)
 
 

@@ -32,7 +32,7 @@ MOST_NAMED = 10
 # Over all files together, since judging a row takes some 0.2 ms. Each file may keep its share and
 # whatever the others leave.
 ROWS_IN_ALL = 40_000
-LEAST_ROWS = 60
+LEAST_ROWS = 40
 # Error files wait in memory until all attempts are known; beyond this size they count as the last
 # attempt's.
 WAITING_BYTES = 64 * 2**20

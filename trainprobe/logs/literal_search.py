@@ -43,6 +43,9 @@ RESTARTS: tuple[str, ...] = (
 )
 
 
+# Up to here each text is searched for by itself, which takes less time than making a search for
+# all of them.
+FEW_BYTES = 32 * 2**10
 BEGINNING_BYTES = 6
 _ENDS = -1
 SLOW = (
@@ -57,11 +60,13 @@ class LiteralSearch:
     """
 
     def __init__(self, texts: tuple[bytes, ...]) -> None:
-        self.texts = texts
-        self._database = _database(texts)
-        self._plain = _PlainSearch(texts) if self._database is None and texts else None
+        self.texts = self._sought = texts
+        self._searched = 0
 
     def hits(self, content: bytes) -> list[tuple[int, int]]:
+        self._searched += len(content)
+        if self._searched <= FEW_BYTES:
+            return _one_by_one(self._sought, content)
         if self._plain is not None:
             return self._plain.hits(content)
         found: list[tuple[int, int]] = []
@@ -74,9 +79,27 @@ class LiteralSearch:
             self._database.scan(content, match_event_handler=on_match)
         return found
 
+    @functools.cached_property
+    def _database(self) -> Any:
+        return _database(self._sought)
+
+    @functools.cached_property
+    def _plain(self) -> _PlainSearch | None:
+        return _PlainSearch(self._sought) if self._database is None and self._sought else None
+
     def without(self, numbers: frozenset[int]) -> LiteralSearch:
         """The same search without some texts; the others keep their numbers."""
         return _reduced(self, numbers)
+
+
+def _one_by_one(texts: tuple[bytes, ...], content: bytes) -> list[tuple[int, int]]:
+    found = []
+    for number, text in enumerate(texts):
+        at = content.find(text)
+        while at >= 0:
+            found.append((at + len(text), number))
+            at = content.find(text, at + 1)
+    return sorted(found)
 
 
 class _PlainSearch:
@@ -138,7 +161,7 @@ class _Reduced(LiteralSearch):
     def __init__(self, whole: LiteralSearch, numbers: frozenset[int]) -> None:
         self._kept = tuple(number for number in range(len(whole.texts)) if number not in numbers)
         super().__init__(tuple(whole.texts[number] for number in self._kept))
-        self._inner_texts, self.texts = self.texts, whole.texts
+        self.texts = whole.texts
 
     def hits(self, content: bytes) -> list[tuple[int, int]]:
         kept = self._kept

@@ -28,12 +28,14 @@ PIECE = 7  # characters of a wording by which it is known where it was cut
 RUN = 6  # pieces in a row that tell something; EDGE: at the edge of the line
 EDGE = 2
 MOST_SHARED = 3  # components; a piece that more of them have tells nothing
-# The likeliest kind first: who raises a timeout has waited.
+# The likeliest kind first: who raises a timeout has waited. They are searched in the line in small
+# letters, and begin with a letter, with what stands before it behind that: a pattern that ignores
+# case or begins with \b takes ten times as long.
 _KINDS: tuple[tuple[EventKind, re.Pattern[str]], ...] = (
     (
         "waited",
         re.compile(
-            r"(?i)tim(?:ed?|ing)[ -]?out(?!(?:_\w{1,20})?['\"]?\s{0,3}[:=]\s{0,3}\d)"
+            r"tim(?:ed?|ing)[ -]?out(?!(?:_\w{1,20})?['\"]?\s{0,3}[:=]\s{0,3}\d)"
             r"|wait(?:ed|ing)? (?:for|in|timeout)|gave up|not acquired"
             r"|blocked for more"
         ),
@@ -41,27 +43,27 @@ _KINDS: tuple[tuple[EventKind, re.Pattern[str]], ...] = (
     (
         "died",
         re.compile(
-            r"(?i)\bkill(?:ed|ing)\b|segfault|segmentation fault|core dumped|\babort(?:ed)?\b|bus"
-            r" error|terminate called|\bSIG(?:SEGV|KILL|ABRT|TERM|BUS)\b|exit(?:ed|code)?\b"
-            r"|\bdied\b"
+            r"k(?<!\wk)ill(?:ed|ing)\b|segfault|segmentation fault|core dumped"
+            r"|a(?<!\wa)bort(?:ed)?\b|bus error|terminate called"
+            r"|sig(?:segv|kill|abrt|term|bus)\b|exit(?:ed|code)?\b|d(?<!\wd)ied\b"
         ),
     ),
     (
         "refused",
         re.compile(
-            r"(?i)refused|denied|not permitted|in use|invalid (?:argument|usage|device)"
+            r"refused|denied|not permitted|in use|invalid (?:argument|usage|device)"
             r"|unrecognized|unsupported|not supported"
         ),
     ),
     (
         "raised",
         re.compile(
-            r"\w(?:Error|Exception|Interrupt)\b|\[E\d{0,4} |NCCL WARN"
-            r"|(?i:went wrong|\berror\b|\bfail(?:ed|ure)?\b|\bfatal\b|cannot"
-            r"|could not|unable)"
+            r"e(?<![_\d]e)rror\b|e(?<=[a-z]e)xception\b|i(?<=[a-z]i)nterrupt\b|\[e\d{0,4} "
+            r"|nccl warn|went wrong|f(?<!\wf)ail(?:ed|ure)?\b|f(?<!\wf)atal\b|cannot|could not"
+            r"|unable"
         ),
     ),
-    ("warned", re.compile(r"(?i)\bwarn(?:ing)?\b|deprecated|exceeded|mismatch")),
+    ("warned", re.compile(r"warn(?:ing)?\b|deprecated|exceeded|mismatch")),
 )
 _TYPE = re.compile(
     r"\b(?:\w{1,40}\.){0,8}[A-Z]\w{0,40}(?:Error|Exception|Warning|Interrupt)\b:? ?"
@@ -169,7 +171,8 @@ def read_component(
 
 def event_kind(text: str) -> EventKind:
     """Of what kind of event a line speaks."""
-    return next((kind for kind, form in _KINDS if form.search(text)), "said")
+    small = text.lower()
+    return next((kind for kind, form in _KINDS if form.search(small)), "said")
 
 
 def _told(

@@ -70,8 +70,6 @@ def phases() -> Mapping[str, Phase]:
 def read_phase(line: str) -> Phase | None:
     """The phase that a line tells; None where it tells none. The later phase counts."""
     text = line[:READ]
-    if not _any_form().search(text):
-        return None
     found = next((phases()[name] for name, form in _forms() if form.search(text)), None)
     mild = found is not None and not found.warns and _pattern("neutral").search(text) is not None
     return None if mild else found
@@ -106,11 +104,6 @@ def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
     """The forms of each phase in one, the later phases first."""
     rows = [(name, "|".join(_bare(row["forms"]))) for name, row in _data()["phases"].items()]
     return tuple((name, re.compile(form)) for name, form in reversed(rows))
-
-
-@functools.cache
-def _any_form() -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{form.pattern})" for _, form in _forms()))
 
 
 def _bare(forms: Iterable[str]) -> Iterator[str]:

@@ -71,7 +71,8 @@ _ANY_LOSS = re.compile(
 )
 _TRAINS = re.compile(r"\btrain|\bloss\b", re.IGNORECASE)
 _DECIMAL = re.compile(r"\d\.\d")
-# Words of a plan or a setting, not of progress.
+# Words of a plan or a setting, not of progress; one of _PLAN_WORDS stands in each of them.
+_PLAN_WORDS = ("total", "max", "num", "every", "warm", "accumulation", "planned", "per")
 _PLAN = re.compile(
     r"\b(?:total|max|num|number of|every|warm-?up|accumulation|planned|per)\b", re.IGNORECASE
 )
@@ -203,9 +204,9 @@ def read_step(line: str) -> Step | None:
 
 
 def _read(text: str, shape: bytes) -> Step | None:
-    if _HINT.search(text) is None:
-        return None
     if not _is_known(shape, _NOT_FINISHED):
+        if _HINT.search(text) is None:
+            return None
         done = _finished(text)
         if done is not None:
             return done
@@ -215,7 +216,7 @@ def _read(text: str, shape: bytes) -> Step | None:
             found = read(text)
             if found is not None:
                 return found
-    return _plain(text) if any(character.isdigit() for character in text) else _activity(text)
+    return _plain(text) if b"0" in shape else _activity(text)
 
 
 def kind_of(text: str) -> str:
@@ -455,7 +456,7 @@ def _plain(text: str) -> Step | None:
     """A line that somebody wrote: `step 10 loss 0.1`, `Epoch 1/3, Step [10/100]`, `120it [00:10,
     12it/s]`.
     """
-    count = _COUNT.search(text)
+    count = _COUNT.search(text) if " [" in text else None
     if count is not None:
         description = text[: count.start()].strip(" :")
         of = count.group("of")
@@ -466,7 +467,8 @@ def _plain(text: str) -> Step | None:
             kind_of(description) if description else "unknown",
         )
     epoch, of_epochs = _epoch(text)
-    if _PLAN.search(text) is None:
+    small = text.lower()
+    if not any(word in small for word in _PLAN_WORDS) or _PLAN.search(text) is None:
         match = _STEP.search(text)
         if match is not None:
             return Step(

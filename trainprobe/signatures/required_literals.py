@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 
 _TOKEN = re.compile(
@@ -12,6 +13,7 @@ _TOKEN = re.compile(
 _EDGES = " '\"()[]<>{}:;,=`#."
 
 
+@functools.cache
 def required_literals(pattern: str) -> tuple[str, ...]:
     """Return the longest text of each alternative, without spaces and punctuation at its ends.
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from trainprobe.stacks.traceback_text import whole_message
+
 HEADER = "Traceback (most recent call last):"
 _BOX_TOP = re.compile(
     r"\s{0,80}[\u256d\u250c+][\u2500\u2501-]{1,200} Traceback \(most recent call last\)"
@@ -149,10 +151,20 @@ def _prefixed(lines: list[str], place: int) -> None:
 
 def bare_errors(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
     """Yield (place, type, message) of lines that say an exception's type and message and nothing
-    else, such as a fragment's only line.
+    else, such as a fragment's only line. A text that begins with one is the end of a traceback, and
+    the further lines of the message belong to it.
     """
-    for place, line in enumerate(lines):
-        if any(part in line for part in _PARTS_OF_NAMES):
-            match = _BARE.match(line.strip())
-            if match and (match.group(2) is not None or match.group(1) in _WITHOUT_MESSAGE):
-                yield place, match.group(1), (match.group(2) or "").strip()
+    found = [
+        (place, match)
+        for place, line in enumerate(lines)
+        if any(part in line for part in _PARTS_OF_NAMES)
+        and (match := _BARE.match(line.strip()))
+        and (match.group(2) is not None or match.group(1) in _WITHOUT_MESSAGE)
+    ]
+    begins = next((place for place, line in enumerate(lines) if line.strip()), 0)
+    ends = [place for place, _ in found[1:]] + [len(lines)]
+    for (place, match), end in zip(found, ends):
+        message = (match.group(2) or "").strip()
+        if place == begins:
+            message = whole_message(lines[:end], place + 1, message)
+        yield place, match.group(1), message

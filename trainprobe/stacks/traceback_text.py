@@ -228,6 +228,13 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
     return place
 
 
+def whole_message(lines: Sequence[str], place: int, first: str) -> str:
+    """The message of which the line before `place` says `first`, with its further lines."""
+    block = _Block(message=[first])
+    _read_message(lines, place, block)
+    return "\n".join(block.message).strip()[:MESSAGE_CAP]
+
+
 def _read_message(lines: Sequence[str], place: int, block: _Block) -> tuple[int, str]:
     """Read the further lines of a message. Nothing marks its end: it ends at a chained or another
     traceback, or at another kind of log line.

@@ -26,6 +26,8 @@ from trainprobe.waits.suspects import SuspectGroup
 
 LAUNCHER = "unknown"  # so the job of a case that was made from saved files calls its launcher
 PROBE = "job"
+# What a rank stands in by itself; whoever saved its stack waited for it to come out.
+_OWN_HOLDS = OWN_WAITS | {"compile"}
 
 
 def only_dumps(job: Job) -> bool:
@@ -113,10 +115,10 @@ def _standing_still(
     """Nobody is in a collective: ranks that wait for something of their own by their stacks are
     each a suspect.
     """
-    if not any(standing.leaf in OWN_WAITS for standing in ranks):
+    if not any(standing.leaf in _OWN_HOLDS for standing in ranks):
         return _timed_out(rung, ranks)
     graph = Edges(facts, rung.cell, ranks).graph()
-    still = {Node("rank", str(standing.rank)) for standing in ranks if standing.leaf in OWN_WAITS}
+    still = {Node("rank", str(standing.rank)) for standing in ranks if standing.leaf in _OWN_HOLDS}
     groups = [
         group_of_end(rung, ranks, graph, end, None)
         for end in graph.ends()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from trainprobe.facts import Facts, LogFailure, LogJob
+from trainprobe.facts import CollectiveCall, Facts, LogFailure, LogJob, Rung
+from trainprobe.facts.collectives import LAUNCHED
 from trainprobe.waits.absentees import absentees, given_up, world_of
 from trainprobe.waits.collective_waits import call_given_up, collective_waits, timed_out
-from trainprobe.waits.divergence import call_says, ranks_say
+from trainprobe.waits.divergence import call_says, divergence_in, ranks_say
 from trainprobe.waits.dump_hangs import PROBE, saved_groups, saved_standings
+from trainprobe.waits.hang import divergence_group
 from trainprobe.waits.suspects import SuspectGroup
 
 
@@ -18,6 +20,12 @@ def hang_groups(
 ) -> tuple[SuspectGroup, ...]:
     """The suspects where ranks only gave up waiting; empty where nobody waited."""
     cell, late = job.cell, timed_out(facts, job.cell)
+    printed = [call for call in facts.of(CollectiveCall, cell=cell) if call.source == LAUNCHED]
+    seen = sorted({call.rank for call in printed if call.rank is not None})
+    parted = divergence_in(facts, cell, seen, hung=True) if printed else None
+    if parted is not None:
+        rung = Rung((), cell, None, 0, PROBE, "", len(seen), "timed_out")
+        return (divergence_group(rung, saved_standings(facts, cell, seen, {}), parted),)
     if not late and not given_up(facts, cell):
         return ()
     world = world_of(job, failures)

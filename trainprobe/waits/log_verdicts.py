@@ -21,6 +21,7 @@ from trainprobe.facts import (
 )
 from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
+from trainprobe.facts.process_listings import ChildrenGone
 from trainprobe.logtext.quotes import quoted
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.model.facts import Fact
@@ -97,7 +98,9 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
         return _ended(_echoes_only(job, failures))
     found = _unfailed(facts, job)
     if found.verdict == "undetermined":
-        still = still_group(facts, job, failures) or lock_group(facts, job)
+        still = (
+            still_group(facts, job, failures) or lock_group(facts, job) or _left_behind(facts, job)
+        )
         return _ended(still) if still is not None else found
     return found
 
@@ -322,6 +325,26 @@ def _did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | Non
         f" until somebody pressed Ctrl-C ({done.pressed_at})"
     )
     return _group(job, "stuck-inside", says, "hang", done.evidence)
+
+
+def _left_behind(facts: Facts, job: LogJob) -> SuspectGroup | None:
+    """A listing of processes shows some of several alike ended and others alive."""
+    shown = max(
+        facts.of(ChildrenGone, cell=job.cell),
+        key=lambda one: len(one.gone) + len(one.alive),
+        default=None,
+    )
+    if shown is None:
+        return None
+    gone, alive = len(shown.gone), len(shown.alive)
+    says = (
+        f"{gone} of {gone + alive} processes of {shown.program} below pid {shown.parent}"
+        f" {'has' if gone == 1 else 'have'} ended (<defunct>), and"
+        f" {'pid' if alive == 1 else 'pids'} {', '.join(map(str, shown.alive[:4]))}"
+        f" {'lives' if alive == 1 else 'live'} on without"
+        f" {'it' if gone == 1 else 'them'} ({shown.seen_at})"
+    )
+    return _group(job, "left", says, "hang", shown.evidence)
 
 
 def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:

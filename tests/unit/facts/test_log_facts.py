@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tests.unit.waits.logs_by_hand import table, traceback, watchdog
 from trainprobe.facts import (
+    CollectiveCall,
     Facts,
     Given,
     LogEvent,
@@ -307,3 +308,39 @@ def test_lines_of_a_log_of_gigabytes_keep_their_numbers_and_their_order_before_t
     found = {fact.type: fact for fact in facts.of(RankException)}
     assert found["ValueError"].seen_at == "a.log:30000000"
     assert (found["ValueError"].place or 0) < (found["KeyError"].place or 0)
+
+
+@pytest.mark.parametrize("at", [60, 113, 128, 133])
+def test_a_watchdogs_message_that_a_terminal_broke_is_whole(at: int) -> None:
+    line = watchdog(2, 49209).strip()
+    at = line.index("WorkNCCL(") + at - 60 + len("WorkNCCL(")
+    facts = facts_of(line[:at], line[at:])
+    (call,) = facts.of(CollectiveCall)
+    assert (call.rank, call.number, call.numel_in, call.timeout_s) == (2, 49209, 1024, 600)
+
+
+def test_a_gather_tells_of_how_many_ranks_its_group_has() -> None:
+    line = watchdog(1, 7, "ALLGATHER", 43).replace("NumelOut=43", "NumelOut=172")
+    job = facts_of(line).one(LogJob)
+    assert job is not None
+    assert job.world_size == 4
+
+
+def test_work_that_stands_without_any_error_is_a_call_that_was_given_up() -> None:
+    line = (
+        "[rank1]:[E1120 10:40:00.22 ProcessGroupNCCL.cpp:2252] [PG ID 1 PG GUID 1 Rank 1]  failure"
+        " detected by watchdog at work sequence id: 16 PG status: last enqueued work: 18, last"
+        " completed work: 15"
+    )
+    (call,) = facts_of(line).of(CollectiveCall)
+    assert (call.rank, call.number, call.pending) == (1, 16, True)
+    error = "RuntimeError: NCCL error: unhandled system error"
+    assert not facts_of(line, error).of(CollectiveCall)
+
+
+def test_a_text_that_begins_with_an_exception_holds_all_of_its_message() -> None:
+    lines = ("ValueError: bad path", "Provide another one.", "", "Epoch 2 begins")
+    (raised,) = facts_of(*lines).of(RankException)
+    assert raised.message == "bad path\nProvide another one."
+    (raised,) = facts_of("step 1", *lines).of(RankException)
+    assert raised.message == "bad path"

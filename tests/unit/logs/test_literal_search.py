@@ -61,7 +61,19 @@ def test_hyperscan_finds_the_same() -> None:
     pytest.importorskip("hyperscan")
     fast = signature_search()
     content = _content(fast.texts)
-    assert sorted(fast.hits(content)) == engines._PlainSearch(fast.texts).hits(content)
+    expected = engines._PlainSearch(fast.texts).hits(content)
+    assert sorted(fast.hits(content)) == expected
+
+
+def test_a_small_text_is_searched_before_any_engine_is_made() -> None:
+    search = LiteralSearch(signature_search().texts)
+    content = _content(search.texts)[: engines.FEW_BYTES // 2]
+    expected = engines._PlainSearch(search.texts).hits(content)
+    assert expected
+    assert search.hits(content) == expected
+    assert not {"_database", "_plain"} & set(vars(search))
+    assert sorted(search.hits(content * 2)) == engines._PlainSearch(search.texts).hits(content * 2)
+    assert "_database" in vars(search)
 
 
 def test_texts_within_texts_are_all_found() -> None:

@@ -92,6 +92,22 @@ def test_a_wording_that_nobody_knows_has_its_component(
     assert (_told(text), event_kind(text)) == (component, kind)
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("Worker 3 DIED", "died"),
+        ("we studied skilled workers", "said"),
+        ("socket.gaierror: name unknown", "raised"),
+        ("HYDRA_FULL_ERROR=1", "said"),
+        ("torchCheckFail(char const*)", "said"),
+        ("Training FAILED", "raised"),
+        ("an exception to the rule", "said"),
+    ],
+)
+def test_a_kind_is_told_by_whole_words_in_any_case(text: str, kind: str) -> None:
+    assert event_kind(text) == kind
+
+
 def test_frames_tell_where_the_words_do_not() -> None:
     assert (
         _told("RuntimeError: novel", frames=["/env/torch/_inductor/lowering.py run"]) == "compiler"

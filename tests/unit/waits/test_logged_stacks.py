@@ -261,3 +261,13 @@ def test_a_rank_that_said_that_it_compiles_a_kernel_is_who_the_others_waited_for
     # a path with such words in it is no such line
     files["node0.log"] = "[rank0]: read /data/.triton/autotuning/compiling.pickle\n"
     assert explained(files, tmp_path).causes[0].id != "rank-compiling"
+
+
+def test_a_lone_stack_inside_a_compiler_stands_in_it(tmp_path: Path) -> None:
+    frames = (
+        "    communicate (subprocess.py:1196)\n    check_output (subprocess.py:466)\n    compile"
+        " (torch/_inductor/codecache.py:3187)\n    autotune"
+        " (torch/_inductor/select_algorithm.py:1815)\n    main (train.py:40)\n"
+    )
+    report = explained({"stack.txt": frames}, tmp_path)
+    assert (report.verdict, report.causes[0].id) == ("hung", "rank-compiling")

@@ -21,7 +21,14 @@ from trainprobe.causes.host_memory import REFUSED, killed, proof
 from trainprobe.causes.locks_wanted import held_by_others, lock_waits, wanted_path
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
-from trainprobe.causes.statements import advice, checked, quote, statement
+from trainprobe.causes.statements import (
+    advice,
+    checked,
+    quote,
+    quote_after,
+    statement,
+    weigh_statement,
+)
 from trainprobe.facts import Leftover, LeftoverLook, Restarter
 from trainprobe.facts.leftover_names import commands, look_command, name_of, restarted_by, sum_of
 from trainprobe.model.diagnosis import Family
@@ -31,12 +38,14 @@ from trainprobe.waits.leftovers import Taken, taken
 
 CHECK = "host.leftovers"
 TAKEN = message("leftover-processes.taken")
+LEFT = message("leftover-processes.left")
 
 
 def _weigh(scene: Scene) -> Weighings:
     if scene.facts.of(Leftover):
         yield from weigh_failure(scene) if scene.cell else weigh_all(scene)
         return
+    yield from weigh_statement(scene, LEFT)
     taken = statement(scene, TAKEN)
     found = scene.checks(CHECK) if scene.facts.one(LeftoverLook) is None else ()
     if found and taken is not None:
@@ -83,7 +92,9 @@ def _summary(scene: Scene) -> str:
                 *(f"{says[:1].lower()}{says[1:]}" for says in taken),
             ]
         )
-    check = scene.failed_check(CHECK)
+    check, left = scene.failed_check(CHECK), statement(scene, LEFT)
+    if check is None and left is not None:
+        return f"Something of an earlier run is still there{quote_after(left)}"
     return (
         check.says if check is not None else "Processes of an earlier run still live on this host"
     )

@@ -16,7 +16,7 @@ from trainprobe.causes.child_processes import ends, who
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.rank_compiling import compilers
-from trainprobe.causes.statements import last_line
+from trainprobe.causes.statements import last_line, quote_after, statement, weigh_statement
 from trainprobe.facts import ImportTried, LogEvent, MainThread, ProcessState
 from trainprobe.signatures.messages import message
 from trainprobe.waits.dump_hangs import only_dumps
@@ -25,6 +25,7 @@ BUILDER = "torch/utils/cpp_extension.py"
 # torch/utils/cpp_extension.py prints it before it takes the lock, and the others once it builds.
 BEGUN = r"as PyTorch extensions root"
 BUILDS = message("extension-build-lock.builds")
+LEFT = message("extension-build-lock.left")
 
 
 def _waiting(scene: Scene) -> tuple[MainThread, ...]:
@@ -75,6 +76,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(26, "probe-outcome", says, tried)
     if not waiting:
+        yield from weigh_statement(scene, LEFT)
         if begun is not None and not last_line(scene, BUILDS, within=20):
             says = (
                 "The last that it printed is the begin of an extension's load:"
@@ -120,6 +122,9 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _summary(scene: Scene) -> str:
+    told = statement(scene, LEFT) if not _waiting(scene) else None
+    if told is not None:
+        return f"An extension was not loaded, and a lock of its build may be why{quote_after(told)}"
     return (
         f"{subject(scene)} {verb(scene.ranks, 'waits', 'wait')} for"
         f" {_path(scene) or 'the lock of an extension build'}, and nobody builds"
@@ -145,7 +150,7 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="extension-build-lock",
     title="An extension build left its lock behind",
-    modes=("hang", "slow", "check"),
+    modes=("hang", "slow", "check", "crash"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
