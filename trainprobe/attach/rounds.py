@@ -42,6 +42,7 @@ class Rounds:
     def __init__(self, case: Case, cell: str, pace: Pace, clock: Clock, at_once: int) -> None:
         self.case, self.cell, self.pace, self.clock, self.at_once = case, cell, pace, clock, at_once
         self.number = 0
+        self.elsewhere = False  # has the job ranks on other hosts?
         self.watched: dict[tuple[int, int | None], ThreadHistory] = {}
         self.stacks: list[Evidence] = []
 
@@ -126,10 +127,11 @@ class Rounds:
         """
         ranks = [each for each in self.ranks if each.stacks]
         stepping = [each for each in ranks if each.leaf in (*STEPPING, "dataloader")]
-        if len(ranks) > 1 and stepping and all(each.sleeps_again for each in stepping):
+        several = len(ranks) > 1 or self.elsewhere
+        if several and stepping and all(each.sleeps_again for each in stepping):
             return True
         long_asleep = any((each.asleep_s or 0.0) >= self.pace.third_look_s for each in ranks)
-        return len(ranks) > 1 and not long_asleep and self.age_s() is None
+        return several and not long_asleep and self.age_s() is None
 
     def load(self) -> bool:
         """Say whether all ranks stood in their data loaders at the last look."""

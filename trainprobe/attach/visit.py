@@ -152,6 +152,7 @@ class Visit:
         )
         self.cut: dict[str, None] = {}
         self.rounds = Rounds(case, self.cell, self.pace, self.clock, at_once())
+        self.rounds.elsewhere = bool(self.data.get("elsewhere"))
         self.background = BackgroundLooks(case, self.cell, self.data)
         self.cgroups = CgroupWatch(ours=False)
         self.lives = Lives()

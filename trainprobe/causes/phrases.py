@@ -8,6 +8,7 @@ from inspect import cleandoc
 
 from trainprobe.causes.commands import job, live_pid
 from trainprobe.causes.scene import Scene
+from trainprobe.facts import JobRank
 from trainprobe.logtext.quotes import quoted
 from trainprobe.model.diagnosis import Fix, Risk, Who
 from trainprobe.model.ranks import and_list, name_ranks
@@ -28,6 +29,9 @@ def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
     hosts = scene.group.hosts or tuple(
         dict.fromkeys(ending.host for ending in scene.endings(who) if ending.host)
     )
+    if len(hosts) > 1:
+        own = {one.rank: one.host for one in scene.of(JobRank) if one.rank in who}
+        hosts = tuple(dict.fromkeys(own[rank] for rank in who)) if set(own) == set(who) else hosts
     host = hosts or ((scene.plan.host,) if scene.plan.host else ())
     return f"{ranks_say(who)} on {and_list(host)}" if host and who else ranks_say(who)
 

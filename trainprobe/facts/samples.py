@@ -26,6 +26,11 @@ from trainprobe.stacks.loading import loads, step_share
 from trainprobe.stacks.places import is_torch, user_frame
 from trainprobe.stacks.spells import Asks, Spells, share
 
+SELDOM, OFTEN, TWICE = 0.35, 0.6, 2
+"""Of the time in collectives, on the late host and on the others; rounds that everybody went
+through, so that no single pause counts.
+"""
+
 
 @dataclass(frozen=True)
 class Spell:
@@ -230,3 +235,52 @@ def own_line(samples: Iterable[Samples]) -> tuple[str, float, float]:
 def _torch_below(frames: Sequence[Frame], frame: Frame) -> bool:
     below = frames[frames.index(frame) + 1 :]
     return any(is_torch(one) for one in below)
+
+
+@dataclass(frozen=True)
+class LateHost:
+    """The host for whose ranks those of all other hosts wait. `inside` is the largest share of the
+    sampled time that one of its ranks was in collectives, `waits` the least of the others. No
+    clocks are compared, since those of hosts differ.
+    """
+
+    host: str
+    ranks: tuple[int, ...]
+    others: tuple[int, ...]
+    inside: float
+    waits: float
+
+
+def late_host(samples: Iterable[Samples]) -> LateHost | None:
+    """The only host whose ranks seldom wait while all others mostly do, through several rounds;
+    None where there is none, or more than half of the hosts are like it.
+    """
+    rows: dict[int, list[Samples]] = {}
+    for one in samples:
+        if one.rank is not None and one.spells and one.role == "rank":
+            rows.setdefault(one.rank, []).append(one)
+    hosts = {rank: each[0].host for rank, each in rows.items()}
+    inside = {rank: _inside(each) for rank, each in rows.items()}
+    late = {host for rank, host in hosts.items() if inside[rank] <= SELDOM}
+    if len(late) != 1 or len(set(hosts.values())) < 2:
+        return None
+    host = late.pop()
+    ranks = tuple(sorted(rank for rank in rows if hosts[rank] == host))
+    others = tuple(sorted(rank for rank in rows if hosts[rank] != host))
+    most, least = max(inside[rank] for rank in ranks), min(inside[rank] for rank in others)
+    rounds = min(sum(map(_entries, rows[rank])) for rank in rows)
+    if most > SELDOM or least < OFTEN or rounds < TWICE:
+        return None
+    return LateHost(host, ranks, others, most, least)
+
+
+def _inside(samples: Sequence[Samples]) -> float:
+    whole = sum(spell.took_s for one in samples for spell in one.spells)
+    return sum(spell.took_s for one in samples for spell in one.spells if spell.inside) / (
+        whole or 1.0
+    )
+
+
+def _entries(one: Samples) -> int:
+    """How often it was seen to come to a collective."""
+    return sum(after.inside and not before.inside for before, after in pairwise(one.spells))

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from trainprobe.facts import AwaitedValue, Facts, Pressure, ProcessState, Rung, Samples, Thread
@@ -14,6 +14,7 @@ from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_t
 from trainprobe.facts.samples import (
     arrivals_in,
     by_host,
+    late_host,
     latest_in,
     loading_share,
     longest_wait,
@@ -61,6 +62,7 @@ def slow_groups(
         _recompiling(facts, rung, ranks, watch)
         or _starved(rung, ranks, samples)
         or _last(rung, ranks, samples)
+        or _on_one_host(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
     )
     looks = _looks(facts, rung.cell)
@@ -82,7 +84,9 @@ def slow_groups(
 
 def _sampled_loss(samples: Sequence[Samples]) -> float:
     """The larger share of the time that ranks wait for their latest one, or for input."""
-    waits = (arrivals_in(here).share for here in by_host(samples))
+    waits = [arrivals_in(here).share for here in by_host(samples)]
+    if (late := late_host(samples)) is not None:
+        waits.append(late.waits - late.inside)
     return max((*waits, min(loading_share(samples).values(), default=0.0)))
 
 
@@ -203,6 +207,23 @@ def _last(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> 
     )
     others = tuple(one for one in seen.ranks if one != rank)
     return _group(rung, ranks, (rank,), says, others, samples)
+
+
+def _on_one_host(
+    rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
+) -> SuspectGroup | None:
+    """The ranks of one host seldom wait in collectives, those of all other hosts mostly."""
+    late = late_host(samples)
+    if late is None:
+        return None
+    where, _ = most_at(samples, late.ranks[0])
+    says = (
+        f"the ranks of the other hosts wait in collectives for at least {late.waits:.0%} of the"
+        f" time, those of {late.host} for at most {late.inside:.0%}"
+        f"{f'; {ranks_say(late.ranks[:1])} is mostly at {where} meanwhile' if where else ''}"
+    )
+    group = _group(rung, ranks, late.ranks, says, late.others, samples)
+    return replace(group, hosts=(late.host,))
 
 
 def _waited_for(

@@ -55,6 +55,37 @@ def test_the_rank_that_is_last_in_each_round_is_slow() -> None:
     assert "train.py:8 in forward" in found.says
 
 
+def on_hosts(*works_s: float, steps: int = 6) -> list[Samples]:
+    """Two ranks on each host, that work for so long in each step; each host has its own clock."""
+    found = []
+    for place, took_s in enumerate(works_s):
+        for number in (2 * place, 2 * place + 1):
+            one = sampled(number, *[took_s] * steps)
+            spells = tuple(
+                replace(spell, start=spell.start + 50 * place, end=spell.end + 50 * place)
+                for spell in one.spells
+            )
+            found.append(replace(one, host=f"node{place + 1}", spells=spells))
+    return found
+
+
+def test_a_host_for_which_all_others_wait_is_slow() -> None:
+    found = view(job(6), moving(6), *on_hosts(0.04, 0.36, 0.05))
+
+    assert found.verdict == "slow"
+    assert (found.groups[0].ranks, found.groups[0].hosts) == ((2, 3), ("node2",))
+    assert "train.py:8 in forward" in found.says
+
+
+@pytest.mark.parametrize(
+    "hosts",
+    [on_hosts(0.2, 0.3, 0.2), on_hosts(0.04, 0.36, 0.36), on_hosts(0.04, 0.36, steps=1)],
+    ids=["a little later", "most hosts", "a pause"],
+)
+def test_hosts_that_wait_for_each_other_are_not_blamed(hosts: list[Samples]) -> None:
+    assert not view(job(len(hosts)), moving(len(hosts)), *hosts).groups
+
+
 def test_ranks_that_are_last_by_turns_are_healthy() -> None:
     turns = [
         sampled(number, *(0.39 if step % 2 == number else 0.2 for step in range(12)))

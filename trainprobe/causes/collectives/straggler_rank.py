@@ -16,7 +16,7 @@ from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subje
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
-from trainprobe.facts.samples import latest_in, loading_share, most_at
+from trainprobe.facts.samples import LateHost, late_host, latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, by_chance
 from trainprobe.waits.slowness import IDLE_S
@@ -50,6 +50,14 @@ def _weigh(scene: Scene) -> Weighings:
     yield from _from_log(scene)
     if scene.group.mode == "slow" and (sampled := _sampled(scene)) is not None:
         yield from _from_samples(scene, sampled)
+        return
+    if scene.group.mode == "slow" and (host := _of_host(scene)) is not None:
+        says = (
+            f"{ranks_say(host.others)} {verb(host.others, 'waits', 'wait')} in collectives for at"
+            f" least {host.waits:.0%} of the time, {ranks_say(host.ranks, capital=False)} on"
+            f" {host.host} for at most {host.inside:.0%}"
+        )
+        yield weighing(26, "suspects-stack", says, *scene.of(Samples))
         return
     late = _late(scene)
     # where the job as a whole lacks something, somebody is last by chance
@@ -90,6 +98,12 @@ def _sampled(scene: Scene) -> Arrivals | None:
     """The samples in which the suspect is steadily last; None without such samples."""
     seen = latest_in(scene.of(Samples))
     return seen if seen is not None and scene.ranks == (seen.latest,) else None
+
+
+def _of_host(scene: Scene) -> LateHost | None:
+    """The host for whose ranks, the suspects, those of all others wait."""
+    found = late_host(scene.of(Samples))
+    return found if found is not None and found.ranks == scene.ranks else None
 
 
 def _from_samples(scene: Scene, seen: Arrivals) -> Weighings:
@@ -145,7 +159,7 @@ def _rates(scene: Scene) -> dict[int, float]:
 def _ranks(scene: Scene) -> tuple[int, ...]:
     rates = _rates(scene)
     return (
-        (scene.ranks if _sampled(scene) is not None else ())
+        (scene.ranks if _sampled(scene) is not None or _of_host(scene) is not None else ())
         or _late(scene)
         or scene.ranks
         or ((max(rates, key=lambda rank: rates[rank]),) if rates else ())
@@ -155,6 +169,9 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 def _places(scene: Scene) -> list[str]:
     if (seen := _sampled(scene)) is not None:
         return [place for place in (most_at(scene.of(Samples), seen.latest or 0)[0],) if place]
+    if (host := _of_host(scene)) is not None:
+        places = (most_at(scene.of(Samples), rank)[0] for rank in host.ranks)
+        return [place for place in dict.fromkeys(places) if place]
     found = [
         look.frames[-1].where for rank in _late(scene) for look in scene.looks(rank) if look.frames
     ]
@@ -175,6 +192,14 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene, late)} {verb(late, 'is', 'are')} the last to come to"
             f" {seen.last.get(seen.latest or 0, 0)} of {seen.rounds} rounds of collectives, and the"
             f" others wait for it {seen.share:.0%} of the time.{at}"
+        )
+    if (host := _of_host(scene)) is not None:
+        places = and_list(_places(scene)[:2])
+        at = f"; of {'its' if len(late) == 1 else 'their'} own time most goes to {places}"
+        return (
+            f"{subject(scene, late)} {verb(late, 'is', 'are')} slower than the ranks of all other"
+            f" hosts, which wait in collectives for at least {host.waits:.0%} of the time"
+            f"{at if places else ''}"
         )
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
