@@ -251,6 +251,19 @@ class LateHost:
     waits: float
 
 
+def between_hosts(samples: Iterable[Samples]) -> float:
+    """The least share of the sampled time that a rank was in collectives, where the ranks are on
+    several hosts: of a large one what takes time is what they send, or the way it goes. 0 on one
+    host.
+    """
+    rows: dict[int, list[Samples]] = {}
+    for one in samples:
+        if one.rank is not None and one.spells and one.role == "rank":
+            rows.setdefault(one.rank, []).append(one)
+    several = len({each[0].host for each in rows.values()}) > 1
+    return min(map(_inside, rows.values())) if several else 0.0
+
+
 def late_host(samples: Iterable[Samples]) -> LateHost | None:
     """The only host whose ranks seldom wait while all others mostly do, through several rounds;
     None where there is none, or more than half of the hosts are like it.

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from trainprobe.facts import Facts, Job, MainThread, ProcessState, Rung, Samples
-from trainprobe.facts.samples import own_line
+from trainprobe.facts.samples import between_hosts, own_line
 from trainprobe.model.diagnosis import Link, Verdict
 from trainprobe.model.node_names import folded
 from trainprobe.model.unnumbered import pid_of
@@ -40,6 +40,8 @@ bounds nobody can tell.
 """
 OWN_LINE_SHARE = 0.4
 """From this share of the sampled time on, a line of the user's is worth a look."""
+NEARLY_ALL = 0.9
+"""Who trains computes for more than a tenth of the time."""
 PROBE = "job"
 
 
@@ -126,6 +128,12 @@ def _earned(view: Situation, facts: Facts, job: Job) -> Situation:
         doubts.append(
             f"{ranks_say(job.absent)} of {job.world_size}, on other hosts or missing,"
             " could not be looked at"
+        )
+    between = between_hosts(facts.of(Samples, cell=job.cell))
+    if between >= NEARLY_ALL:
+        doubts.append(
+            f"all ranks were in collectives for at least {between:.0%} of the sampled time, so what"
+            " they send each other, or the way between the hosts, may be slow"
         )
     doubts += [late.reason.partition(";")[0] for late in facts.refused("time", cell=job.cell)]
     return (

@@ -180,6 +180,13 @@ def test_a_last_look_comes_after_what_counts_as_a_hang() -> None:
     assert HUNG_S < Pace().settled_s < HUNG_S + 1
 
 
+def test_the_only_rank_of_a_host_is_sampled_where_others_are_elsewhere(rounds: Rounds) -> None:
+    put(rounds, Member(0, 100), [at(7), at(9)])
+    assert not rounds.steps()
+    rounds.elsewhere = True
+    assert rounds.steps()
+
+
 def test_a_job_that_goes_through_its_collectives_is_sampled(rounds: Rounds) -> None:
     put(rounds, Member(0, 100), [at(7), at(9)])
     put(rounds, Member(1, 101), [WAITING, WAITING])

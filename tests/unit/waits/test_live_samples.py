@@ -77,6 +77,14 @@ def test_a_host_for_which_all_others_wait_is_slow() -> None:
     assert "train.py:8 in forward" in found.says
 
 
+def test_ranks_of_several_hosts_that_do_nothing_but_meet_may_have_a_slow_network() -> None:
+    found = view(job(4), moving(4), *on_hosts(0.02, 0.02))
+
+    assert found.verdict == "undetermined"
+    assert "in collectives for at least 95% of the sampled time" in found.says
+    assert view(job(2), moving(2), *on_hosts(0.02)).verdict == "healthy"
+
+
 @pytest.mark.parametrize(
     "hosts",
     [on_hosts(0.2, 0.3, 0.2), on_hosts(0.04, 0.36, 0.36), on_hosts(0.04, 0.36, steps=1)],
