@@ -11,6 +11,7 @@ from typing import Any
 from tests.gallery.nodes.decoys import DECOYS
 from tests.gallery.nodes.faults import FURTHER, PROMISED, Fault
 from tests.gallery.nodes.score import RESULTS, rate
+from trainprobe.shipped import read_yaml
 
 INTRO = """# Planted faults of nodes
 
@@ -29,6 +30,17 @@ Run it: `python -m tests.gallery.nodes.score --runs 1 --healthy 100` (as root; h
 
 """
 
+BLIND = RESULTS.parent / "blind" / "round-1"
+OVER_NODES = """
+## Jobs over nodes that nobody here knew, judged once
+
+Somebody who knew neither the rules nor the gallery wrote 18 jobs over two to four such hosts out of public threads (Ray, mpirun, pods with
+torchrun, srun, sbatch, plain ssh), noted the truth first, and let `trainprobe attach` look at each once over ssh or SLURM, on two cores on which
+other programs ran. These are the numbers to expect of a job over nodes that nobody here has seen. Of two jobs of Ray the hosts do not
+count, since Ray placed the ranks otherwise than the label says. What was missed was mended afterwards, and is no measure any more.
+
+"""
+
 
 def pages() -> list[tuple[str, str]]:
     """Return the page, with the results that are kept."""
@@ -43,8 +55,34 @@ def pages() -> list[tuple[str, str]]:
         _table(FURTHER, kept["faults"]),
         "\n## Healthy runs\n\n",
         _healthy(kept["healthy"]),
+        _blind(),
     ]
     return [("nodes-accuracy.md", "".join(parts))]
+
+
+def _blind() -> str:
+    """Jobs over nodes that were judged once, with what was said of each."""
+    answers = {row["job"]: row for row in read_yaml((BLIND / "answers.yaml").read_text("utf-8"))}
+    found = json.loads((BLIND / "results.json").read_text("utf-8"))
+    sums = found["totals"]
+    rows = []
+    for row in found["jobs"]:
+        truth = answers[row["job"]]
+        wanted = " or ".join(f"`{one}`" for one in (truth["cause"] or "none", *truth["also"]))
+        rows.append(
+            f"| {row['job']} | {wanted}, {truth['verdict']} | `{row['cause'] or 'none'}`,"
+            f" {row['verdict']} | {', '.join(truth['hosts'])} | {', '.join(row['hosts'])} |\n"
+        )
+    return (
+        OVER_NODES + f"- First cause right: **{sums['cause_first']}**; accepted by the label:"
+        f" {sums['cause_among']}; verdict: {sums['verdict_right']}; hosts exactly:"
+        f" {sums['hosts_right']}; ranks exactly: {sums['ranks_right']}.\n"
+        f"- Healthy jobs called healthy: {sums['healthy_called_healthy']}; no cause named in"
+        f" {sums['healthy_without_a_named_cause']}.\n"
+        f"- Seconds a look: {sums['seconds_median']} in the middle, {sums['seconds_max']} at"
+        " most.\n\n| job | truth | said | hosts at fault | hosts named |\n|---|---|---|---|---|\n"
+        + "".join(rows)
+    )
 
 
 def _sums(kept: Mapping[str, Any]) -> str:

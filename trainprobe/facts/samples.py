@@ -27,8 +27,8 @@ from trainprobe.stacks.places import is_torch, user_frame
 from trainprobe.stacks.spells import Asks, Spells, share
 
 SELDOM, OFTEN, TWICE = 0.35, 0.6, 2
-"""Of the time in collectives, on the late host and on the others; rounds that everybody went
-through, so that no single pause counts.
+"""Of the time in collectives, on the late host and on the others; rounds that are seen on
+each host, so that no single pause counts.
 """
 
 
@@ -281,7 +281,10 @@ def late_host(samples: Iterable[Samples]) -> LateHost | None:
     ranks = tuple(sorted(rank for rank in rows if hosts[rank] == host))
     others = tuple(sorted(rank for rank in rows if hosts[rank] != host))
     most, least = max(inside[rank] for rank in ranks), min(inside[rank] for rank in others)
-    rounds = min(sum(map(_entries, rows[rank])) for rank in rows)
+    rounds = min(  # whose own work is short is seldom met at it
+        max(sum(map(_entries, rows[rank])) for rank in rows if hosts[rank] == each)
+        for each in set(hosts.values())
+    )
     if most > SELDOM or least < OFTEN or rounds < TWICE:
         return None
     return LateHost(host, ranks, others, most, least)

@@ -1,0 +1,2 @@
+#!/bin/bash
+sbatch --parsable --output=slurm-%j.out job.sbatch
