@@ -290,13 +290,16 @@ def test_who_listens(tmp_path: Path) -> None:
 
 
 SERVER = """
-import sys, time
+import glob, sys, time
 import torch.distributed as dist
 from torch._C._distributed_c10d import _WorkerServer
 store = dist.HashStore()
 dist.init_process_group("gloo", store=store, rank=0, world_size=1)
 server = _WorkerServer(sys.argv[1])
 dist.barrier()
+# The server's thread gives itself its name, some time after the constructor has returned.
+while "pt_workerserver\\n" not in [open(path).read() for path in glob.glob("/proc/self/task/*/comm")]:
+    time.sleep(0.05)
 print("ready", flush=True)
 time.sleep(600)
 """
