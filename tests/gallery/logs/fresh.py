@@ -113,6 +113,7 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
         "first": count(ill, "first"),
         **by_kind,
+        "cause known": count([row for row in ill if row["truth"] != "unknown"], "first"),
         "among three": count(ill, "among_three"),
         "verdict": count(ill, "verdict_right"),
         "false alarms": count([row for row in rows if row["kind"] == "healthy"], "alarm"),
