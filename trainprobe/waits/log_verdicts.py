@@ -421,6 +421,8 @@ TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
     r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
 )
+# Who tries again has not failed yet.
+RETRIES = re.compile(r"(?i)\bretry(?:ing)?\b")
 
 
 def _last_words(
@@ -471,7 +473,7 @@ def _last_words(
             f" than the others, as {lagging.seen_at} tells"
         )
         return _group(job, "slow", says, "slow", lagging.evidence, ranks)
-    trouble = any(TROUBLE.search(event.line) for event in near)
+    trouble = any(TROUBLE.search(event.line) and not RETRIES.search(event.line) for event in near)
     diverged = all(event.event.startswith("nan") for event in near)
     mode: Mode = "check" if diverged else "crash" if trouble else "hang"
     return _group(job, "failed-first" if trouble else "stuck-inside", says, mode, _ids(near)[:8])

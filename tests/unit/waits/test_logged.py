@@ -33,3 +33,27 @@ def test_a_log_is_judged(told: Told, tmp_path: Path) -> None:
         assert report.causes[0].id == told.cause, [
             (cause.id, cause.points) for cause in report.causes
         ]
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("RuntimeError: DataLoader worker (pid 77) is killed by", "data-worker-crash"),
+        ("RuntimeError: CUDA Error: out of memory at /src/alloc.cpp:9", "cuda-oom"),
+    ],
+)
+def test_a_message_that_is_cut_or_spelled_otherwise(line: str, cause: str, tmp_path: Path) -> None:
+    text = f"""Traceback (most recent call last):
+  File "/home/kim/train.py", line 30, in step
+    loss = model(batch)
+{line}
+"""
+    report = explained({"job.txt": text}, tmp_path)
+    assert (report.verdict, report.causes[0].id) == ("crashed", cause)
+
+
+def test_a_tracker_that_tries_again_is_no_crash(tmp_path: Path) -> None:
+    text = "step 10 loss 2.1\nstep 20 loss 2.0\nwandb: Network error (ConnectionError), entering retry loop.\n"
+    report = explained({"job.txt": text}, tmp_path)
+    assert report.verdict == "undetermined"
+    assert all(cause.confidence < 0.5 for cause in report.causes), report.causes

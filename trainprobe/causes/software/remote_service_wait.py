@@ -39,6 +39,7 @@ RAISED = (
     "HandleAbandonedError",
 )
 WAITS = message("remote-service-wait.waits")
+RETRIES = re.compile(r"entering retry loop")
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -57,8 +58,11 @@ def _weigh(scene: Scene) -> Weighings:
     if stated and scene.group.mode == "crash":
         yield from first_to_fail(scene)
     elif not stated and waited is not None and scene.group.mode == "hang" and not threads:
-        # Every run with wandb prints it; only as the last line does it tell anything.
-        yield quote(13 if last_line(scene, WAITS) is not None else 3, "The output says", waited)
+        # Every run with wandb prints it; only as the last line does it tell anything. A retry is
+        # made beside the training, which goes on.
+        last = last_line(scene, WAITS)
+        blocks = last is not None and not RETRIES.search(last[1])
+        yield quote(13 if blocks else 3, "The output says", waited)
     if not threads:
         return
     first = threads[0]
