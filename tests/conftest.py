@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -26,6 +27,14 @@ LIVE = ("attach/", "e2e/", "ladder/", "runner/", "gallery/", "probes/", "unit/co
 # in the environment of all that a test starts, so that leftovers can be told from other people's
 # processes
 TOKEN = "TRAINPROBE_TEST_TOKEN"
+
+
+def pytest_configure() -> None:
+    """A shell starts what it puts in the background with Ctrl-C ignored, and all children of that
+    ignore it too; tests that interrupt something would wait for ever.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.hookimpl(tryfirst=True)

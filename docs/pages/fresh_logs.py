@@ -9,7 +9,7 @@ INTRO = """## Logs out of public threads, judged once
 Somebody who knew neither the rules nor the gallery collected real logs out of public threads (at most two of one project), as their
 reporters pasted them, and labelled them by what the thread found out. `trainprobe explain` judged each batch once, before anything was
 mended for it. These are the numbers to expect of a log that nobody here has seen; the ones of our own cases are further down.
-Most are excerpts of a few lines. Sources and labels are in `tests/gallery/logs/fresh/`, with the texts rendered anew: what software prints stays, names, paths and times are others; those of batch-6 are not there yet.
+Most are excerpts of a few lines. Sources and labels are in `tests/gallery/logs/fresh/`, with the texts rendered anew: what software prints stays, names, paths and times are others.
 Where a thread ended without a cause, `unknown` is the label, and an answer that leaves the cause open is right; "cause known" counts the others alone.
 
 | batch | right in first place | crashes | hangs | cause known | among three | verdict | healthy ones blamed | wrong with 80 % or more | calibration error |
