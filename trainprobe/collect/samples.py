@@ -16,6 +16,7 @@ from trainprobe.case import Case
 from trainprobe.collect import procfs, pyspy
 from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import Member
+from trainprobe.collect.run_times import RunTimes
 from trainprobe.model.evidence import Evidence
 from trainprobe.system.run import run
 from trainprobe.system.working_folders import working_folder
@@ -42,9 +43,10 @@ def look_at_samples(
     `given_up` says so, all end at once and without samples. The sampler has `start_s` to begin.
     """
     deadline_s = span_s + start_s
-    with working_folder() as folder:
+    with working_folder() as folder, RunTimes([member.pid for member in members]) as run_times:
         looks = [
-            partial(_sample, member, span_s, deadline_s, folder, given_up) for member in members
+            partial(_sample, member, span_s, deadline_s, folder, given_up, run_times)
+            for member in members
         ]
         results = side_by_side(looks, deadline_s + 0.5, len(looks))
     return [
@@ -54,7 +56,12 @@ def look_at_samples(
 
 
 def _sample(
-    member: Member, span_s: float, deadline_s: float, folder: str, given_up: Callable[[], bool]
+    member: Member,
+    span_s: float,
+    deadline_s: float,
+    folder: str,
+    given_up: Callable[[], bool],
+    run_times: RunTimes,
 ) -> LookResult:
     base: Dict[str, Any] = {"pid": member.pid, "role": member.role, "rate": RATE}
     path, reason = pyspy.find()
@@ -103,7 +110,9 @@ def _sample(
     ]
     # Its times count from its own beginning; the last one lies right before its end.
     began = ends - spells[-1][1]
-    return LookResult({**base, "clock": round(began, 3), "stacks": rows, "spells": spells})
+    base["clock"] = round(began, 3)
+    base["ran"] = [round(at - began, 3) for at in run_times.moments(member.pid) if at >= began]
+    return LookResult({**base, "stacks": rows, "spells": spells})
 
 
 def _sleeps(pid: int) -> Optional[int]:

@@ -15,6 +15,7 @@ from trainprobe.stacks.arrivals import (
     Arrivals,
     Spans,
     arrivals,
+    broken_up,
     function_of,
     steadily_last,
     together,
@@ -56,7 +57,8 @@ class Spell:
 @dataclass(frozen=True)
 class Samples(Fact):
     """The spells of one process's main thread over one span of sampling, in order. `woke` is how
-    often it went to sleep of its own accord meanwhile, None where the kernel did not tell.
+    often it went to sleep of its own accord meanwhile, None where the kernel did not tell. `ran`
+    are moments (Unix time in seconds) at which it ran for a millisecond or more between sleeps.
     """
 
     pid: int = 0
@@ -64,10 +66,12 @@ class Samples(Fact):
     host: str = ""
     spells: tuple[Spell, ...] = ()
     woke: int | None = None
+    ran: tuple[float, ...] = ()
 
     @property
     def spans(self) -> Spans:
-        return [(one.start, one.end, one.inside, function_of(one.frames)) for one in self.spells]
+        whole = [(one.start, one.end, one.inside, function_of(one.frames)) for one in self.spells]
+        return broken_up(whole, self.ran)
 
 
 def parse_samples(record: Evidence) -> list[Fact]:
@@ -109,6 +113,11 @@ def parse_samples(record: Evidence) -> list[Fact]:
             host=record.subject.host or "",
             spells=tuple(spells),
             woke=fields.whole(data, "woke"),
+            ran=tuple(
+                clock + float(at)
+                for at in fields.items(data, "ran")
+                if isinstance(at, (int, float))
+            ),
         )
     ]
 
@@ -157,15 +166,15 @@ def longest_wait(samples: Iterable[Samples], rank: int) -> float:
     """The longest stretch, as a share of the sampled time, in which nothing shows that the others
     got on: this rank was never seen inside a collective, and no other one outside.
     """
-    spells = [(one.rank, spell) for one in samples for spell in one.spells]
-    if not spells:
+    spans = [(one.rank, span) for one in samples for span in one.spans]
+    if not spans:
         return 0.0
-    begin, end = min(spell.start for _, spell in spells), max(spell.end for _, spell in spells)
+    begin, end = min(start for _, (start, *_) in spans), max(end for _, (_, end, *_) in spans)
     breaks = [
         moment
-        for of, spell in spells
-        if (of == rank) == spell.inside
-        for moment in (spell.start, spell.end)
+        for of, (start, end, inside, _) in spans
+        if (of == rank) == inside
+        for moment in (start, end)
     ]
     moments = sorted([begin, *breaks, end])
     return max(after - before for before, after in pairwise(moments)) / (end - begin or 1)
@@ -205,6 +214,15 @@ def most_at(samples: Iterable[Samples], rank: int) -> tuple[str, float]:
                 places[frame.where] = places.get(frame.where, 0.0) + spell.took_s
     place = max(places, default="", key=lambda one: places[one])
     return place, places[place] / sum(places.values()) if place else 0.0
+
+
+def spent_in(samples: Iterable[Samples], rank: int, leaf: str) -> float:
+    """The share of the time that a rank is outside of collectives in which it stands in calls of
+    one class (stacks.classify).
+    """
+    own = [spell for one in samples if one.rank == rank for spell in one.spells if not spell.inside]
+    own_s = sum(spell.took_s for spell in own)
+    return sum(spell.took_s for spell in own if spell.leaf == leaf) / own_s if own_s else 0.0
 
 
 def own_line(samples: Iterable[Samples]) -> tuple[str, float, float]:

@@ -45,6 +45,10 @@ MOSTLY, FEW, MAY_BE = 0.7, 5, 0.3
 """More samples help where one rank is last to most rounds, and these are few or chance unlikely."""
 OWN_WORK = 0.7
 """A rank that is late while it does what no other does, such as saving, may do so now and then."""
+SLEPT_S = 0.3
+"""Samples break up shorter waits by themselves."""
+EDGE_S = 0.1
+"""What a thread ran near the edge of a wait belongs to what samples show beside it."""
 AMONG_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
 """Leaf classes (stacks.classify) of a thread that waits for other ranks."""
 Spans = Sequence[tuple[float, float, bool, str]]
@@ -160,7 +164,26 @@ def by_record(data: Mapping[str, Any]) -> tuple[Spans, int]:
     seen = [(classify(frames).leaf in AMONG_RANKS, function_of(frames)) for frames in stacks]
     clock = data["clock"]
     spans = [(clock + start, clock + end, *seen[stack]) for start, end, stack in data["spells"]]
+    spans = broken_up(spans, [clock + at for at in data.get("ran", ())])
     return spans, turns_of([stacks[stack] for _, _, stack in data["spells"]])
+
+
+def broken_up(spans: Spans, ran: Sequence[float]) -> list[tuple[float, float, bool, str]]:
+    """Break up waits in collectives where the thread `ran` meanwhile: it had left the one and came
+    to the next, and what it did between them took less than the interval of the samples.
+    """
+    found: list[tuple[float, float, bool, str]] = []
+    moments = sorted(ran)
+    for begin, end, inside, place in spans:
+        start = begin
+        if inside and end - start >= SLEPT_S:
+            near, far = bisect_left(moments, start + EDGE_S), bisect_left(moments, end - EDGE_S)
+            for at in moments[near:far]:
+                if at - start >= EDGE_S:
+                    found += [(start, at, True, place), (at, at + GRID_S, False, "")]
+                    start = at + GRID_S
+        found.append((start, end, inside, place))
+    return found
 
 
 def arrivals_of(span: Taken) -> Arrivals:

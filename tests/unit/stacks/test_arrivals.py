@@ -11,6 +11,7 @@ from trainprobe.stacks.arrivals import (
     Arrivals,
     Spans,
     arrivals,
+    broken_up,
     steadily_last,
     together,
     too_long,
@@ -152,3 +153,23 @@ def test_turns_are_counted_in_the_outermost_loop() -> None:
     ]
     assert turns_of(stacks) == 5
     assert turns_of([]) == 0
+
+
+def test_a_wait_in_which_a_thread_ran_is_several() -> None:
+    """The work of the others takes too little to be met by samples, and so does the collective."""
+    waits, works = [(0.0, 6.0, True, "train.py step")], [(0.0, 6.0, False, "train.py fetch")]
+    ran = [0.9, 1.8, 2.7, 3.6, 4.5, 5.4]
+    whole = arrivals({0: waits, 1: waits, 2: works}, {})
+    assert (whole.latest, whole.rounds) == (2, 0)
+    broken = broken_up(waits, ran)
+    assert [at for at, _, inside, _ in broken if not inside] == ran
+    found = arrivals({0: broken, 1: broken, 2: works}, {})
+    assert (found.latest, found.last[2], found.rounds) == (2, 6, 6)
+    assert steadily_last(found)
+
+
+def test_what_samples_tell_apart_is_not_broken_up() -> None:
+    own = [(0.0, 0.2, True, "train.py step"), (0.2, 1.0, False, "train.py step")]
+    assert broken_up(own, [0.1, 0.5]) == own
+    edges = [(0.0, 1.0, True, "train.py step")]
+    assert broken_up(edges, [0.05, 0.95]) == edges

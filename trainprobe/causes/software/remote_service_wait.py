@@ -8,7 +8,8 @@ their next collective.
 It is recognised by a stack that ends in a client library or a socket in all looks, and by that
 process's connection to an address that is no rank of the job: open and silent, still trying to
 connect, or one on which data comes without an end while all wait. Where that thread moves on, bytes
-that arrive between the looks speak against it.
+that arrive between the looks speak against it. A service that answers slowly makes its rank late to
+each collective: samples show that its own time goes to such calls.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from trainprobe.causes.phrases import Fixes, fix, fixes, short
 from trainprobe.causes.remote_calls import client, connections, sends_on, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
-from trainprobe.facts import Connection, LogEvent
+from trainprobe.facts import Connection, LogEvent, MainThread, Samples
+from trainprobe.facts.samples import latest_in, spent_in
 from trainprobe.signatures.messages import message
 
 # wandb 0.10 to 0.22, mlflow 1 to 3, comet, neptune, clearml, botocore, gcsfs, azure-core.
@@ -39,6 +41,7 @@ RAISED = (
     "HandleAbandonedError",
 )
 WAITS = message("remote-service-wait.waits")
+MOSTLY = 0.7
 RETRIES = re.compile(r"entering retry loop")
 
 
@@ -73,6 +76,9 @@ def _weigh(scene: Scene) -> Weighings:
     via = f" of {library}" if library else f" ({first.op})" if first.op else ""
     says = f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks"
     yield weighing(points, "suspects-stack", says, *threads)
+    if (late := _late_by_calls(scene, first)) is not None:
+        says = f"Samples show it in network calls for {late:.0%} of its own time"
+        yield weighing(13, "suspects-stack", says, *scene.of(Samples, rank=first.rank))
     found = connections(scene)
     if found:
         words, points = "holds a silent connection to", 10
@@ -99,6 +105,18 @@ def _weigh(scene: Scene) -> Weighings:
     yield from others_wait(scene)
 
 
+def _late_by_calls(scene: Scene, thread: MainThread) -> float | None:
+    """The share of its own time that the rank for which the others wait in every round spends in
+    network calls; None where that is not most of it.
+    """
+    samples = scene.of(Samples)
+    seen = latest_in(samples) if scene.group.mode == "slow" else None
+    if seen is None or thread.rank is None or seen.latest != thread.rank:
+        return None
+    share = spent_in(samples, thread.rank, "net-io")
+    return share if share >= MOSTLY else None
+
+
 def _whose(connection: Connection) -> str:
     if connection.peer_pid:
         return f"pid {connection.peer_pid} ({connection.peer[:60]})"
@@ -118,6 +136,12 @@ def _summary(scene: Scene) -> str:
         )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
+    if (late := _late_by_calls(scene, first)) is not None:
+        service = found[0].remote if found else "a service"
+        return (
+            f"{who(first)} is the last to come to the collectives, for it waits in {what} for"
+            f" {service} in {late:.0%} of its own time"
+        )
     if found and sends_on(found[0]):
         return (
             f"{who(first)} is inside one call of {what} with {found[0].remote}, where data still"
