@@ -12,7 +12,7 @@ from trainprobe.collect.collectors.awaited import WaitingLine
 from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
-from trainprobe.stacks import compiling
+from trainprobe.stacks import compiling, group_making
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK, WATCHED_S
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 STACKS_CAP = 400
 VALUES_CAP = 2
+GROUPS_CAP = 8  # each takes some tenths of a second
 # Classes of places in which a rank of its own accord waits for something that its line may name.
 LINE_NAMES_IT = frozenset({"sleep", "python-run", "lock", "file-io", "net-io", "store-wait", ""})
 WAITS_FOR_A_NAME = re.compile(r"\.(?:get|wait|join|acquire|result|recv|read\w*)\(|\bopen\(")
@@ -251,6 +252,18 @@ class Rounds:
                     )
                 )
         return found[:VALUES_CAP]
+
+    def groups_made(self) -> list[WaitingLine]:
+        """Ranks that stand where torch makes a further process group, and where it knows the number
+        of that; [] unless several do. Of many, those at equal distances.
+        """
+        found = []
+        for each in self.ranks:
+            frame = group_making.making(each.stacks[-1] if each.stacks else ())
+            if frame is not None:
+                number = (group_making.NUMBER,)
+                found.append(WaitingLine(each.member, frame.file, frame.line, number, frame.name))
+        return found[:: -(-len(found) // GROUPS_CAP)] if len(found) > 1 else []
 
     def _places(self) -> dict[tuple[str, int], Mapping[str, Any]]:
         """The lines whose source was read, by file and line."""

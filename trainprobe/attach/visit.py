@@ -381,8 +381,11 @@ class Visit:
             )
 
     def _values(self) -> None:
-        """Ask one or two suspects, in loops of their own, for the names in their waiting lines."""
-        for waiting in (*self.rounds.own_waits(), *self.rounds.compilations()):
+        """Ask one or two suspects, in loops of their own, for the names in their waiting lines, and
+        ranks that make a process group for its number.
+        """
+        rounds = self.rounds
+        for waiting in (*rounds.own_waits(), *rounds.compilations(), *rounds.groups_made()):
             if self._no_time("the values for which a rank waits"):
                 return
             look_at_values(

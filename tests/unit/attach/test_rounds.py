@@ -296,3 +296,25 @@ def test_who_stopped_or_moves_is_no_pause(rounds: Rounds) -> None:
     assert rounds.pausing_s() is None
     moves.stacks, moves.state = [at(7), at(7)], "T"
     assert rounds.pausing_s() is None
+
+
+def test_ranks_that_make_a_process_group_are_asked_for_its_number(rounds: Rounds) -> None:
+    making = (
+        *at(7),
+        Frame("new_group", C10D, 5863),
+        Frame("_new_process_group_helper", C10D, 2169),
+    )
+    first = (*at(3), Frame("init_process_group", C10D, 1800), making[-1])
+    put(rounds, Member(0, 100), [making, making])
+    put(rounds, Member(1, 101), [first, first])
+    assert rounds.groups_made() == []
+    for number in range(2, 40):
+        put(rounds, Member(number, 100 + number), [making, making])
+
+    asked = rounds.groups_made()
+
+    assert 2 <= len(asked) <= 8
+    assert {one.member.rank for one in asked}.isdisjoint({1})
+    assert {(one.texts, one.function) for one in asked} == {
+        (("group_name",), "_new_process_group_helper")
+    }

@@ -12,6 +12,9 @@ in the source. It is ruled out when all ranks made the same call with other size
 (`collective-shape-mismatch`) or made both calls in another order (`collective-order-mismatch`). The
 ranks blamed are the minority camp, or those for which the `if` holds; of two equal camps both.
 
+A process group counts as well: all ranks must call `new_group`, and those that have called it
+unequally often stand in it with different numbers.
+
 Of a log it is recognised by one sequence number with other operations in the ranks' watchdog lines,
 and by finger prints that differ in operation or number.
 """
@@ -50,6 +53,7 @@ from trainprobe.causes.early_loop_exits import (
     returned_before,
     steps_ahead,
 )
+from trainprobe.causes.group_numbers import number_facts, numbers_say, odd_ranks
 from trainprobe.causes.linted import LIKELY
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
@@ -92,6 +96,10 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(26, "flight-recorder", says, ids=parted.evidence)
     yield from of_stopped(scene)
+    if numbers := number_facts(scene):
+        says = f"{numbers_say(scene)}: they have not called new_group equally often"
+        yield weighing(26, "suspects-stack", says, *numbers)
+        return
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
     if (
@@ -214,6 +222,8 @@ def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
+    if odd := odd_ranks(scene):
+        return odd
     parted = scene.group.divergence
     if (
         parted is not None
@@ -238,6 +248,11 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 
 def _summary(scene: Scene) -> str:
     who, found = _ranks(scene), places(scene)
+    if odd_ranks(scene):
+        return (
+            f"{numbers_say(scene)}, so they wait for each other: a new_group before was not called"
+            " by all ranks"
+        )
     if scene.group.divergence is not None and scene.group.divergence.kind == "left-out":
         return (
             f"{subject(scene, who)} left {scene.group.divergence.calls[1]} out, where"
@@ -315,6 +330,14 @@ Let that rank call the model without the wrapper
     at {place} call model.module(...) in place of model(...): DistributedDataParallel's own forward
         exchanges buffers with all ranks
 """
+GROUPS = """
+Make each process group on all ranks
+    look for a dist.new_group before that one which only some ranks come to: every rank must call
+        it, in the same order, whether it is a member or not
+    or make all groups once, at the start
+Or let the members of a group make it alone
+    dist.new_group(ranks, use_local_synchronization=True)
+"""
 FIXES = """
 Let all ranks make the same calls
     move the collective at {place} {condition}
@@ -325,6 +348,8 @@ Or leave the others out on purpose
 
 
 def _fixes(scene: Scene) -> Fixes:
+    if odd_ranks(scene):
+        return fixes(GROUPS)
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
     block = rank_block(scene, found, who) if who else None
     if block is None and parted is None and (counted := fixes_of_counts(scene)):

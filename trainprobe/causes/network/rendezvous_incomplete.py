@@ -15,6 +15,7 @@ start the others.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
+from trainprobe.causes.group_numbers import number_facts, numbers_say
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.rendezvous_failures import (
     GAVE_UP,
@@ -120,6 +121,9 @@ def _weigh(scene: Scene) -> Weighings:
     )
     says = f"{who} {verb(ranks, 'stands', 'stand')} at the rendezvous"
     yield weighing(points, "other-stacks", says, *waiting)
+    if numbers := number_facts(scene):
+        says = f"All have met before: {numbers_say(scene)}"
+        yield weighing(-26, "suspects-stack", says, *numbers)
     job = scene.live
     if (apart := told_elsewhere(scene)) is not None:
         says = (
