@@ -23,10 +23,11 @@ MAKES = (
 )
 
 
-def scene_of(numbers: dict[int, str], world: int = 4) -> Scene:
+def scene_of(numbers: dict[int, str], size: int = 4, world: int = 4) -> Scene:
     facts: list[Fact] = [
-        AwaitedValue(("E9",), CELL, one, pid=100 + one, name="group_name", value=value)
-        for one, value in numbers.items()
+        AwaitedValue(("E9",), CELL, one, pid=100 + one, name=name, value=value)
+        for one, number in numbers.items()
+        for name, value in (("group_name", number), ("group_size", str(size)))
     ]
     known = facts_of(job(world), *(rank(one, MAKES, MAKES) for one in range(world)), facts)
     (group,) = live_view(known, known.of(Job)[0]).groups
@@ -57,3 +58,8 @@ def test_who_called_new_group_more_or_less_often_is_odd(
 def test_one_number_or_a_hash_says_nothing() -> None:
     assert numbers_say(scene_of(dict.fromkeys(range(4), "'5'"))) == ""
     assert numbers_say(scene_of({0: "'6f1e'", 1: "'5ab0'"})) == ""
+    assert numbers_say(scene_of({0: "'\u00b2'", 1: "'5'"})) == ""
+
+
+def test_groups_of_some_ranks_may_be_made_side_by_side() -> None:
+    assert numbers_say(scene_of({0: "'5'", 1: "'5'", 2: "'6'", 3: "'6'"}, size=3)) == ""

@@ -255,14 +255,14 @@ class Rounds:
 
     def groups_made(self) -> list[WaitingLine]:
         """Ranks that stand where torch makes a further process group, and where it knows the number
-        of that; [] unless several do. Of many, those at equal distances.
+        and size of that; [] unless several do. Of many, those at equal distances.
         """
         found = []
         for each in self.ranks:
             frame = group_making.making(each.stacks[-1] if each.stacks else ())
             if frame is not None:
-                number = (group_making.NUMBER,)
-                found.append(WaitingLine(each.member, frame.file, frame.line, number, frame.name))
+                names = (group_making.NUMBER, group_making.SIZE)
+                found.append(WaitingLine(each.member, frame.file, frame.line, names, frame.name))
         return found[:: -(-len(found) // GROUPS_CAP)] if len(found) > 1 else []
 
     def _places(self) -> dict[tuple[str, int], Mapping[str, Any]]:

@@ -382,7 +382,7 @@ class Visit:
 
     def _values(self) -> None:
         """Ask one or two suspects, in loops of their own, for the names in their waiting lines, and
-        ranks that make a process group for its number.
+        ranks that make a process group for its number and size.
         """
         rounds = self.rounds
         for waiting in (*rounds.own_waits(), *rounds.compilations(), *rounds.groups_made()):

@@ -1,13 +1,18 @@
-"""Ranks that make process groups of different numbers, and so wait for each other for ever."""
+"""Ranks that make process groups of all ranks under different numbers, and so wait for each other
+for ever.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 
 from trainprobe.causes.phrases import ranks_say, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import AwaitedValue
-from trainprobe.stacks.group_making import NUMBER
+from trainprobe.stacks.group_making import NUMBER, SIZE
+
+_COUNTED = re.compile("'[0-9]{1,9}'")
 
 
 def numbers_of(scene: Scene) -> dict[int, tuple[int, ...]]:
@@ -15,11 +20,9 @@ def numbers_of(scene: Scene) -> dict[int, tuple[int, ...]]:
     found: dict[int, list[int]] = defaultdict(list)
     for fact in _facts(scene):
         found[int(fact.value.strip("'"))].append(fact.rank or 0)
-    return (
-        {number: tuple(sorted(found[number])) for number in sorted(found, reverse=True)}
-        if (len(found) > 1)
-        else {}
-    )
+    if len(found) < 2:
+        return {}
+    return {number: tuple(sorted(found[number])) for number in sorted(found, reverse=True)}
 
 
 def number_facts(scene: Scene) -> tuple[AwaitedValue, ...]:
@@ -47,8 +50,15 @@ def numbers_say(scene: Scene) -> str:
 
 
 def _facts(scene: Scene) -> tuple[AwaitedValue, ...]:
+    values = scene.of(AwaitedValue)
+    whole = {
+        fact.rank for fact in values if fact.name == SIZE and fact.value == str(len(scene.world))
+    }
     return tuple(
         fact
-        for fact in scene.of(AwaitedValue)
-        if fact.name == NUMBER and fact.rank is not None and fact.value.strip("'").isdigit()
+        for fact in values
+        if fact.name == NUMBER
+        and fact.rank is not None
+        and fact.rank in whole
+        and _COUNTED.fullmatch(fact.value)
     )

@@ -316,5 +316,5 @@ def test_ranks_that_make_a_process_group_are_asked_for_its_number(rounds: Rounds
     assert 2 <= len(asked) <= 8
     assert {one.member.rank for one in asked}.isdisjoint({1})
     assert {(one.texts, one.function) for one in asked} == {
-        (("group_name",), "_new_process_group_helper")
+        (("group_name", "group_size"), "_new_process_group_helper")
     }
