@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tests.unit.waits.live_rows import CELL, STD, facts_of, job, own, process, rank, site
+from tests.unit.waits import live_rows
+from tests.unit.waits.live_rows import CELL, STD, job, own, process, rank, site
 from trainprobe.causes.awaited import awaited
 from trainprobe.causes.child_processes import started_afresh
 from trainprobe.causes.classes import what_it_does
 from trainprobe.causes.processes.queue_deadlock import CAUSE as QUEUE_DEADLOCK
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
-from trainprobe.facts import Connection, Job, PipeEnd, Thread
+from trainprobe.facts import Connection, PipeEnd, Thread
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.blocked_calls import BlockedCall
 from trainprobe.stacks.frames import Frame
-from trainprobe.waits.live import live_view
 
 LOGS = (*own("step", 50), Frame("Handler.acquire", STD + "logging/__init__.py", 927))
 FLUSHES = (
@@ -25,9 +25,7 @@ WAIT = own("take", 31)
 
 
 def scene_of(*facts: Fact | list[Fact]) -> Scene:
-    known = facts_of(job(2), rank(0), *facts)
-    (group,) = live_view(known, known.of(Job)[0]).groups
-    return Scene(known, group)
+    return live_rows.scene_of(job(2), rank(0), *facts)
 
 
 def says(*facts: Fact | list[Fact]) -> str:

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.waits.live_rows import CELL, facts_of, job, own, rank
+from tests.unit.waits import live_rows
+from tests.unit.waits.live_rows import C10D, CELL, job, own, rank
 from trainprobe.causes.collectives.rank_conditional_collective import CAUSE as CONDITIONAL
 from trainprobe.causes.group_numbers import numbers_say
 from trainprobe.causes.network.rendezvous_incomplete import CAUSE as INCOMPLETE
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.awaited import AwaitedValue
-from trainprobe.facts import Job
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
-from trainprobe.waits.live import live_view
 
-C10D = "/envs/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"
 MAKES = (
     *own("stats", 9),
     Frame("new_group", C10D, 5863),
@@ -29,9 +27,8 @@ def scene_of(numbers: dict[int, str], size: int = 4, world: int = 4) -> Scene:
         for one, number in numbers.items()
         for name, value in (("group_name", number), ("group_size", str(size)))
     ]
-    known = facts_of(job(world), *(rank(one, MAKES, MAKES) for one in range(world)), facts)
-    (group,) = live_view(known, known.of(Job)[0]).groups
-    return Scene(known, group)
+    ranks = (rank(one, MAKES, MAKES) for one in range(world))
+    return live_rows.scene_of(job(world), *ranks, facts)
 
 
 @pytest.mark.parametrize(

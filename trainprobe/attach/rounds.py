@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from trainprobe.collect.collectors.awaited import WaitingLine
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from trainprobe.case import Case
     from trainprobe.collect.members import Member
     from trainprobe.model.evidence import Evidence
+    from trainprobe.stacks.frames import Frame
 
 STACKS_CAP = 400
 VALUES_CAP = 2
@@ -241,29 +242,24 @@ class Rounds:
         """At most two ranks that dynamo compiles for, and where it knows which compilation that
         is and why it is needed.
         """
-        found = []
-        for each in self.ranks:
-            frames = each.stacks[-1] if each.stacks else ()
-            frame = next((one for one in frames if compiling.in_dynamo(one)), None)
-            if frame is not None:
-                found.append(
-                    WaitingLine(
-                        each.member, frame.file, frame.line, (compiling.REASON,), frame.name
-                    )
-                )
-        return found[:VALUES_CAP]
+        return self._knowing(compiling.compilation, compiling.REASON)[:VALUES_CAP]
 
     def groups_made(self) -> list[WaitingLine]:
         """Ranks that stand where torch makes a further process group, and where it knows the number
         and size of that; [] unless several do. Of many, those at equal distances.
         """
-        found = []
-        for each in self.ranks:
-            frame = group_making.making(each.stacks[-1] if each.stacks else ())
-            if frame is not None:
-                names = (group_making.NUMBER, group_making.SIZE)
-                found.append(WaitingLine(each.member, frame.file, frame.line, names, frame.name))
+        found = self._knowing(group_making.making, group_making.NUMBER, group_making.SIZE)
         return found[:: -(-len(found) // GROUPS_CAP)] if len(found) > 1 else []
+
+    def _knowing(
+        self, frame_in: Callable[[Sequence[Frame]], Frame | None], *names: str
+    ) -> list[WaitingLine]:
+        """The ranks with such a frame in their stacks, whose locals of these names tell more."""
+        return [
+            WaitingLine(each.member, frame.file, frame.line, names, frame.name)
+            for each in self.ranks
+            if each.stacks and (frame := frame_in(each.stacks[-1])) is not None
+        ]
 
     def _places(self) -> dict[tuple[str, int], Mapping[str, Any]]:
         """The lines whose source was read, by file and line."""

@@ -41,7 +41,7 @@ def odd_ranks(scene: Scene) -> tuple[int, ...]:
 
 
 def numbers_say(scene: Scene) -> str:
-    """`Ranks 0-1 make their process group 6, ranks 2-3 their process group 5`."""
+    """`Ranks 0 and 1 make their process group 6, rank 2 makes its process group 5`."""
     return ", ".join(
         f"{ranks_say(ranks, capital=not place)}"
         f" {verb(ranks, 'makes its', 'make their')} process group {number}"

@@ -6,7 +6,8 @@ import re
 
 from trainprobe.causes.child_processes import ends, outward
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import Connection, MainThread
+from trainprobe.facts import Connection, MainThread, Samples
+from trainprobe.facts.samples import latest_in, spent_in
 
 CLIENTS = re.compile(
     r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google"
@@ -15,6 +16,7 @@ CLIENTS = re.compile(
     r"|/(urllib)/request\.py|/(http)/client\.py"
 )
 SENDS_ON_S = 1.0
+MOSTLY = 0.7  # of a rank's own time
 SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
 
 
@@ -41,6 +43,18 @@ def client(thread: MainThread) -> str:
         if match is not None:
             return next(part for part in match.groups() if part)
     return ""
+
+
+def late_by_calls(scene: Scene, rank: int | None) -> float | None:
+    """The share of its own time that the rank for which the others wait in every round spends in
+    network calls; None where that is not most of it, or the rank another one.
+    """
+    samples = scene.of(Samples)
+    seen = latest_in(samples) if scene.group.mode == "slow" else None
+    if seen is None or rank is None or seen.latest != rank:
+        return None
+    share = spent_in(samples, rank, "net-io")
+    return share if share >= MOSTLY else None
 
 
 def sends_on(connection: Connection) -> bool:

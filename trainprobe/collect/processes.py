@@ -173,7 +173,7 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         "involuntary": None if involuntary is None else int(involuntary),
         "asleep_s": _asleep_s(sched.get("se.exec_start"), now),
         "cpu_allowed": _cpu_allowed(tid),
-        "queued_ns": parse_queued(procfs.read_page(f"{folder}/schedstat") or ""),
+        "queued_ns": procfs.parse_schedstat(procfs.read_page(f"{folder}/schedstat") or "")[1],
     }
     if tid == pid:
         thread["io"] = parse_io(procfs.read_page(f"{folder}/io") or "")
@@ -187,14 +187,6 @@ def _thread(pid: int, tid: int) -> Optional[Dict[str, Any]]:
         if stack:
             thread["kernel_stack"] = stack
     return thread
-
-
-def parse_queued(schedstat: str) -> Optional[int]:
-    """For how many nanoseconds a thread that could run has waited for a CPU, since it began: the
-    second number of /proc/PID/schedstat (sched-stats.rst). None where the kernel does not count.
-    """
-    numbers = schedstat.split()
-    return procfs.number(numbers[1]) if len(numbers) == 3 else None
 
 
 def parse_kernel_stack(text: str) -> List[str]:

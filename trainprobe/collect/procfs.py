@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from dataclasses import dataclass
-from typing import Dict, List, Optional
+from typing import Dict, List, Optional, Tuple
 
 READ_CAP_BYTES = 256 * 1024
 PAGE_BYTES = 16 * 1024
@@ -96,6 +96,14 @@ def thread_states(pid: int, proc: str = "/proc") -> List[str]:
     """The states of a process's threads: R, S, D and so on."""
     after_names = (text.rpartition(")")[2].split() for text in thread_files(pid, "stat", proc))
     return [columns[0] for columns in after_names if columns]
+
+
+def parse_schedstat(text: str) -> Tuple[Optional[int], Optional[int]]:
+    """For how many nanoseconds a thread has run, and for how many it could run and waited for a
+    CPU, since it began: /proc/PID/schedstat (sched-stats.rst). None where it is not counted.
+    """
+    numbers = text.split()
+    return (number(numbers[0]), number(numbers[1])) if len(numbers) == 3 else (None, None)
 
 
 def missing() -> str:

@@ -54,7 +54,8 @@ class RunTimes:
         since: Dict[int, float] = {}
         while not self._ends.wait(EACH_S):
             for pid in self._pids:
-                now, ran = time.time(), parse_ran(_schedstat(pid))
+                now, page = time.time(), procfs.read_page(f"/proc/{pid}/task/{pid}/schedstat")
+                ran, _ = procfs.parse_schedstat(page or "")
                 if ran is None:
                     continue
                 if ran - before.get(pid, ran) >= RAN_NS:
@@ -64,15 +65,3 @@ class RunTimes:
                     if now - began <= SHORT_S and len(found) < MOMENTS_CAP:
                         found.append(began)
                 before[pid] = ran
-
-
-def _schedstat(pid: int) -> str:
-    return procfs.read_page(f"/proc/{pid}/task/{pid}/schedstat") or ""
-
-
-def parse_ran(schedstat: str) -> Optional[int]:
-    """Nanoseconds on a processor, the first number of /proc/PID/schedstat (sched-stats.rst). None
-    where the kernel does not count.
-    """
-    numbers = schedstat.split()
-    return procfs.number(numbers[0]) if len(numbers) == 3 else None

@@ -110,9 +110,9 @@ def _sample(
     ]
     # Its times count from its own beginning; the last one lies right before its end.
     began = ends - spells[-1][1]
+    moments = [round(at - began, 3) for at in run_times.moments(member.pid) if at >= began]
     base["clock"] = round(began, 3)
-    base["ran"] = [round(at - began, 3) for at in run_times.moments(member.pid) if at >= began]
-    return LookResult({**base, "stacks": rows, "spells": spells})
+    return LookResult({**base, "ran": moments, "stacks": rows, "spells": spells})
 
 
 def _sleeps(pid: int) -> Optional[int]:

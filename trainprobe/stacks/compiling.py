@@ -31,9 +31,11 @@ _FILES = (DYNAMO, "torch/_inductor/compile_fx.py", "/triton/compiler/")
 _RUNS = frozenset({"run"})
 
 
-def in_dynamo(frame: Frame) -> bool:
-    """Does this frame know which compilation is under way?"""
-    return frame.name == COMPILES and frame.file.endswith(DYNAMO)
+def compilation(frames: Iterable[Frame]) -> Frame | None:
+    """The frame that knows which compilation is under way; None where none is."""
+    return next(
+        (frame for frame in frames if frame.name == COMPILES and frame.file.endswith(DYNAMO)), None
+    )
 
 
 def compiles(frames: Iterable[Frame]) -> bool:

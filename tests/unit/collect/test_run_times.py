@@ -7,7 +7,8 @@ import sys
 import time
 from itertools import pairwise
 
-from trainprobe.collect.run_times import RunTimes, parse_ran
+from trainprobe.collect.procfs import parse_schedstat
+from trainprobe.collect.run_times import RunTimes
 
 NAPS = """
 import time
@@ -52,6 +53,6 @@ def test_a_process_that_is_gone_has_no_moments() -> None:
 
 
 def test_only_the_kernel_s_three_numbers_are_read() -> None:
-    assert parse_ran("1500000 20 7\n") == 1_500_000
-    assert parse_ran("") is None
-    assert parse_ran("nonsense") is None
+    assert parse_schedstat("1500000 20 7\n") == (1_500_000, 20)
+    assert parse_schedstat("") == (None, None)
+    assert parse_schedstat("nonsense") == (None, None)

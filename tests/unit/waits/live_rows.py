@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, Facts, Job, JobRank, ProcessState, SourceSite, Thread
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
-from trainprobe.waits.live import live_views
+from trainprobe.waits.live import live_view, live_views
 from trainprobe.waits.situation import Situation
 
 CELL = "job"
@@ -124,3 +125,10 @@ def facts_of(*facts: Fact | list[Fact]) -> Facts:
 def view(*facts: Fact | list[Fact]) -> Situation:
     (found,) = live_views(facts_of(*facts))
     return found
+
+
+def scene_of(*facts: Fact | list[Fact]) -> Scene:
+    """What a cause sees of a job that has one group of suspects."""
+    known = facts_of(*facts)
+    (group,) = live_view(known, known.of(Job)[0]).groups
+    return Scene(known, group)

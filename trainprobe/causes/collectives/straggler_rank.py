@@ -13,17 +13,11 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, goes_round, longest_sleep
 from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.remote_calls import late_by_calls
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
-from trainprobe.facts.samples import (
-    LateHost,
-    late_host,
-    latest_in,
-    loading_share,
-    most_at,
-    spent_in,
-)
+from trainprobe.facts.samples import LateHost, late_host, latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, by_chance
 from trainprobe.waits.slowness import IDLE_S
@@ -35,7 +29,6 @@ WAITING = WAITS_FOR_RANKS
 SLOWER = 1.2  # times the median of the ranks
 LEAST_STEPS = 10
 LOADS = 0.3  # of its time in the loader: its data are what it waits for
-CALLS = 0.7  # of its own time
 SURE = 0.001  # chance explains the order of arrival no better
 
 
@@ -130,7 +123,7 @@ def _from_samples(scene: Scene, seen: Arrivals) -> Weighings:
     )
     rest = [one for one in scene.of(Samples) if one.rank in others]
     yield weighing(10, "other-stacks", says, *rest)
-    if (share := spent_in(mine, rank, "net-io")) >= CALLS:
+    if (share := late_by_calls(scene, rank)) is not None:
         says = f"{share:.0%} of its own time goes to network calls: a service is slow, not the rank"
         yield weighing(-10, "suspects-stack", says, *mine)
 

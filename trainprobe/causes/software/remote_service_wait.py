@@ -20,11 +20,10 @@ from collections.abc import Mapping
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait, who
 from trainprobe.causes.phrases import Fixes, fix, fixes, short
-from trainprobe.causes.remote_calls import client, connections, sends_on, talking
+from trainprobe.causes.remote_calls import client, connections, late_by_calls, sends_on, talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
-from trainprobe.facts import Connection, LogEvent, MainThread, Samples
-from trainprobe.facts.samples import latest_in, spent_in
+from trainprobe.facts import Connection, LogEvent, Samples
 from trainprobe.signatures.messages import message
 
 # wandb 0.10 to 0.22, mlflow 1 to 3, comet, neptune, clearml, botocore, gcsfs, azure-core.
@@ -41,7 +40,6 @@ RAISED = (
     "HandleAbandonedError",
 )
 WAITS = message("remote-service-wait.waits")
-MOSTLY = 0.7
 RETRIES = re.compile(r"entering retry loop")
 
 
@@ -76,7 +74,7 @@ def _weigh(scene: Scene) -> Weighings:
     via = f" of {library}" if library else f" ({first.op})" if first.op else ""
     says = f"{who(first)} stands in a network call{via} at {first.where} in {first.looks} looks"
     yield weighing(points, "suspects-stack", says, *threads)
-    if (late := _late_by_calls(scene, first)) is not None:
+    if (late := late_by_calls(scene, first.rank)) is not None:
         says = f"Samples show it in network calls for {late:.0%} of its own time"
         yield weighing(13, "suspects-stack", says, *scene.of(Samples, rank=first.rank))
     found = connections(scene)
@@ -105,18 +103,6 @@ def _weigh(scene: Scene) -> Weighings:
     yield from others_wait(scene)
 
 
-def _late_by_calls(scene: Scene, thread: MainThread) -> float | None:
-    """The share of its own time that the rank for which the others wait in every round spends in
-    network calls; None where that is not most of it.
-    """
-    samples = scene.of(Samples)
-    seen = latest_in(samples) if scene.group.mode == "slow" else None
-    if seen is None or thread.rank is None or seen.latest != thread.rank:
-        return None
-    share = spent_in(samples, thread.rank, "net-io")
-    return share if share >= MOSTLY else None
-
-
 def _whose(connection: Connection) -> str:
     if connection.peer_pid:
         return f"pid {connection.peer_pid} ({connection.peer[:60]})"
@@ -136,7 +122,7 @@ def _summary(scene: Scene) -> str:
         )
     first, found = talking(scene)[0], connections(scene)
     what = f"{client(first)} at {first.where}" if client(first) else first.where or "a network call"
-    if (late := _late_by_calls(scene, first)) is not None:
+    if (late := late_by_calls(scene, first.rank)) is not None:
         service = found[0].remote if found else "a service"
         return (
             f"{who(first)} is the last to come to the collectives, for it waits in {what} for"
