@@ -31,8 +31,11 @@ TOKEN = "TRAINPROBE_TEST_TOKEN"
 
 def pytest_configure() -> None:
     """A shell starts what it puts in the background with Ctrl-C ignored, and all children of that
-    ignore it too; tests that interrupt something would wait for ever.
+    ignore it too; tests that interrupt something would wait for ever. On a terminal that shows
+    neither colour nor a line anew, there would be none to look at.
     """
+    if os.environ.get("TERM") in ("dumb", "unknown"):
+        os.environ["TERM"] = "xterm"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
 
