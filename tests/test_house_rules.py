@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import functools
+import os
 import re
+import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -325,7 +327,6 @@ def test_a_format_is_one_file_that_every_reporting_command_offers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from trainprobe.cli import run
-    from trainprobe.cli.app import help_of
     from trainprobe.report.format import COMMANDS
 
     info = tmp_path / "gone-1.dist-info"
@@ -336,8 +337,18 @@ def test_a_format_is_one_file_that_every_reporting_command_offers(
     monkeypatch.syspath_prepend(tmp_path)
     commands = {name.split()[0] for names in COMMANDS.values() for name in names}
     assert commands == set(REPORTING)
+    # A command's help is made when its module is imported, which another test may have done.
+    asks = "import sys; from trainprobe.cli.app import help_of; print(help_of(sys.argv[1]))"
     for command in REPORTING:
-        assert "throwaway" in help_of(command), command
+        said = subprocess.run(
+            [sys.executable, "-c", asks, command],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert "throwaway" in said.stdout, command
     script = tmp_path / "train.py"
     script.write_text("print(1)\n")
     case = ROOT / "tests" / "cases" / "rank-stuck"
