@@ -6,6 +6,7 @@ import os
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from trainprobe.collect.collectors.awaited import WaitingLine
@@ -13,6 +14,7 @@ from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
 from trainprobe.stacks import compiling, group_making
+from trainprobe.stacks.parting_names import Function, arguments_of_calls, names_that_tell
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK, WATCHED_S
 
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 STACKS_CAP = 400
 VALUES_CAP = 2
 GROUPS_CAP = 8  # each takes some tenths of a second
+PARTED_CAP = 8
 # Classes of places in which a rank of its own accord waits for something that its line may name.
 LINE_NAMES_IT = frozenset({"sleep", "python-run", "lock", "file-io", "net-io", "store-wait", ""})
 WAITS_FOR_A_NAME = re.compile(r"\.(?:get|wait|join|acquire|result|recv|read\w*)\(|\bopen\(")
@@ -250,6 +253,25 @@ class Rounds:
         """
         found = self._knowing(group_making.making, group_making.NUMBER, group_making.SIZE)
         return found[:: -(-len(found) // GROUPS_CAP)] if len(found) > 1 else []
+
+    def parted(self) -> tuple[list[Member], dict[Function, tuple[str, ...]]]:
+        """Ranks that wait for others, at most PARTED_CAP, of each stack some; and the names whose
+        values may tell for whom and, where all ranks wait for each other, how they parted.
+        """
+        ranks = [each for each in self.ranks if each.stacks and each.stacks[-1]]
+        waiting = [each for each in ranks if each.waits_for_peers]
+        if (self.age_s() or 0.0) < FRESH_S:
+            return [], {}
+        alike: dict[object, list[ThreadHistory]] = {}
+        for each in waiting:
+            alike.setdefault(tuple(each.stacks[-1]), []).append(each)
+        ordered = [one for row in zip_longest(*alike.values()) for one in row if one is not None]
+        chosen = ordered[:PARTED_CAP]
+        stacks = [each.stacks[-1] for each in chosen]
+        names = arguments_of_calls(stacks)
+        if len(waiting) == len(ranks):
+            names.update(names_that_tell(stacks, self._places()))
+        return [each.member for each in chosen], names
 
     def _knowing(
         self, frame_in: Callable[[Sequence[Frame]], Frame | None], *names: str

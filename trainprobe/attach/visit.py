@@ -18,6 +18,7 @@ from trainprobe.attach.rounds import Rounds
 from trainprobe.collect.collectors.awaited import look_at_values
 from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
+from trainprobe.collect.collectors.parting_values import look_at_parting_values
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
 from trainprobe.collect.look_results import record, refused
 from trainprobe.collect.members import Member, host_subject
@@ -381,8 +382,9 @@ class Visit:
             )
 
     def _values(self) -> None:
-        """Ask one or two suspects, in loops of their own, for the names in their waiting lines, and
-        ranks that make a process group for its number and size.
+        """Ask for values: one or two suspects, in loops of their own, for the names in their
+        waiting lines; ranks that make a process group for its number and size; and ranks that
+        all wait for each other for their counters and flags.
         """
         rounds = self.rounds
         for waiting in (*rounds.own_waits(), *rounds.compilations(), *rounds.groups_made()):
@@ -394,6 +396,16 @@ class Visit:
                 waiting,
                 cwd=str(self.data.get("cwd") or ""),
                 deadline_s=self.clock.at_most(self.pace.values_s),
+            )
+        parted, names = rounds.parted()
+        if parted and names and not self._no_time("the values by which the ranks have parted"):
+            look_at_parting_values(
+                self.case,
+                self.cell,
+                parted,
+                names,
+                deadline_s=self.clock.at_most(self.pace.values_s),
+                at_once=self.rounds.at_once,
             )
 
     def _inside(self) -> None:

@@ -14,6 +14,7 @@ from trainprobe.collect.collectors.libraries import RankLibraries
 from trainprobe.collect.collectors.lint import LintFinding, LintRead
 from trainprobe.collect.collectors.locks import HeldLock, LockWait
 from trainprobe.collect.collectors.mounts import Mount
+from trainprobe.collect.collectors.parting_values import FrameValue
 from trainprobe.collect.collectors.ports import PortCounters
 from trainprobe.collect.collectors.pressure import Pressure
 from trainprobe.collect.collectors.ras import RasCommunicator, RasRank
@@ -84,6 +85,7 @@ __all__ = [
     "Facts",
     "FatalSignal",
     "FlightDump",
+    "FrameValue",
     "Given",
     "Gpu",
     "GpuProcess",

@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from trainprobe.facts import Facts, LockWait, MainThread, OpenFile, ProcessState
+from trainprobe.facts import Facts, FrameValue, LockWait, MainThread, OpenFile, ProcessState
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
+from trainprobe.stacks.parting_names import OTHER_END
 from trainprobe.stacks.progress import is_before
 from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper
 from trainprobe.waits.collective_waits import collective_waits
@@ -143,6 +144,8 @@ class Edges:
                 )
                 return
             peer = wait.call.peer
+        elif (told := self._other_end(standing)) is not None:
+            peer = told
         elif thread is not None and pid_of(standing.rank) is None:
             # a process without a known rank cannot tell what `rank + 1` is
             texts = [
@@ -161,9 +164,9 @@ class Edges:
                 None,
             )
         if peer in self.of_rank:
-            self._add(
-                me, self.of_rank[peer], f"is in {standing.op} with, at {standing.where}", standing
-            )
+            way = "from" if standing.op.split(" #")[0] in ("recv", "irecv") else "to"
+            how = f"is in {standing.op} at {standing.where}, {way}"
+            self._add(me, self.of_rank[peer], how, standing)
             return
         others = [other for other in self.ranks if other.rank != standing.rank]
         outside = [other for other in others if not other.in_collective]
@@ -175,6 +178,17 @@ class Edges:
                 standing,
                 weight=HALF,
             )
+
+    def _other_end(self, standing: Standing) -> int | None:
+        """The rank that the arguments of torch's own send or receive name."""
+        return next(
+            (
+                int(value.value)
+                for value in self.facts.of(FrameValue, cell=self.cell, rank=standing.rank)
+                if OTHER_END.get(value.function) == value.name and value.value.isdecimal()
+            ),
+            None,
+        )
 
     def _of_process(self, pid: int, me: Node, evidence: tuple[str, ...]) -> None:
         """What a process that is no collective's member waits for: a lock, a child, a pipe, the

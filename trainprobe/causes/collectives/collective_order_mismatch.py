@@ -37,6 +37,7 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
+from trainprobe.causes.parting_values import items_apart, roots_apart
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
@@ -86,6 +87,7 @@ def _weigh(scene: Scene) -> Weighings:
     if len(sides) < 2 or at_once:
         if parted is None and not at_once:
             yield from _of_one_line(scene, found)
+            yield from _of_items(scene)
         return
     shown = [place.fact for place in found.values()]
     yield from all_asleep(scene, found)
@@ -129,6 +131,18 @@ def _of_one_line(scene: Scene, found: dict[int, Place]) -> Weighings:
         )
         yield weighing(6, "source", says, loop)
     yield from all_asleep(scene, found)
+
+
+def _of_items(scene: Scene) -> Weighings:
+    """All ranks wait at one line for different things of the loop around it."""
+    if (apart := items_apart(scene)) is not None:
+        says = f"All are in one call, for different things: {apart}"
+        yield weighing(13, "suspects-stack", says, *apart.facts)
+    elif roots := roots_apart(scene):
+        each = ", ".join(f"{one.value} on rank {rank}" for rank, one in sorted(roots.items())[:4])
+        one = next(iter(roots.values()))
+        says = f"All are in one {one.function}, but `{one.name}` is {each}"
+        yield weighing(10, "suspects-stack", says, *roots.values())
 
 
 def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Weighings:
@@ -196,6 +210,11 @@ def _summary(scene: Scene) -> str:
         )
     found = places(scene)
     sides = camps(found)
+    if len(sides) == 1 and (apart := items_apart(scene)) is not None:
+        return (
+            f"All ranks are in {next(iter(found.values()))} for different things: {apart}. The loop"
+            " does not go through them in the same order on all ranks"
+        )
     if (one_line := one_line_for_groups(scene, found)) is not None:
         place = next(iter(found.values()))
         return (

@@ -55,6 +55,7 @@ from trainprobe.causes.early_loop_exits import (
 )
 from trainprobe.causes.group_numbers import number_facts, numbers_say, odd_ranks
 from trainprobe.causes.linted import LIKELY
+from trainprobe.causes.parting_values import odd_by_value, passes_apart, weigh_values
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
@@ -119,8 +120,9 @@ def _weigh(scene: Scene) -> Weighings:
         if _made_one_more(scene) is not None:
             text += ", and none gets out, as when one of them has made a call more"
             yield weighing(6, "other-stacks", text, *shown)
-        else:
+        elif passes_apart(scene) is None:
             yield weighing(-13, "other-stacks", text, *shown)
+    yield from weigh_values(scene)
     disagree = statement(scene, DISAGREE, scene.world)
     # shared with the two mismatch causes, so it decides little between them
     if disagree is not None:
@@ -242,7 +244,9 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
     if left := left_a_loop(scene)[0]:
         return left
     return (
-        singled_out(scene, found) if len(camps(found)) > 1 else away(Timeouts(scene)) or scene.ranks
+        singled_out(scene, found)
+        if len(camps(found)) > 1
+        else away(Timeouts(scene)) or odd_by_value(scene) or scene.ranks
     )
 
 
@@ -268,6 +272,11 @@ def _summary(scene: Scene) -> str:
         return (
             f"All ranks are in {next(iter(found.values()))} and none gets out: one of them may have"
             f" made a call more, at {more.where}"
+        )
+    if (apart := passes_apart(scene)) is not None and len(camps(found)) == 1:
+        return (
+            f"All ranks are in {next(iter(found.values()))}, but not in the same pass: {apart}."
+            f" {subject(scene, who)} made a call more or less than the others before"
         )
     if (parted := scene.parted) is not None and not found:
         return (

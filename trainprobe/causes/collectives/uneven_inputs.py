@@ -30,9 +30,11 @@ from trainprobe.causes.early_loop_exits import (
     out_of_loop,
     step_skipped,
 )
+from trainprobe.causes.parting_values import further, passes_made, same_passes
 from trainprobe.causes.phrases import fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
+from trainprobe.facts import Block
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -76,12 +78,29 @@ def _weigh(scene: Scene) -> Weighings:
                 " the others in one inside it"
             )
             yield weighing(10, "other-stacks", text, *shown)
+        yield from _passes(scene, out, loop)
     uneven = counts is not None and counts.apart >= SURE
     # Leaving with exit code 0 belongs to `rank-exited-early` too; it counts here as far as there is
     # a sign of unequal loops.
     if left and (loop is not None or uneven):
         text = f"Rank {left[0].rank} came to its end with exit code 0"
         yield weighing(10 if uneven else 3, "exit-status", text, *left)
+
+
+def _passes(scene: Scene, out: Sequence[int], loop: Block) -> Weighings:
+    """Whoever has left a loop keeps the number of its last pass."""
+    if (same := same_passes(scene, loop)) is not None:
+        says = (
+            f"All ranks came to the same pass of `{short(loop.text, 80)}` (`{same.name}` is"
+            f" {same.value}): nobody had fewer batches"
+        )
+        yield weighing(-10, "suspects-stack", says, same)
+    elif (apart := passes_made(scene, loop)) is not None:
+        ahead = further(apart, out)
+        if ahead is not None:
+            points, which = (10, "fewer") if ahead < 0 else (-10, "more")
+            says = f"{ranks_say(out)} went round {which} times: {apart}"
+            yield weighing(points, "suspects-stack", says, *apart.facts)
 
 
 def _doubt(scene: Scene, out: Sequence[int]) -> str:
@@ -106,6 +125,8 @@ def _summary(scene: Scene) -> str:
     detail = ""
     if counts is not None:
         detail = f": {counts.says}"
+    elif loop is not None and (apart := passes_made(scene, loop)) is not None:
+        detail = f": {apart}"
     elif loop is not None:
         detail = f": the others are still inside `{short(loop.text, 80)}`"
     return f"{subject(scene, out)} ran out of batches before the others{detail}"

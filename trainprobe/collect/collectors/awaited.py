@@ -85,22 +85,12 @@ def look_at_values(
 
 
 def _read(waiting: WaitingLine, names: Sequence[str], cwd: str, deadline_s: float) -> LookResult:
-    from trainprobe.collect import pyspy, stacks
-
     pid = waiting.member.pid
     base: Dict[str, Any] = {"pid": pid, "file": waiting.file, "line": waiting.line}
-    path, reason = pyspy.find()
-    gone = procfs.gone(pid, waiting.member.started_ticks)
-    if path is None or gone:
-        return refused("unavailable", gone or reason, **base)
-    now = procfs.stat(pid)
-    # Who polls sleeps nearly always: then nothing has to stop for the look.
-    sleeps = now is not None and now.state != "R"
-    options = ["-lll", "--nonblocking"] if sleeps else ["-lll"]
-    ran = stacks.dump(path, pid, deadline_s, options)
-    if ran.ended.how != "exited" or ran.ended.code != 0:
-        return refused("unavailable", f"py-spy did not say what process {pid} waits for", **base)
-    values = values_of(ran.stdout, pid, waiting.file, names, waiting.function)
+    content, reason = read_locals(waiting.member, deadline_s)
+    if content is None:
+        return refused("unavailable", reason, **base)
+    values = values_of(content, pid, waiting.file, names, waiting.function)
     known = {name: shown for name, value in values.items() if (shown := short(value)) is not None}
     found = {**base, "values": known}
     asked = next(
@@ -112,40 +102,72 @@ def _read(waiting: WaitingLine, names: Sequence[str], cwd: str, deadline_s: floa
     return LookResult(found)
 
 
+def read_locals(member: Member, deadline_s: float) -> Tuple[Optional[bytes], str]:
+    """What py-spy writes of a process with its locals, or None and the reason."""
+    from trainprobe.collect import pyspy, stacks
+
+    path, reason = pyspy.find()
+    gone = procfs.gone(member.pid, member.started_ticks)
+    if path is None or gone:
+        return None, gone or reason
+    now = procfs.stat(member.pid)
+    # Who polls sleeps nearly always: then nothing has to stop for the look.
+    sleeps = now is not None and now.state != "R"
+    options = ["-lll", "--nonblocking"] if sleeps else ["-lll"]
+    ran = stacks.dump(path, member.pid, deadline_s, options)
+    if ran.ended.how != "exited" or ran.ended.code != 0:
+        return None, f"py-spy did not tell the locals of process {member.pid}"
+    return ran.stdout, ""
+
+
 def values_of(
     content: bytes, pid: int, file: str, names: Sequence[str], function: str = ""
 ) -> Dict[str, object]:
     """The scalar locals of these names in the innermost frame of `file`, and of `function` where
     that is given, on the main thread.
     """
+    for (place, name), shown in locals_of(content, pid):
+        if place == file and (not function or name == function):
+            return scalars(shown, names)
+    return {}
+
+
+def locals_of(content: bytes, pid: int) -> List[Tuple[Tuple[str, str], Dict[str, str]]]:
+    """File, function and locals of each frame of the main thread, the innermost first; the values
+    are as py-spy shows them.
+    """
     try:
         rows = json.loads(content)
     except (ValueError, RecursionError):
-        return {}
+        return []
     threads = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
     alone = threads[0] if len(threads) == 1 else {}
     main = next((row for row in threads if row.get("os_thread_id") == pid), alone)
     frames = main.get("frames")
-    frame = next(
+    return [
         (
-            row
-            for row in (frames if isinstance(frames, list) else ())
-            if isinstance(row, dict)
-            and row.get("filename") == file
-            and (not function or row.get("name") == function)
-        ),
-        {},
-    )
+            (str(row.get("filename")), str(row.get("name"))),
+            {
+                str(local.get("name")): str(local.get("repr"))
+                for local in row.get("locals") or ()
+                if isinstance(local, dict)
+            },
+        )
+        for row in (frames if isinstance(frames, list) else ())
+        if isinstance(row, dict)
+    ]
+
+
+def scalars(shown: Mapping[str, str], names: Sequence[str]) -> Dict[str, object]:
+    """The values of these names that are numbers, booleans, None or texts."""
     found: Dict[str, object] = {}
-    for local in frame.get("locals") or ():
-        if not isinstance(local, dict) or local.get("name") not in names:
-            continue
+    for name in names:
         try:
-            value = ast.literal_eval(str(local.get("repr")))
+            value = ast.literal_eval(shown.get(name, ""))
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             continue
         if isinstance(value, Scalar):
-            found[str(local["name"])] = value
+            found[name] = value
     return found
 
 
