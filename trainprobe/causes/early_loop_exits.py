@@ -15,6 +15,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     ways_out,
 )
+from trainprobe.causes.parting_values import PartedValue, behind
 from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
@@ -54,10 +55,15 @@ def may_be_missed(scene: Scene, out: Sequence[int]) -> Block | None:
         (
             block
             for block in reversed(conditions)
-            if not COUNTS.search(block.text) and not _ALIKE.search(block.text)
+            if not COUNTS.search(block.text) and not holds_alike(block)
         ),
         None,
     )
+
+
+def holds_alike(block: Block) -> bool:
+    """Does the condition ask what all ranks answer alike: settings, or whether there are others?"""
+    return _ALIKE.search(block.text) is not None
 
 
 def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
@@ -68,7 +74,7 @@ def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
     recorded before skips were read.
     """
     loop = loop_left(scene, out)
-    if loop is None:
+    if loop is None or passed_by(scene, out, loop):
         return None
     frames = [frame for place in places_of_rest(scene, out) for frame in place.frames]
     found = [
@@ -131,6 +137,16 @@ def out_of_loop(scene: Scene) -> tuple[int, ...]:
     return scene.ranks
 
 
+def passed_by(scene: Scene, out: Sequence[int], loop: Block | None) -> PartedValue | None:
+    """The loop around all ranks of which these are in an earlier pass, None where there is none:
+    then they have not left `loop`, in which the others are, but the others went by them.
+    """
+    late = behind(scene)
+    if late is None or loop is None or set(late.ranks) != set(out):
+        return None
+    return late.apart if late.apart.header != (loop.line, loop.text) else None
+
+
 def left_a_loop(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
     """The camp that alone stands below a loop of any kind, in a function in which all the rest are
     still inside it, and that loop: it has left it first, for whatever reason. No camp where a
@@ -151,7 +167,7 @@ def _left_a_loop(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
         mine = dict.fromkeys(found[rank].frames for rank in side)
         rest = dict.fromkeys(place.frames for place in places_of_rest(scene, side))
         loops = [_loop_between(scene, one, other) for one in mine for other in rest]
-        if loops and all(loop is not None for loop in loops):
+        if loops and all(loop and not passed_by(scene, side, loop) for loop in loops):
             left.append((side, loops[0]))
     return left[0] if len(left) == 1 else ((), None)
 

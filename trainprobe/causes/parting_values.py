@@ -4,7 +4,6 @@ is, with which item of it, and which answer each gave to a shared condition.
 
 from __future__ import annotations
 
-import ast
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -41,6 +40,15 @@ class PartedValue:
             found[value].append(rank)
         sides = (tuple(sorted(ranks)) for ranks in found.values())
         return tuple(sorted(sides, key=lambda side: (len(side), side)))
+
+    @property
+    def numbers(self) -> dict[int, int]:
+        """The values that are whole numbers, by rank."""
+        found = {}
+        for rank, value in self.by_rank.items():
+            if value.lstrip("-").isdecimal():
+                found[rank] = int(value)
+        return found
 
     def __str__(self) -> str:
         """Where it differs: ``in `for i, x in rows:` (line 8) `i` is 2 on rank 1, 3 on rank 0``."""
@@ -83,8 +91,10 @@ def _parted_values(scene: Scene) -> Iterator[PartedValue]:
         ):
             continue
         kind: Kind = "answer"
-        if name in targets_of(header[1]):
-            kind = "pass" if name in counts(header[1]) else "item"
+        if name in counts(header[1]):
+            kind = "pass"
+        elif name in targets_of(header[1]):
+            kind = "item"
         yield PartedValue(name, kind, header, by_rank, tuple(facts.values()))
 
 
@@ -119,11 +129,24 @@ def passes_made(scene: Scene, loop: Block) -> PartedValue | None:
 
 def same_passes(scene: Scene, loop: Block) -> FrameValue | None:
     """A value that says that all ranks have come to the same pass of this loop."""
+    wanted = {
+        (frame.file, frame.name)
+        for place in places(scene).values()
+        for frame in place.frames
+        if any(
+            (one.line, one.text) == (loop.line, loop.text)
+            for site in scene.sites([frame])
+            for one in site.blocks
+        )
+    }
     names = counts(loop.text)
-    found = [fact for fact in scene.of(FrameValue) if fact.name in names]
-    ranks = {fact.rank for fact in found}
+    found = [
+        fact
+        for fact in scene.of(FrameValue)
+        if fact.name in names and (fact.file, fact.function) in wanted
+    ]
     alike = len({(fact.file, fact.function, fact.name, fact.value) for fact in found}) == 1
-    return found[0] if alike and ranks >= set(places(scene)) else None
+    return found[0] if alike and {fact.rank for fact in found} >= set(places(scene)) else None
 
 
 def passes_apart(scene: Scene) -> PartedValue | None:
@@ -191,38 +214,77 @@ def weigh_values(scene: Scene) -> Weighings:
         yield weighing(6, "suspects-stack", says, *flags[0].facts)
 
 
-def further(apart: PartedValue, ranks: Iterable[int]) -> int | None:
-    """By how many passes these ranks are further than the others at least; negative where they
-    are behind, None where that is not one number.
-    """
-    inside = frozenset(ranks)
-    mine = {
-        number
-        for rank, value in apart.by_rank.items()
-        if rank in inside
-        for number in _whole(value)
-    }
-    rest = {
-        number
-        for rank, value in apart.by_rank.items()
-        if rank not in inside
-        for number in _whole(value)
-    }
-    if not mine or not rest:
-        return None
-    if min(mine) > max(rest):
-        return min(mine) - max(rest)
-    return max(mine) - min(rest) if max(mine) < min(rest) else None
-
-
-def _whole(value: str) -> Iterator[int]:
-    try:
-        number = ast.literal_eval(value)
-    except (ValueError, SyntaxError):
-        return
-    if isinstance(number, int):
-        yield number
-
-
 def _is_flag(values: Iterable[str]) -> bool:
     return all(value in ("True", "False", "None") for value in values)
+
+
+@dataclass(frozen=True)
+class Behind:
+    """Ranks that are in an earlier pass of a loop than all others, or have left it after fewer
+    passes; `inside` where all are still in it.
+    """
+
+    ranks: tuple[int, ...]
+    apart: PartedValue
+    inside: bool
+
+    def __str__(self) -> str:
+        """What that means, as a sentence."""
+        who = ranks_say(self.ranks)
+        if not self.inside:
+            return f"{who} went round fewer times: {self.apart}"
+        one = "waits" if len(self.ranks) == 1 else "wait"
+        return f"{who} {one} in a call that the others have left behind: {self.apart}"
+
+
+def behind(scene: Scene) -> Behind | None:
+    """Who is in an earlier pass of the outermost loop whose passes differ. None where a loop
+    further out has no count, and so may have begun anew on some.
+    """
+    if behind not in scene.found:
+        scene.found[behind] = _behind(scene)
+    known: Behind | None = scene.found[behind]
+    return known
+
+
+def _behind(scene: Scene) -> Behind | None:
+    found = places(scene)
+    if len(camps(found)) < 2:
+        return None
+    for loop, everybody in _loops_of_all(scene):
+        apart, same = passes_made(scene, loop), same_passes(scene, loop)
+        if apart is None and same is not None and everybody:
+            continue
+        passes = {} if apart is None else apart.numbers
+        if apart is None or set(passes) != set(found):
+            return None
+        first = min(passes.values())
+        ranks = tuple(rank for rank in found if passes[rank] == first)
+        return Behind(ranks, apart, everybody)
+    return None
+
+
+def _loops_of_all(scene: Scene) -> list[tuple[Block, bool]]:
+    """The loops around the line of any rank in the functions in which all stand, from the outside
+    inwards, and whether all ranks are inside.
+    """
+    stacks = list(dict.fromkeys(place.frames for place in places(scene).values()))
+    loops: dict[Header, tuple[Block, bool]] = {}
+    for level in zip(*stacks, strict=False):
+        if len({(frame.file, frame.name) for frame in level}) > 1:
+            break
+        each = [
+            {
+                (block.line, block.text): block
+                for site in scene.sites([frame])
+                for block in site.blocks
+                if block.kind in ("for", "while") and block.branch == "body"
+            }
+            for frame in level
+        ]
+        for header in sorted(set().union(*each)):
+            inside = [blocks[header] for blocks in each if header in blocks]
+            loops.setdefault(header, (inside[0], len(inside) == len(each)))
+        if len({frame.line for frame in level}) > 1:
+            break
+    return list(loops.values())

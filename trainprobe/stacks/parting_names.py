@@ -99,8 +99,13 @@ def targets_of(header: str) -> tuple[str, ...]:
 
 
 def counts(header: str) -> tuple[str, ...]:
-    """The names that count the passes of a `for` loop: over a range, or the first of enumerate."""
+    """The names that count the passes of a loop: over a range, the first of enumerate, or what a
+    `while` compares (`while step < last:`).
+    """
     tree = _parsed(header)
+    if isinstance(tree, ast.While):
+        compared = [one for one in ast.walk(tree.test) if isinstance(one, ast.Compare)]
+        return tuple(one.left.id for one in compared if isinstance(one.left, ast.Name))
     if not isinstance(tree, (ast.For, ast.AsyncFor)):
         return ()
     made = [

@@ -318,3 +318,30 @@ def test_ranks_that_make_a_process_group_are_asked_for_its_number(rounds: Rounds
     assert {(one.texts, one.function) for one in asked} == {
         (("group_name", "group_size"), "_new_process_group_helper")
     }
+
+
+def test_ranks_that_all_wait_long_are_asked_how_they_parted(rounds: Rounds) -> None:
+    other = (MAIN, Frame("step", "/job/train.py", 44), Frame("broadcast", C10D, 3151))
+    for number, stack in enumerate((WAITING, WAITING, other)):
+        put(rounds, Member(number, 100 + number), [stack, stack])
+        rounds.watched[100 + number, None].asleep_s = 20.0
+    loop = {"kind": "for", "text": "for i in range(n):"}
+    sites = [{"line": line, "blocks": [loop]} for line in (40, 44)]
+    data = {"file": "/job/train.py", "sites": sites}
+    rounds.case.add("source", cell="job", source="file", data=data)
+
+    members, names = rounds.parted()
+    assert [member.rank for member in members] == [0, 2, 1], "one of each stack first"
+    assert names == {("/job/train.py", "step"): ("i", "n"), (C10D, "broadcast"): ("src",)}
+
+    put(rounds, Member(1, 101), [at(7), at(7)])
+    rounds.watched[101, None].asleep_s = 20.0
+    members, names = rounds.parted()
+    assert names == {(C10D, "broadcast"): ("src",)}, "who waits for nobody is the one to look at"
+
+
+def test_ranks_that_have_just_met_are_asked_nothing(rounds: Rounds) -> None:
+    for number in range(2):
+        put(rounds, Member(number, 100 + number), [WAITING, WAITING])
+        rounds.watched[100 + number, None].asleep_s = 0.1
+    assert rounds.parted() == ([], {})

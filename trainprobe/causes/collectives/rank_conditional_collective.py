@@ -47,6 +47,7 @@ from trainprobe.causes.diverging_calls import (
     under,
 )
 from trainprobe.causes.early_loop_exits import (
+    holds_alike,
     left_a_loop,
     may_be_missed,
     places_of_rest,
@@ -55,7 +56,7 @@ from trainprobe.causes.early_loop_exits import (
 )
 from trainprobe.causes.group_numbers import number_facts, numbers_say, odd_ranks
 from trainprobe.causes.linted import LIKELY
-from trainprobe.causes.parting_values import odd_by_value, passes_apart, weigh_values
+from trainprobe.causes.parting_values import behind, odd_by_value, passes_apart, weigh_values
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
@@ -167,6 +168,8 @@ def _source(scene: Scene) -> Weighings:
                 )
             yield weighing(10, "source", says, alone)
             return
+    if (late := behind(scene)) is not None:
+        yield weighing(6, "suspects-stack", str(late), *late.apart.facts)
     out, skip = steps_ahead(scene)
     if skip is not None:
         says = (
@@ -213,7 +216,7 @@ def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
             )
             yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
             continue
-        blocks = own_blocks(scene, found, side)
+        blocks = [one for one in own_blocks(scene, found, side) if not holds_alike(one)]
         # a condition that is not about the rank may still differ between ranks
         if blocks and len(side) < len(scene.world):
             says = (
@@ -243,11 +246,26 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
         return tuple(sorted(found))  # which of its members left it out nobody can tell from outside
     if left := left_a_loop(scene)[0]:
         return left
-    return (
-        singled_out(scene, found)
-        if len(camps(found)) > 1
-        else away(Timeouts(scene)) or odd_by_value(scene) or scene.ranks
-    )
+    if len(camps(found)) < 2:
+        return away(Timeouts(scene)) or odd_by_value(scene) or scene.ranks
+    return _odd_camp(scene, found)
+
+
+def _odd_camp(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
+    """Of ranks in several calls those that must act differently."""
+    sides = camps(found)
+    late = behind(scene)
+    if late is not None and not late.inside:
+        return late.ranks
+    if len(sides) == 2 and len(sides[0]) == len(sides[1]):
+        known = any(rank_block(scene, found, side) is not None for side in sides)
+        outside = [side for side in sides if found[side[0]].op != "backward"]
+        if late is not None and not known:
+            return late.ranks
+        # all ranks come to backward in each step, so the other call is the one that some leave out
+        if len(outside) == 1 and not known:
+            return outside[0]
+    return singled_out(scene, found)
 
 
 def _summary(scene: Scene) -> str:
@@ -296,6 +314,8 @@ def _summary(scene: Scene) -> str:
     rest = ", which the others do not call"
     if others:
         rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
+    if (late := behind(scene)) is not None and set(late.ranks) == set(who):
+        rest = f"{rest} in a later pass: {late.apart}"
     return f"{subject(scene, who)} called {mine}{condition}{rest}"
 
 
@@ -333,6 +353,14 @@ Leave the loop on all ranks at once
         op=dist.ReduceOp.MAX); end the loop on all ranks where flag is set
 Or let the others finish without it
     with Join([model]): around the loop (torch.distributed.algorithms.join), for a DDP model
+"""
+PASSED = """
+Come to the call at {place} equally often on all ranks
+    the others have finished that pass without it: {loop}
+    look for what differs between ranks on the way to {place}: a condition, an early return, the
+        number of items or keys that a loop goes through
+Or leave the others out on purpose
+    make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
 """
 UNWRAPPED = """
 Let that rank call the model without the wrapper
@@ -382,6 +410,8 @@ def _fixes(scene: Scene) -> Fixes:
     out, loop = left_a_loop(scene)
     if loop is not None:
         return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line)
+    if (late := behind(scene)) is not None and late.inside and set(late.ranks) == set(who):
+        return fixes(PASSED, who=ranks_say(who, capital=False), place=place, loop=late.apart)
     if (early := _early_return(scene)) is not None:
         frame, skip = early
         return fixes(
@@ -390,7 +420,11 @@ def _fixes(scene: Scene) -> Fixes:
             skip=short(skip.text, 80),
             where=file_line(frame.file, frame.line),
         )
-    blocks = own_blocks(scene, found, who) if who and len(who) < len(scene.world) else ()
+    blocks = [
+        block
+        for block in (own_blocks(scene, found, who) if len(who) < len(scene.world) else ())
+        if not holds_alike(block)
+    ]
     branch = "out of the branch that only some ranks take"
     if blocks:
         where = f"`{short(blocks[-1].text, 80)}` (line {blocks[-1].line})"

@@ -28,9 +28,10 @@ from trainprobe.causes.early_loop_exits import (
     loop_left,
     may_be_missed,
     out_of_loop,
+    passed_by,
     step_skipped,
 )
-from trainprobe.causes.parting_values import further, passes_made, same_passes
+from trainprobe.causes.parting_values import behind, passes_made, same_passes
 from trainprobe.causes.phrases import fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
@@ -58,8 +59,14 @@ def _weigh(scene: Scene) -> Weighings:
     elif counts is not None and counts.apart <= 0:
         text = f"The rank had no fewer batches than the others: {counts.says}"
         yield weighing(-13, "probe-outcome", text, *counts.facts)
-    if loop is not None:
-        behind = (
+    if (passed := passed_by(scene, out, loop)) is not None:
+        says = (
+            f"The others have been where {ranks_say(out, capital=False)}"
+            f" {verb(out, 'stands', 'stand')}, and went on: {passed}"
+        )
+        yield weighing(-13, "suspects-stack", says, *passed.facts)
+    elif loop is not None:
+        behind_it = (
             not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
         )
         says = (
@@ -69,9 +76,9 @@ def _weigh(scene: Scene) -> Weighings:
         doubt = _doubt(scene, out)
         says += f"; but {doubt}" if doubt else ""
         yield weighing(
-            3 if doubt else 13 if behind else 6, "source", says, ids=scene.group.evidence
+            3 if doubt else 13 if behind_it else 6, "source", says, ids=scene.group.evidence
         )
-        if behind and scene.group.mode == "hang" and not doubt:
+        if behind_it and scene.group.mode == "hang" and not doubt:
             shown = [place.fact for place in places(scene).values()]
             text = (
                 f"{ranks_say(out)} {verb(out, 'stands', 'stand')} in a collective behind that loop;"
@@ -89,18 +96,17 @@ def _weigh(scene: Scene) -> Weighings:
 
 def _passes(scene: Scene, out: Sequence[int], loop: Block) -> Weighings:
     """Whoever has left a loop keeps the number of its last pass."""
-    if (same := same_passes(scene, loop)) is not None:
+    late, same = behind(scene), same_passes(scene, loop)
+    if late is not None:
+        points, which = (10, "fewer") if set(late.ranks) == set(out) else (-10, "more")
+        says = f"{ranks_say(out)} went round {which} times: {late.apart}"
+        yield weighing(points, "suspects-stack", says, *late.apart.facts)
+    elif same is not None:
         says = (
             f"All ranks came to the same pass of `{short(loop.text, 80)}` (`{same.name}` is"
             f" {same.value}): nobody had fewer batches"
         )
         yield weighing(-10, "suspects-stack", says, same)
-    elif (apart := passes_made(scene, loop)) is not None:
-        ahead = further(apart, out)
-        if ahead is not None:
-            points, which = (10, "fewer") if ahead < 0 else (-10, "more")
-            says = f"{ranks_say(out)} went round {which} times: {apart}"
-            yield weighing(points, "suspects-stack", says, *apart.facts)
 
 
 def _doubt(scene: Scene, out: Sequence[int]) -> str:

@@ -1,0 +1,159 @@
+"""Ranks that wait for each other, told apart by their counters, items and flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tests.unit.waits import live_rows
+from tests.unit.waits.live_rows import C10D, CELL, MAIN, job, rank
+from trainprobe.causes.collectives.collective_order_mismatch import CAUSE as ORDER
+from trainprobe.causes.collectives.rank_conditional_collective import CAUSE as CONDITIONAL
+from trainprobe.causes.collectives.uneven_inputs import CAUSE as UNEVEN
+from trainprobe.causes.parting_values import behind, parted_values
+from trainprobe.causes.scene import Scene
+from trainprobe.collect.collectors.parting_values import FrameValue
+from trainprobe.facts import Block, SourceSite
+from trainprobe.stacks.frames import Frame
+
+TRAIN = "/job/train.py"
+EPOCH = Block("for", 50, "for epoch in range(args.epochs):")
+STEP = Block("for", 53, "for it, batch in enumerate(loader):")
+BACKWARD = "/env/lib/python3.11/site-packages/torch/autograd/graph.py"
+Values = Mapping[int, Mapping[str, str]]
+
+
+def in_step() -> tuple[Frame, ...]:
+    return (MAIN, Frame("fit", TRAIN, 57), Frame("_engine_run_backward", BACKWARD, 824))
+
+
+def in_call(line: int, op: str = "all_gather") -> tuple[Frame, ...]:
+    return (MAIN, Frame("fit", TRAIN, line), Frame(op, C10D, 3252))
+
+
+def site(line: int, *blocks: Block) -> SourceSite:
+    return SourceSite(("E2",), CELL, None, TRAIN, line, "fit", "", blocks)
+
+
+def scene_of(
+    stacks: Mapping[int, tuple[Frame, ...]],
+    values: Values,
+    *sites: SourceSite,
+    function: tuple[str, str] = (TRAIN, "fit"),
+) -> Scene:
+    facts = [
+        FrameValue((f"E9{one}",), CELL, one, 100 + one, *function, name, value)
+        for one, known in values.items()
+        for name, value in known.items()
+    ]
+    ranks = (rank(one, stack, stack) for one, stack in stacks.items())
+    return live_rows.scene_of(job(len(stacks)), *ranks, [*facts, *sites])
+
+
+IN_LOOPS = (site(57, EPOCH, STEP), site(66, EPOCH))
+APART = {0: in_call(66), 1: in_step()}
+
+
+def points(cause: object, scene: Scene, family: str) -> list[int]:
+    weigh = cause.weigh  # type: ignore[attr-defined] # a Cause
+    return [one.points for one in weigh(scene) if one.family == family]
+
+
+def test_who_ran_out_first_is_told_by_the_count() -> None:
+    values = {0: {"epoch": "1", "it": "19"}, 1: {"epoch": "1", "it": "20"}}
+    scene = scene_of(APART, values, *IN_LOOPS)
+
+    late = behind(scene)
+    assert late is not None
+    assert (late.ranks, late.inside) == ((0,), False)
+    assert points(UNEVEN, scene, "suspects-stack") == [10]
+    assert "`it` is 19 on rank 0, 20 on rank 1" in UNEVEN.summary(scene)
+
+
+def test_who_is_an_epoch_behind_has_not_run_out() -> None:
+    """The others went by the call in which it waits: they have been through that epoch."""
+    values = {0: {"epoch": "1", "it": "19"}, 1: {"epoch": "2", "it": "0"}}
+    scene = scene_of(APART, values, *IN_LOOPS)
+
+    assert points(UNEVEN, scene, "suspects-stack") == [-13]
+    assert points(UNEVEN, scene, "source") == []
+    assert CONDITIONAL.ranks is not None
+    assert CONDITIONAL.ranks(scene) == (0,)
+    assert "`epoch` is 1 on rank 0, 2 on rank 1" in CONDITIONAL.summary(scene)
+
+
+def test_an_outer_loop_without_a_count_leaves_it_open() -> None:
+    forever = Block("while", 49, "while True:")
+    sites = (site(57, forever, STEP), site(66, forever))
+    scene = scene_of(APART, {0: {"it": "19"}, 1: {"it": "3"}}, *sites)
+
+    assert behind(scene) is None
+
+
+def test_as_many_batches_speak_against_uneven_inputs() -> None:
+    values = {one: {"epoch": "1", "it": "19"} for one in (0, 1)}
+    scene = scene_of(APART, values, *IN_LOOPS)
+
+    assert points(UNEVEN, scene, "suspects-stack") == [-10]
+
+
+def test_one_call_in_several_passes_means_that_some_made_a_call_more() -> None:
+    stacks = dict.fromkeys(range(3), in_call(66))
+    values = {one: {"epoch": "7" if one == 2 else "6"} for one in range(3)}
+    scene = scene_of(stacks, values, site(66, EPOCH))
+
+    assert points(CONDITIONAL, scene, "suspects-stack") == [10]
+    assert CONDITIONAL.ranks is not None
+    assert CONDITIONAL.ranks(scene) == (2,)
+    assert "not in the same pass" in CONDITIONAL.summary(scene)
+    assert points(ORDER, scene, "suspects-stack") == []
+
+
+def test_one_call_for_several_things_is_another_order() -> None:
+    names = Block("for", 60, "for name in touched:")
+    stacks = dict.fromkeys(range(3), in_call(66, "broadcast"))
+    values = {one: {"epoch": "6", "name": "'user'" if one else "'hour'"} for one in range(3)}
+    scene = scene_of(stacks, values, site(66, EPOCH, names))
+
+    assert points(ORDER, scene, "suspects-stack") == [13]
+    assert "`name` is 'hour' on rank 0, 'user' on ranks 1 and 2" in ORDER.summary(scene)
+
+
+def test_one_broadcast_from_several_ranks_is_another_order() -> None:
+    stacks = dict.fromkeys(range(2), in_call(66, "broadcast"))
+    values = {0: {"src": "1"}, 1: {"src": "0"}}
+    scene = scene_of(stacks, values, function=(C10D, "broadcast"))
+
+    assert points(ORDER, scene, "suspects-stack") == [10]
+
+
+def test_a_flag_that_differs_is_named_and_the_rank_itself_is_not() -> None:
+    stop = Block("if", 64, "if stop and rank >= 0:")
+    values = {0: {"stop": "True", "rank": "0"}, 1: {"stop": "False", "rank": "1"}}
+    scene = scene_of(APART, values, site(66, stop), site(57, STEP))
+
+    assert [one.name for one in parted_values(scene)] == ["stop"]
+    assert points(CONDITIONAL, scene, "suspects-stack") == [6]
+
+
+def test_of_two_equal_camps_the_one_outside_of_the_backward_pass_is_odd() -> None:
+    assert CONDITIONAL.ranks is not None
+    assert CONDITIONAL.ranks(scene_of(APART, {})) == (0,)
+    others = {0: in_call(66), 1: in_call(70, "barrier")}
+    assert CONDITIONAL.ranks(scene_of(others, {})) == (0, 1)
+
+
+def test_the_arguments_of_a_receive_name_its_peer() -> None:
+    stacks = {one: in_call(66, "recv") for one in range(3)}
+    values = {0: {"src": "2"}, 2: {"src": "1"}, 1: {"src": "0"}}
+    facts = [
+        FrameValue((f"E9{one}",), CELL, one, 100 + one, C10D, "recv", name, value)
+        for one, known in values.items()
+        for name, value in known.items()
+    ]
+    ranks = (rank(one, stack, stack) for one, stack in stacks.items())
+    view = live_rows.view(job(3), *ranks, list(facts))
+
+    (group,) = view.groups
+    awaited = {(wait.waiter, wait.awaited) for wait in group.chain}
+    assert awaited == {("rank 0", "rank 2"), ("rank 2", "rank 1"), ("rank 1", "rank 0")}
+    assert all("perhaps" not in wait.how for wait in group.chain)
