@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SOAK = ROOT / "tests" / "soak.txt"
@@ -32,8 +33,11 @@ TOKEN = "TRAINPROBE_TEST_TOKEN"
 def pytest_configure() -> None:
     """A shell starts what it puts in the background with Ctrl-C ignored, and all children of that
     ignore it too; tests that interrupt something would wait for ever. On a terminal that shows
-    neither colour nor a line anew, there would be none to look at.
+    neither colour nor a line anew, there would be none to look at. How fast examples are drawn says
+    how busy the machine is, and nothing of the code.
     """
+    settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("busy")
     if os.environ.get("TERM") in ("dumb", "unknown"):
         os.environ["TERM"] = "xterm"
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 
+from trainprobe.causes.awaited import at_exit, last_in_own_code
 from trainprobe.causes.batches import batch_counts
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import left as left_by_words
@@ -26,7 +27,7 @@ from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
-from trainprobe.facts import LogJob, Output, RankEnding
+from trainprobe.facts import LogJob, MainThread, Output, RankEnding
 
 
 def _left(scene: Scene) -> tuple[RankEnding, ...]:
@@ -35,8 +36,26 @@ def _left(scene: Scene) -> tuple[RankEnding, ...]:
     return tuple(end for end in own if end.how == "exited" and end.code == 0)
 
 
+def _ended_inside(scene: Scene) -> tuple[MainThread, ...]:
+    """The suspects' main threads, where each has come to its end without an exception, and only a
+    thread of its own keeps the process, while others wait in a collective.
+    """
+    threads = scene.threads(scene.ranks)
+    over = bool(threads) and all(at_exit(thread) for thread in threads)
+    raised = scene.exceptions(scene.ranks)
+    return threads if over and not raised and scene.waiting(scene.others) else ()
+
+
 def _weigh(scene: Scene) -> Weighings:
     yield from gone(scene)
+    if over := _ended_inside(scene):
+        waiting = scene.waiting(scene.others)
+        says = (
+            f"{ranks_say(scene.ranks)} came to the end of the program; a thread keeps the process"
+        )
+        yield weighing(13, "suspects-stack", says, *over)
+        says = f"{ranks_say([one.rank or 0 for one in waiting])} still wait in a collective"
+        yield weighing(10, "other-stacks", says, *waiting)
     yield from of_left(scene, Timeouts(scene))
     yield from gave_up(scene)
     left = _left(scene)
@@ -76,6 +95,13 @@ def _summary(scene: Scene) -> str:
         return (
             f"{subject(scene)} left while the others still needed it:"
             f" {words.says[:1].lower()}{words.says[1:]}"
+        )
+    if over := _ended_inside(scene):
+        last = last_in_own_code(scene, over[0])
+        thread = f" (its thread at {last} keeps the process)" if last else ""
+        return (
+            f"{subject(scene)} came to the end of the program{thread} while"
+            f" {ranks_say(scene.others, capital=False)} still needed it"
         )
     gone = absent(scene)
     if gone and not left:

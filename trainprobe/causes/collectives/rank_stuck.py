@@ -171,8 +171,11 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
     elif thread.moved is False:
         # Not 13: a more special illness that no rule knows yet looks the same, as a third of the
         # programs that nobody had planned for did. A thread of its own that keeps it from ending
-        # and a wait for a person are seen, and need no other cause.
-        points = 13 if at_exit(thread) or thread.op in WAITS_FOR_SOMEBODY else 10
+        # and a wait for a person are seen, and need no other cause; but where others still wait in
+        # a collective, it has left too early, and would be missed without that thread as well.
+        needed = at_exit(thread) and bool(scene.waiting(scene.others))
+        seen = at_exit(thread) or thread.op in WAITS_FOR_SOMEBODY
+        points = 3 if needed else 13 if seen else 10
         place = thread.where or "the same place"
         if at_exit(thread):
             last = last_in_own_code(scene, thread)
