@@ -227,13 +227,14 @@ def _summary(scene: Scene) -> str:
         )
         word, mode = ("write to", "w") if "pipe_write" in first.wchan else ("read from", "r")
         child = first.role != "rank"
+        several = not child and len(scene.ranks) > 1
         waiter = (
             f"Pid {first.pid}, a child of {ranks_say(scene.ranks, capital=False)},"
             if child
-            else f"{ranks_say(scene.ranks)} (pid {first.pid})"
+            else f"{ranks_say(scene.ranks)} (pid {first.pid}{' and others' if several else ''})"
         )
         return (
-            f"{waiter} waits{at} to {word} a pipe; its other end is"
+            f"{waiter} {'wait' if several else 'waits'}{at} to {word} a pipe; its other end is"
             f" {other_end(scene, first.pid, mode) or 'not seen'}"
         )
     reader = reading_of(scene)[0]
