@@ -8,7 +8,7 @@ INTRO = """## Jobs that nobody here knew, judged once
 
 Somebody who knew neither the rules nor the gallery wrote training jobs out of public threads, most of them broken, some healthy with nasty
 pauses, and noted the truth first. `trainprobe attach` looked at each once, with the rules of that day. These are the numbers to expect of
-a job that nobody here has seen; those of our own gallery are further down. The ranks must be exactly those of the label; all of them are the same as no particular one.
+a job that nobody here has seen; those of our own gallery are further down. The ranks must be exactly those of the label, or (from round 9 on) another set that its author held equally right beforehand; all of them are the same as no particular one.
 Each round was judged after the misses of the round before had been mended, and before its own were.
 
 | round | cause and ranks first | cause | ranks | verdict | broken, called healthy | healthy, blamed | calibration error |

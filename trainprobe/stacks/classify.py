@@ -18,8 +18,8 @@ from trainprobe.stacks.rules import INDEX_QUEUE, RULES, Rule
 from trainprobe.stacks.wait_channels import sleeps_in
 
 WRAPPERS = frozenset(
-    "_exception_logger.<locals>.wrapper _time_logger.<locals>.wrapper decorate_context inner"
-    " journalled".split()
+    "_exception_logger.<locals>.wrapper _time_logger.<locals>.wrapper"
+    " _require_initialized.<locals>.wrapper decorate_context inner journalled".split()
 )
 # accelerate's main_process_first, YOLO's torch_distributed_zero_first …
 ONE_GOES_FIRST = re.compile(r"(?:main|zero|master|rank0)_?(?:process)?_first\b")

@@ -5,7 +5,8 @@ before the tool saw them; each round is judged once.
     python -m tests.gallery.live.blind round-1 JOB … --again start these again and say what is answered now; keeps nothing
 
 Each folder `blind/round-N` holds `programs/JOB/`, with `launch.sh`, and `answers.yaml`: the truth,
-the address of the thread, and after how many seconds the fault is surely in place. One after the
+the address of the thread, and after how many seconds the fault is surely in place. `also` are
+other causes and `also_ranks` other sets of ranks that the author holds equally right. One after the
 other, a round of thirty jobs takes half an hour.
 """
 
@@ -131,7 +132,8 @@ def judged(truth: Row, result: Row) -> Row:
         "answer": first["id"],
         "confidence": first["confidence"],
         "cause": first["id"] in (truth["cause"], *(truth.get("also") or ())),
-        "ranks": _particular(first["ranks"], truth) == _particular(truth["ranks"], truth),
+        "ranks": _particular(first["ranks"], truth)
+        in [_particular(ranks, truth) for ranks in (truth["ranks"], *truth.get("also_ranks", ()))],
         "right_verdict": result["verdict"] in truth["verdict"],
     }
 

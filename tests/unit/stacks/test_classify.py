@@ -394,3 +394,14 @@ def test_pythons_own_library_on_windows_is_nobodys_own_code(file: str, mine: boo
 )
 def test_torch_is_known_by_its_own_folders_wherever_it_is_installed(file: str, mine: bool) -> None:
     assert is_user(Frame("run", file, 3)) is mine
+
+
+def test_a_remote_call_is_named_for_what_it_is() -> None:
+    api = SITE + "torch/distributed/rpc/api.py"
+    frames = (
+        Frame("train", "/job/run.py", 32),
+        Frame("_require_initialized.<locals>.wrapper", api, 99),
+        Frame("rpc_sync", api, 842),
+    )
+    place = classify(frames, wchan="futex_wait_queue")
+    assert (place.leaf, place.op) == ("comm-wait", "rpc_sync")
