@@ -12,7 +12,7 @@ from trainprobe.causes.collectives.uneven_inputs import CAUSE as UNEVEN
 from trainprobe.causes.parting_values import behind, parted_values
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.parting_values import FrameValue
-from trainprobe.facts import Block, SourceSite
+from trainprobe.facts import Block, Skip, SourceSite
 from trainprobe.stacks.frames import Frame
 
 TRAIN = "/job/train.py"
@@ -30,8 +30,8 @@ def in_call(line: int, op: str = "all_gather") -> tuple[Frame, ...]:
     return (MAIN, Frame("fit", TRAIN, line), Frame(op, C10D, 3252))
 
 
-def site(line: int, *blocks: Block) -> SourceSite:
-    return SourceSite(("E2",), CELL, None, TRAIN, line, "fit", "", blocks)
+def site(line: int, *blocks: Block, exits: tuple[Skip, ...] = ()) -> SourceSite:
+    return SourceSite(("E2",), CELL, None, TRAIN, line, "fit", "", blocks, exits=exits)
 
 
 def scene_of(
@@ -157,3 +157,19 @@ def test_the_arguments_of_a_receive_name_its_peer() -> None:
     awaited = {(wait.waiter, wait.awaited) for wait in group.chain}
     assert awaited == {("rank 0", "rank 2"), ("rank 2", "rank 1"), ("rank 1", "rank 0")}
     assert all("perhaps" not in wait.how for wait in group.chain)
+
+
+def test_a_loop_that_can_be_left_early_need_not_have_run_out() -> None:
+    loop = Block("for", 53, "for x, y in loader:")
+    stops = Skip(61, "if stopper.bad(loss):", "break", 53)
+    counts = Skip(61, "if step >= args.max_steps:", "break", 53)
+
+    scene = scene_of(APART, {}, site(57, loop, exits=(stops,)), site(66))
+    assert points(UNEVEN, scene, "source") == [3]
+    assert points(CONDITIONAL, scene, "source") == [10]
+    assert CONDITIONAL.ranks is not None
+    assert CONDITIONAL.ranks(scene) == (0,)
+    assert "`if stopper.bad(loss):` (line 61)" in str(CONDITIONAL.fixes_for(scene))
+
+    alike = scene_of(APART, {}, site(57, loop, exits=(counts,)), site(66))
+    assert points(UNEVEN, alike, "source") == [13], "all ranks count alike"

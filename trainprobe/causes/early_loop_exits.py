@@ -44,6 +44,8 @@ _ALIKE = re.compile(
     r"|\bis_dist\w*|distributed|\buse_(?:ddp|dist\w*)|world_size|num_processes|nprocs|__name__|(?-i:\b[A-Z][A-Z_]{2,}\b)"
 )
 
+_OUT_OF_DATA = re.compile(r"StopIteration|Empty\b|EOFError|IndexError")
+
 
 def may_be_missed(scene: Scene, out: Sequence[int]) -> Block | None:
     """The condition over the call of these ranks alone that need not hold on all ranks: then those
@@ -84,6 +86,25 @@ def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:
         if (skip.loop, skip.how) == (loop.line, "continue")
     ]
     return next((skip for skip in reversed(found) if not COUNTS.search(skip.text)), None)
+
+
+def left_by(scene: Scene, out: Sequence[int], loop: Block | None) -> Skip | None:
+    """The `break` or `return` by which these ranks may have left the loop of the others before its
+    end; None where there is none that can differ between ranks, or only the end of the data.
+    """
+    if loop is None:
+        return None
+    frames = [frame for place in places_of_rest(scene, out) for frame in place.frames]
+    return first_found(
+        skip
+        for site in scene.sites(frames)
+        for skip in (*site.exits, *site.skips)
+        if skip.loop == loop.line
+        and skip.how in ("break", "return")
+        and not COUNTS.search(skip.text)
+        and not _ALIKE.search(skip.text)
+        and not _OUT_OF_DATA.search(skip.text)
+    )
 
 
 def steps_ahead(scene: Scene) -> tuple[tuple[int, ...], Skip | None]:

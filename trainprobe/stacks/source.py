@@ -11,7 +11,7 @@ import sys
 import threading
 import tokenize
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,7 +73,8 @@ class Place:
     blocks, innermost last.
 
     `skips` are the branches by which an iteration, or a call of the function, may miss the line: at
-    most the SKIPS_CAP nearest above it. `made` is how the function made what the line waits for:
+    most the SKIPS_CAP nearest above it. `exits` are those below it by which a loop around the line
+    may be left. `made` is how the function made what the line waits for:
     `dist.irecv(x, src=0)` of `work.wait()`.
     """
 
@@ -83,6 +84,7 @@ class Place:
     blocks: tuple[Block, ...] = ()
     skips: tuple[Skip, ...] = ()
     made: str = ""
+    exits: tuple[Skip, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -153,7 +155,8 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> P
         if inside is None:
             text = _short(rows[line - 1]) if node is None else _line_text(statements, rows, line)
             made = _made(scope, rows, text, line)
-            return Place(line, function, text, tuple(blocks), _skips(loops, names, line), made)
+            skips, exits = _skips(loops, names, line), _exits(loops, names, line)
+            return Place(line, function, text, tuple(blocks), skips, made, exits)
         found, statements = inside
         if isinstance(node, ast.If):
             found[-1] = replace(found[-1], made=names.made(node.test))
@@ -302,24 +305,49 @@ def _bound(node: Any, name: str) -> Any:
 
 def _skips(loops: Iterable[Any], names: _Names, line: int) -> tuple[Skip, ...]:
     """The branches above the line that leave an iteration of one of these loops, or return from
-    this function. Not recursive: a chain of elif may be long.
+    this function.
     """
     found = []
     for loop in loops:
-        ahead = list(loop.body)
         leaving = _LEAVING if isinstance(loop, _LOOPS) else (ast.Return,)
-        while ahead:
-            node = ahead.pop()
-            if node.lineno >= line or isinstance(node, _NOT_SEARCHED):
-                continue
-            for head, branch, statements in _branches(node):
-                ahead.extend(statements)
-                end = statements[-1]
-                if head is not None and isinstance(end, leaving) and _last_line(end) < line:
-                    text, how = _header(head, names.rows), type(end).__name__.lower()
-                    made = names.made(head.test) if isinstance(head, ast.If) else ""
-                    found.append(Skip(head.lineno, text, how, loop.lineno, branch, made))
-    return tuple(sorted(found, key=lambda skip: skip.line)[-SKIPS_CAP:])
+        found += _ways_out(loop, names, leaving, lambda node: node.lineno < line)
+    above = [skip for skip, end in found if end < line]
+    return tuple(sorted(above, key=lambda skip: skip.line)[-SKIPS_CAP:])
+
+
+def _exits(loops: Iterable[Any], names: _Names, line: int) -> tuple[Skip, ...]:
+    """The branches at or below the line by which one of these loops ends early."""
+    found = [
+        skip
+        for loop in loops
+        if isinstance(loop, _LOOPS)
+        for skip, end in _ways_out(loop, names, (ast.Break, ast.Return), lambda _node: True)
+        if end >= line
+    ]
+    return tuple(sorted(found, key=lambda skip: skip.line)[:SKIPS_CAP])
+
+
+def _ways_out(
+    loop: Any, names: _Names, leaving: tuple[Any, ...], wanted: Callable[[Any], bool]
+) -> list[tuple[Skip, int]]:
+    """The branches of a loop or function that leave it, and their last lines. Not recursive: a
+    chain of elif may be long.
+    """
+    found = []
+    ahead = list(loop.body)
+    while ahead:
+        node = ahead.pop()
+        if isinstance(node, _NOT_SEARCHED) or not wanted(node):
+            continue
+        for head, branch, statements in _branches(node):
+            ahead.extend(statements)
+            end = statements[-1]
+            if head is not None and isinstance(end, leaving):
+                text, how = _header(head, names.rows), type(end).__name__.lower()
+                made = names.made(head.test) if isinstance(head, ast.If) else ""
+                skip = Skip(head.lineno, text, how, loop.lineno, branch, made)
+                found.append((skip, _last_line(end)))
+    return found
 
 
 def _branches(node: Any) -> list[tuple[Any, str, Sequence[Any]]]:

@@ -15,9 +15,9 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from trainprobe.targets.job_neighbours import ADOPTERS
 from trainprobe.targets.process_table import ProcessRow, Table, in_order
 from trainprobe.targets.programs import (
+    ADOPTERS,
     SHELLS,
     is_compile_worker,
     is_forked_by_server,

@@ -7,14 +7,22 @@ import re
 from collections.abc import Mapping, Sequence
 
 from trainprobe.targets.live_job import CMDLINE_CAP, Companion, Former
-from trainprobe.targets.numbers import from_environment
+from trainprobe.targets.numbers import from_environment, own_number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
-from trainprobe.targets.programs import is_compiler, is_helper, is_tool, launcher_kind, whole
+from trainprobe.targets.programs import (
+    ADOPTERS,
+    is_compiler,
+    is_helper,
+    is_tool,
+    launcher_kind,
+    whole,
+)
 from trainprobe.targets.rank_search import (
     LOADER_THREAD,
     Team,
     is_fork_server,
     is_trainer,
+    left_behind,
     multiprocessed,
     script_path,
     walk,
@@ -24,11 +32,6 @@ CONTAINER = re.compile(
     r"(docker|libpod|crio|cri-containerd|containerd|nerdctl|garden|lxc|kubepods"
     r"|buildkit)[^\s]*?[-/:]([0-9a-f]{12})[0-9a-f]{20,52}\b"
 )
-ADOPTERS = frozenset(
-    """
-    systemd init tini dumb-init docker-init catatonit containerd-shim conmon s6-svscan launchd
-    """.split()
-)
 
 
 def companions(
@@ -36,7 +39,8 @@ def companions(
 ) -> tuple[Companion, ...]:
     """Return all other processes of the job; a worker has the rank above it."""
     tops = [team.root] if team.root is not None and team.kind != "ray" else []
-    roots = [*tops, *team.agents, *team.ranks]
+    orphans = left_behind(table, team)
+    roots = [*tops, *team.agents, *team.ranks, *orphans]
     below: dict[int, list[int | None]] = {}
     for mine in (rank for rank in team.ranks if rank.pid in ranks):
         for above in table.ancestors(mine):
@@ -54,6 +58,7 @@ def companions(
             launches = served_by or is_top or launcher_kind(process.argv)
             role = "launcher" if launches else role_of(table, process)
             rank = served_by[0] if len(served_by) == 1 and not is_top else None
+            rank = own_number(process).rank if process in orphans else rank
         companion = Companion(
             process.pid,
             process.started_ticks,

@@ -11,6 +11,12 @@ from trainprobe.system.own_programs import folder_of_probes
 from trainprobe.targets.process_table import PYTHON
 
 SPAWNED = re.compile(r"multiprocess(?:ing)?\.spawn import spawn_main")
+# What takes over the children of a process that has ended.
+ADOPTERS = frozenset(
+    """
+    systemd init tini dumb-init docker-init catatonit containerd-shim conmon s6-svscan launchd
+    """.split()
+)
 FORKED_BY_SERVER = re.compile(r"multiprocess(?:ing)?\.forkserver import main")
 TRACKER = re.compile(r"multiprocess(?:ing)?\.resource_tracker import main")
 PIPE_HANDLE = re.compile(r"pipe_handle=(\d{1,9})\b")

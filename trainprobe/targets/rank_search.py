@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from trainprobe.targets.bare_runs import runs_of
-from trainprobe.targets.ended_ranks import NAMES, ended_siblings
+from trainprobe.targets.ended_ranks import NAMES, SIBLING_TICKS, ended_siblings
 from trainprobe.targets.numbers import Number, from_environment, own_number
 from trainprobe.targets.process_table import ProcessRow, Table, in_order, once
 from trainprobe.targets.programs import (
+    ADOPTERS,
     SHELLS,
     is_compiler,
     is_forked_by_server,
@@ -555,6 +556,8 @@ def with_same_key(table: Table, team: Team) -> Team:
     for process in (each for key in sorted(keys) for each in _by_key(table).get(key, ())):
         if process.pid in mine or process.uid not in uids or _carries_on(table, process):
             continue
+        if outlives_its_rank(table, process):
+            continue
         above = list(table.ancestors(process))
         if any(each.pid in mine for each in above):
             continue
@@ -633,6 +636,61 @@ def _carries_on(table: Table, process: ProcessRow) -> bool:
         and key_of(above) == key_of(process)
         and own_number(above) == own_number(process)
     )
+
+
+def outlives_its_rank(table: Table, process: ProcessRow) -> bool:
+    """Whether a rank that is gone has forked it: it carries the number of a rank, has made no
+    process group as the others have, is younger than they are, and their parent is not its own.
+    """
+    key, above = key_of(process), table.parent(process)
+    adopted = above is None or above.pid == 1 or above.program in ADOPTERS
+    if key is None or process.backend or not adopted:
+        return False
+    ranks = _with_groups(table).get(key)
+    return (
+        ranks is not None
+        and ranks.latest + SIBLING_TICKS < process.started_ticks
+        and process.ppid not in ranks.parents
+        and own_number(process).rank not in ranks.numbers
+    )
+
+
+@dataclass(frozen=True)
+class _WithGroups:
+    """Processes of one job that have made a process group; `latest` is when the last one began."""
+
+    latest: int
+    parents: frozenset[int]
+    numbers: frozenset[int | None]
+
+
+@once
+def _with_groups(table: Table) -> Mapping[tuple[str, ...], _WithGroups]:
+    found = {}
+    for key, processes in _by_key(table).items():
+        made = [each for each in processes if each.backend]
+        if made:
+            found[key] = _WithGroups(
+                max(each.started_ticks for each in made),
+                frozenset(each.ppid for each in made),
+                frozenset(own_number(each).rank for each in made),
+            )
+    return found
+
+
+def left_behind(table: Table, team: Team) -> list[ProcessRow]:
+    """Children of ranks of this job that are gone themselves."""
+    keys = dict.fromkeys(key for rank in team.ranks if (key := key_of(rank)) is not None)
+    return [process for key in keys for process in _outliving(table).get(key, ())]
+
+
+@once
+def _outliving(table: Table) -> Mapping[tuple[str, ...], Sequence[ProcessRow]]:
+    found = {
+        key: [each for each in processes if outlives_its_rank(table, each)]
+        for key, processes in _by_key(table).items()
+    }
+    return {key: processes for key, processes in found.items() if processes}
 
 
 def walk(table: Table, roots: Sequence[ProcessRow]) -> Iterator[ProcessRow]:

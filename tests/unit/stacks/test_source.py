@@ -336,6 +336,30 @@ def test_a_return_before_a_line_of_the_function_skips_it() -> None:
     assert skips_of(text) == [("if rows.numel() == 0:", "return", 2, "body")]
 
 
+def test_the_ways_out_of_a_loop_below_a_line_are_its_exits() -> None:
+    text = """
+    def fit(loader):
+        for batch in loader:
+            if not batch:
+                break
+            HERE
+            for row in batch:
+                if row:
+                    break
+            if stopper.bad(loss):
+                log(loss)
+                break
+            elif loss > 9:
+                raise ValueError
+        if loader:
+            return
+    """
+    exits = place_of(text).exits
+    assert [(one.text, one.how, one.loop) for one in exits] == [
+        ("if stopper.bad(loss):", "break", 3)
+    ], "not those of another loop, nor what is no way out of this one"
+
+
 def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:
     chain = "".join(
         f"    {'el' if number else ''}if x == {number}:\n        continue\n" for number in range(90)

@@ -885,6 +885,26 @@ def test_a_parent_with_a_process_group_is_rank_0(tree: ProcTree, children: str) 
     assert {one.pid for one in job.ranks} == {100, 101, 102}
 
 
+def test_a_fork_that_outlives_its_rank_is_not_that_rank(tree: ProcTree) -> None:
+    for rank in (0, 1):
+        tree.add(100 + rank, 50, f"{PY} train.py", rank_env(rank, 3), threads=["gloo_tcp_loop"])
+    tree.add(140, 1, f"{PY} train.py", rank_env(2, 3), start=2000)
+
+    job = job_of(100, tree.path)
+
+    assert (set(ranks(job)), job.absent) == ({100, 101}, (2,))
+    assert others(job) == {140: ("child", 2)}
+
+
+def test_a_rank_that_was_started_later_by_somebody_else_is_one(tree: ProcTree) -> None:
+    for rank, parent, start in ((0, 50, 1100), (1, 1, 2000)):
+        threads = ["gloo_tcp_loop"]
+        env = rank_env(rank, 2)
+        tree.add(100 + rank, parent, f"{PY} train.py", env, start=start, threads=threads)
+
+    assert ranks(job_of(100, tree.path)).keys() == {100, 101}
+
+
 def test_the_trials_of_a_sweep_are_no_ranks_of_one_job(tree: ProcTree) -> None:
     tree.add(100, 50, f"{PY} train.py --sweep", {})
     for trial in (1, 2):

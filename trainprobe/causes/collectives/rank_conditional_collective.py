@@ -49,6 +49,7 @@ from trainprobe.causes.diverging_calls import (
 from trainprobe.causes.early_loop_exits import (
     holds_alike,
     left_a_loop,
+    left_by,
     may_be_missed,
     places_of_rest,
     returned_before,
@@ -185,7 +186,9 @@ def _source(scene: Scene) -> Weighings:
             f"{ranks_say(out)} {verb(out, 'has', 'have')} left `{short(loop.text, 80)}` (line"
             f" {loop.line}), in which the others still are"
         )
-        yield weighing(6, "source", says, *scene.sites(found[out[0]].frames))
+        if (exit_ := left_by(scene, out, loop)) is not None:
+            says += f"; it ends early where `{short(exit_.text, 60)}` holds (line {exit_.line})"
+        yield weighing(10 if exit_ else 6, "source", says, *scene.sites(found[out[0]].frames))
         return
     yield from _less_sure(scene, found)
 
@@ -348,7 +351,8 @@ Or take part with nothing to say
 """
 LEFT = """
 Leave the loop on all ranks at once
-    {who} left `{loop}` (line {line}) first: give all ranks the same number of steps, or let them
+    {who} left `{loop}` (line {line}) first{by}
+    give all ranks the same number of steps, or let them
         decide together: flag = torch.tensor(float(done)); dist.all_reduce(flag,
         op=dist.ReduceOp.MAX); end the loop on all ranks where flag is set
 Or let the others finish without it
@@ -409,7 +413,9 @@ def _fixes(scene: Scene) -> Fixes:
         return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
     out, loop = left_a_loop(scene)
     if loop is not None:
-        return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line)
+        exit_ = left_by(scene, out, loop)
+        by = f", by `{short(exit_.text, 60)}` (line {exit_.line})" if exit_ is not None else ""
+        return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line, by=by)
     if (late := behind(scene)) is not None and late.inside and set(late.ranks) == set(who):
         return fixes(PASSED, who=ranks_say(who, capital=False), place=place, loop=late.apart)
     if (early := _early_return(scene)) is not None:

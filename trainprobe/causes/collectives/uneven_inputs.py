@@ -25,6 +25,7 @@ from trainprobe.causes.diverging_calls import called_alone, places, under
 from trainprobe.causes.early_loop_exits import (
     OVER_DATA,
     is_behind,
+    left_by,
     loop_left,
     may_be_missed,
     out_of_loop,
@@ -113,6 +114,8 @@ def _doubt(scene: Scene, out: Sequence[int]) -> str:
     """What else may have parted the ranks at that loop, in words; empty where nothing is seen."""
     if (skip := step_skipped(scene, out)) is not None:
         return f"a step of it can be skipped: `{short(skip.text, 60)}` (line {skip.line})"
+    if (exit_ := left_by(scene, out, loop_left(scene, out))) is not None:
+        return f"it can be left before its end: `{short(exit_.text, 60)}` (line {exit_.line})"
     if (missed := may_be_missed(scene, out)) is not None:
         return f"their call stands {under(missed)}, which need not hold on all ranks"
     if (alone := called_alone(scene, places(scene), out)) is not None:

@@ -61,6 +61,7 @@ class SourceSite(Fact):
     blocks: Tuple[Block, ...] = ()
     skips: Tuple[Skip, ...] = ()
     made: str = ""
+    exits: Tuple[Skip, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,7 @@ def parse(record: Evidence) -> List[Fact]:
             text=fields.text(row, "text", cap=TEXT_CAP),
             blocks=_enclosing(Block, row, "blocks"),
             skips=_enclosing(Skip, row, "skips"),
+            exits=_enclosing(Skip, row, "exits"),
         )
 
     return fields.each(fields.items(record.data, "sites"), site)
