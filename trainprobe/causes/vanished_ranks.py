@@ -60,6 +60,22 @@ def others_go_on(scene: Scene) -> Weighings:
         yield weighing(6, "other-stacks", says, *still)
 
 
+def outlived_by(scene: Scene, away: Sequence[int]) -> tuple[MainThread, ...]:
+    """Processes that multiprocessing made for ranks that are gone: a program that comes to its end
+    joins or ends these (multiprocessing.util._exit_function), one that is killed does not.
+    """
+    return tuple(
+        thread
+        for rank in away
+        for thread in scene.of(MainThread, rank=rank)
+        if thread.role != "rank"
+        and any(
+            frame.base == "process.py" and frame.name.endswith("_bootstrap")
+            for frame in thread.frames
+        )
+    )
+
+
 def gone(scene: Scene) -> Weighings:
     """Ranks without a process although the others were past the rendezvous."""
     job = scene.live
@@ -81,6 +97,9 @@ def gone(scene: Scene) -> Weighings:
         yield weighing(-26, "other-stacks", says, *ending)
         return
     yield from others_go_on(scene)
+    if left := outlived_by(scene, away):
+        says = f"Pid {left[0].pid}, which it had forked, lives on: it did not come to its end"
+        yield weighing(-13, "process-state-and-locks", says, *left)
     who = f"{ranks_say(away)} of {job.world_size or len(scene.world)}"
     if ends_all_on_failure(scene):
         says = (

@@ -18,7 +18,12 @@ from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short, s
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
 from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
-from trainprobe.causes.vanished_ranks import all_at_exit, ends_all_on_failure, others_go_on
+from trainprobe.causes.vanished_ranks import (
+    all_at_exit,
+    ends_all_on_failure,
+    others_go_on,
+    outlived_by,
+)
 from trainprobe.facts import RankEnding
 from trainprobe.facts.printed_endings import PRINTED
 
@@ -74,6 +79,12 @@ def _gone(scene: Scene) -> Weighings:
     word = "" if ended or broke else ", and left no word of an end"
     yield weighing(6, "exit-status", f"{who} has no process any more{word}", job)
     yield from others_go_on(scene)
+    if left := outlived_by(scene, gone):
+        says = (
+            f"Pid {left[0].pid}, which it had forked, lives on: no handler of its end ran, as where"
+            " SIGKILL ends a process"
+        )
+        yield weighing(10, "process-state-and-locks", says, *left)
     if broke:
         yield weighing(-26, "suspects-log", "Its output ends with an error of its own", *broke)
     elif ended:
