@@ -27,9 +27,9 @@ from trainprobe.collect.stacks import look_at_native_stacks
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
-from trainprobe.stacks import compiling, loading
+from trainprobe.stacks import asking, compiling, loading
 from trainprobe.stacks.arrivals import arrivals_of, together, worth_more
-from trainprobe.stacks.spells import Taken, by_rank
+from trainprobe.stacks.spells import Taken, all_stacks, by_rank
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -321,6 +321,8 @@ class Visit:
                 why = "one seems to be late"
             elif loading.worth_more(by_rank(taken, loading.loads)):
                 why = "all of them wait for input"
+            elif loading.worth_more(by_rank(taken, asking.asks_in(all_stacks(taken)))):
+                why = "all of them wait for a service"
             elif compiling.worth_more(by_rank(taken, compiling.compiles)):
                 why = "one compiles"
             else:

@@ -7,7 +7,7 @@ import re
 from trainprobe.causes.child_processes import ends, outward
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Connection, MainThread, Samples
-from trainprobe.facts.samples import latest_in, spent_in
+from trainprobe.facts.samples import asking_shares, latest_in, spent_in
 
 CLIENTS = re.compile(
     r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google"
@@ -55,6 +55,16 @@ def late_by_calls(scene: Scene, rank: int | None) -> float | None:
         return None
     share = spent_in(samples, rank, "net-io")
     return share if share >= MOSTLY else None
+
+
+def asked_by_all(scene: Scene) -> float | None:
+    """The least share of the sampled time that a rank of a slow job spends on calls to a service,
+    where that is most of it on each.
+    """
+    if scene.group.mode != "slow" or scene.ranks:
+        return None
+    shares = [share for share, _ in asking_shares(scene.of(Samples)).values()]
+    return min(shares) if shares and min(shares) >= MOSTLY else None
 
 
 def sends_on(connection: Connection) -> bool:

@@ -21,6 +21,7 @@ from trainprobe.stacks.arrivals import (
     together,
     turns_of,
 )
+from trainprobe.stacks.asking import asks_in
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
@@ -188,6 +189,15 @@ def loading_share(samples: Iterable[Samples]) -> dict[int, float]:
 def step_shares(samples: Iterable[Samples]) -> dict[int, float]:
     """The share of the time that each rank waits for input even without its longest waits."""
     return {rank: step_share(rows) for rank, rows in spells_of(samples, loads).items()}
+
+
+def asking_shares(samples: Sequence[Samples]) -> dict[int, tuple[float, float]]:
+    """The share of the sampled time that each rank spends on calls to a service, and that without
+    its longest stays there.
+    """
+    stacks = [spell.frames for one in samples for spell in one.spells]
+    found = spells_of(samples, asks_in(stacks))
+    return {rank: (share(rows), step_share(rows)) for rank, rows in found.items() if rows}
 
 
 def spells_of(samples: Iterable[Samples], asks: Asks) -> dict[int, Spells]:

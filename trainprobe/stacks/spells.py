@@ -32,6 +32,11 @@ def by_rank(taken: Iterable[Taken], asks: Asks) -> list[Spells]:
     return list(found.values())
 
 
+def all_stacks(taken: Iterable[Taken]) -> list[list[Frame]]:
+    """Every stack of all ranks over several spans."""
+    return [stack for span in taken for data in span.values() for stack in frames_of(data)]
+
+
 def frames_of(data: Mapping[str, Any]) -> list[list[Frame]]:
     """The stacks of such a record, each outermost first."""
     return [

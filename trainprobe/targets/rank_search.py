@@ -150,9 +150,22 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     if numbered or len(others) < len(kids):
         return numbered
     kids = [kid for kid in kids if multiprocessed(kid, top) or (top.backend and kid.backend)]
+    kids = _made_alike(kids)
     if kids and _has_own_address(kids[0], top):
         return kids
     return kids if _talk(table, kids, top) else []
+
+
+def _made_alike(kids: Sequence[ProcessRow]) -> list[ProcessRow]:
+    """Of spawned and forked children those of the kind that has made process groups: ranks are
+    started in one way, and a server or a writer beside them may have been in the other.
+    """
+    spawned = [kid for kid in kids if is_spawned(kid.argv)]
+    forked = [kid for kid in kids if not is_spawned(kid.argv)]
+    for kind, other in ((spawned, forked), (forked, spawned)):
+        if any(kid.backend for kid in kind) and not any(kid.backend for kid in other):
+            return kind
+    return list(kids)
 
 
 def _of_another_program(kids: Sequence[ProcessRow], own: Number) -> list[ProcessRow]:

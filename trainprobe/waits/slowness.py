@@ -13,6 +13,7 @@ from trainprobe.facts import AwaitedValue, Facts, Pressure, ProcessState, Rung, 
 from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
 from trainprobe.facts.samples import (
     arrivals_in,
+    asking_shares,
     by_host,
     late_host,
     latest_in,
@@ -61,6 +62,7 @@ def slow_groups(
     sampled = (
         _recompiling(facts, rung, ranks, watch)
         or _starved(rung, ranks, samples)
+        or _asking(rung, ranks, samples)
         or _last(rung, ranks, samples)
         or _on_one_host(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
@@ -83,11 +85,15 @@ def slow_groups(
 
 
 def _sampled_loss(samples: Sequence[Samples]) -> float:
-    """The larger share of the time that ranks wait for their latest one, or for input."""
+    """The larger share of the time that ranks wait for their latest one, for input or for a
+    service.
+    """
     waits = [arrivals_in(here).share for here in by_host(samples)]
     if (late := late_host(samples)) is not None:
         waits.append(late.waits - late.inside)
-    return max((*waits, min(loading_share(samples).values(), default=0.0)))
+    waits.append(min(loading_share(samples).values(), default=0.0))
+    waits.append(min((share for share, _ in asking_shares(samples).values()), default=0.0))
+    return max(waits)
 
 
 def _compiling(
@@ -180,6 +186,21 @@ def _starved(
         if len(share) > 1
         else f"the rank spends {min(share.values()):.0%} of the time in its data loader"
     )
+    return _group(rung, ranks, (), says, (), samples)
+
+
+def _asking(
+    rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
+) -> SuspectGroup | None:
+    """All ranks spend most of the sampled time on calls to a service, step after step."""
+    shares = asking_shares(samples)
+    if set(shares) != {one.rank for one in ranks}:
+        return None
+    least = min(share for share, _ in shares.values())
+    if least < SHOWN or max(steps for _, steps in shares.values()) < SHOWN:
+        return None
+    who = "all ranks spend" if len(ranks) > 1 else "the rank spends"
+    says = f"{who} at least {least:.0%} of the time on calls to a service"
     return _group(rung, ranks, (), says, (), samples)
 
 

@@ -488,6 +488,21 @@ def test_spawned_ranks_by_their_connections_and_a_gap_by_the_handles(
     assert (job.world_size, job.world_size_source, job.absent) == (4, source, (1,))
 
 
+def test_a_server_that_was_forked_beside_spawned_ranks_is_none(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} main.py", {})
+    tree.add(101, 100, f"{PY} main.py", {}, sockets=[3])
+    loops = ["pt_gloo_runloop"]
+    tree.add(110, 100, spawn(9), {}, sockets=[1, 4], threads=loops)
+    tree.add(111, 100, spawn(11), {}, sockets=[2], threads=loops)
+    tree.connect(1, 2, 40000)
+    tree.connect(3, 4, 40001)
+
+    job = job_of(100, tree.path)
+
+    assert (set(ranks(job)), job.world_size) == ({110, 111}, 2)
+    assert others(job)[101][0] in ("child", "loader-worker")
+
+
 def test_forked_ranks_talk_and_forked_workers_do_not(tree: ProcTree) -> None:
     for top in (100, 200):
         tree.add(top, 50, f"{PY} train{top}.py", {})

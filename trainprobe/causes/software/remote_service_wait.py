@@ -20,10 +20,19 @@ from collections.abc import Mapping
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait, who
 from trainprobe.causes.phrases import Fixes, fix, fixes, short
-from trainprobe.causes.remote_calls import client, connections, late_by_calls, sends_on, talking
+from trainprobe.causes.remote_calls import (
+    asked_by_all,
+    client,
+    connections,
+    late_by_calls,
+    sends_on,
+    talking,
+)
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import first_of
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
 from trainprobe.facts import Connection, LogEvent, Samples
+from trainprobe.facts.samples import own_line
 from trainprobe.signatures.messages import message
 
 # wandb 0.10 to 0.22, mlflow 1 to 3, comet, neptune, clearml, botocore, gcsfs, azure-core.
@@ -41,6 +50,17 @@ RAISED = (
 )
 WAITS = message("remote-service-wait.waits")
 RETRIES = re.compile(r"entering retry loop")
+
+
+def _of_all(scene: Scene) -> Weighings:
+    """A slow job whose ranks all spend their steps on calls."""
+    if (least := asked_by_all(scene)) is not None:
+        place, share, _ = own_line(scene.of(Samples))
+        shown = scene.of(Samples)
+        says = f"Samples show all ranks in network calls for {least:.0%} of the time or more"
+        yield weighing(13, "suspects-stack", says, *shown)
+        says = f"The line {place} takes {share:.0%} of the time, and torch is not at work below it"
+        yield weighing(6, "other-stacks", says, *shown)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -115,6 +135,12 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 def _summary(scene: Scene) -> str:
     stated = statement(scene, WORDING) or statement(scene, WAITS)
+    if (least := asked_by_all(scene)) is not None:
+        place, _, _ = own_line(scene.of(Samples))
+        return (
+            f"All ranks wait for a service in {least:.0%} of the time or more, at {place}: the job"
+            " goes on, but each step waits for its answers"
+        )
     if not talking(scene):
         return (
             "A tracking or storage service outside the job does not answer:"
@@ -202,7 +228,7 @@ CAUSE = Cause(
     id="remote-service-wait",
     title="A service outside the job does not answer",
     modes=("hang", "slow", "crash", "check"),
-    weigh=_weigh,
+    weigh=first_of(_of_all, _weigh),
     summary=_summary,
     fixes=_fixes,
     pids=_pids,
