@@ -173,3 +173,23 @@ def test_a_loop_that_can_be_left_early_need_not_have_run_out() -> None:
 
     alike = scene_of(APART, {}, site(57, loop, exits=(counts,)), site(66))
     assert points(UNEVEN, alike, "source") == [13], "all ranks count alike"
+
+
+def test_who_went_another_way_in_a_library_first_is_the_odd_one() -> None:
+    """Below one line of the user: one rank evaluates, two begin a step, one is in its backward."""
+    loop = "/env/lib/python3.11/site-packages/lightning/pytorch/loops/training_epoch_loop.py"
+    top = (MAIN, Frame("fit", TRAIN, 24))
+    steps = (*top, Frame("run", loop, 153), Frame("advance", loop, 300))
+    begins = (*steps, Frame("broadcast", C10D, 3151))
+    ahead = (*steps[:-1], Frame("advance", loop, 352), Frame("_engine_run_backward", BACKWARD, 824))
+    ends = (*top, Frame("run", loop, 154), Frame("on_advance_end", loop, 406))
+    evaluates = (*ends, Frame("barrier", C10D, 5356))
+
+    scene = scene_of({0: begins, 1: evaluates, 2: ahead, 3: begins}, {})
+
+    assert CONDITIONAL.ranks is not None
+    assert CONDITIONAL.ranks(scene) == (1,)
+    assert "barrier at train.py:24, in on_advance_end" in CONDITIONAL.summary(scene)
+    assert "Rank 1 came by on_advance_end, the others by advance" in str(
+        CONDITIONAL.fixes_for(scene)
+    )

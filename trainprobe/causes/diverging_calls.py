@@ -56,7 +56,9 @@ def of_stopped(scene: Scene) -> Weighings:
 
 @dataclass(frozen=True)
 class Place:
-    """The operation in which a rank waits or broke, and the calling line (0 if unknown)."""
+    """The operation in which a rank waits or broke, and the calling line (0 if unknown). `inside`
+    is the library's function by which its way parts from the others', where they have one line.
+    """
 
     rank: int
     op: str
@@ -64,6 +66,7 @@ class Place:
     line: int
     frames: tuple[Frame, ...]
     fact: Fact
+    inside: str = ""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -71,7 +74,8 @@ class Place:
 
     def __str__(self) -> str:
         where = file_line(self.file, self.line)
-        return f"{self.op} at {where}" if where else self.op
+        inside = f", in {self.inside}" if self.inside else ""
+        return f"{self.op} at {where}{inside}" if where else self.op
 
 
 def places(scene: Scene) -> dict[int, Place]:
@@ -92,7 +96,7 @@ def _by_caller(found: dict[int, Place]) -> dict[int, Place]:
     of each is the line from which it called: these are two calls.
     """
     if len({place.key for place in found.values()}) != 1:
-        return found
+        return _by_library(found)
     callers = {
         rank: [frame for frame in reversed(place.frames) if is_user(frame)]
         for rank, place in found.items()
@@ -104,6 +108,44 @@ def _by_caller(found: dict[int, Place]) -> dict[int, Place]:
                 for (rank, place), frame in zip(found.items(), level, strict=True)
             }
     return found
+
+
+def _by_library(found: dict[int, Place]) -> dict[int, Place]:
+    """Several calls below one line of the user, such as `trainer.fit()`: where in the library."""
+    if len({(place.file, place.line) for place in found.values()}) != 1:
+        return found
+    depth = _parting_depth(found)
+    named = {}
+    for rank, place in found.items():
+        below = place.frames[depth : depth + 2]
+        same = len({other.frames[depth].name for other in found.values()}) == 1
+        frame = below[-1] if same else below[0] if below else None
+        inside = "" if frame is None or is_user(frame) else frame.name
+        named[rank] = replace(place, inside=inside)
+    return named
+
+
+def _parting_depth(found: dict[int, Place]) -> int:
+    """How many of the outermost frames all have in common; less than the shortest stack has."""
+    stacks = [place.frames for place in found.values()]
+    shared = 0
+    for level in zip(*stacks, strict=False):
+        if len(set(level)) > 1:
+            break
+        shared += 1
+    return max(0, min(shared, min(map(len, stacks), default=0) - 1))
+
+
+def parted_first(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
+    """Ranks by where their whole stacks, libraries' frames among them, first differ; the smallest
+    group first. Who is in another loop of a trainer is further off than who is a call ahead in it.
+    """
+    depth = _parting_depth(found)
+    groups: dict[tuple[Frame, ...], list[int]] = defaultdict(list)
+    for rank, place in found.items():
+        groups[place.frames[depth : depth + 1]].append(rank)
+    each = (tuple(sorted(ranks)) for ranks in groups.values())
+    return tuple(sorted(each, key=lambda group: (len(group), group)))
 
 
 def camps(found: dict[int, Place]) -> tuple[tuple[int, ...], ...]:
@@ -331,7 +373,8 @@ def holds_for_few(block: Block) -> bool:
 
 def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     """The camp that must act differently: the one for which an `if` on the rank holds, unless
-    most ranks are in it, else the smallest; of two equal camps both.
+    most ranks are in it, else who went another way first, else the smallest; of two equal camps
+    both.
     """
     sides = camps(found)
     under = [
@@ -340,6 +383,9 @@ def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     bodies = [side for side, block in under if holds_for_few(block)]
     if len(bodies) == 1 and 2 * len(bodies[0]) <= len(found):
         return bodies[0]
+    first = parted_first(found) if len(sides) > 2 else ()
+    if len(first) == 2 and len(first[0]) < len(first[1]):
+        return first[0]
     return tuple(sorted(rank for side in sides if len(side) == len(sides[0]) for rank in side))
 
 

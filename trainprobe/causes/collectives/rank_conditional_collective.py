@@ -62,6 +62,7 @@ from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short,
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import Block, LintFinding, Skip
+from trainprobe.model.ranks import and_list
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.divergence import camps_say
 
@@ -358,6 +359,12 @@ Leave the loop on all ranks at once
 Or let the others finish without it
     with Join([model]): around the loop (torch.distributed.algorithms.join), for a DDP model
 """
+INSIDE = """
+Do the same on all ranks below {place}
+    {who} came by {inside}, the others by {rest}
+    look for what your hooks and callbacks do differently on some ranks: a key that is logged or a
+        metric that is computed for some data only, a save or an evaluation under a condition
+"""
 PASSED = """
 Come to the call at {place} equally often on all ranks
     the others have finished that pass without it: {loop}
@@ -425,6 +432,17 @@ def _fixes(scene: Scene) -> Fixes:
             place=file_line(frame.file, skip.line),
             skip=short(skip.text, 80),
             where=file_line(frame.file, frame.line),
+        )
+    mine = next((found[rank] for rank in who if rank in found), None)
+    if mine is not None and mine.inside:
+        rest = dict.fromkeys(one.inside for rank, one in found.items() if rank not in who)
+        rest.pop(mine.inside, None)
+        return fixes(
+            INSIDE,
+            place=place,
+            who=ranks_say(who),
+            inside=mine.inside,
+            rest=and_list(list(rest)) or "another call of it",
         )
     blocks = [
         block
