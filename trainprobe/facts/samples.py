@@ -310,7 +310,7 @@ def late_host(samples: Iterable[Samples]) -> LateHost | None:
     others = tuple(sorted(rank for rank in rows if hosts[rank] != host))
     most, least = max(inside[rank] for rank in ranks), min(inside[rank] for rank in others)
     rounds = min(  # whose own work is short is seldom met at it
-        max(sum(map(_entries, rows[rank])) for rank in rows if hosts[rank] == each)
+        max(sum(map(meetings, rows[rank])) for rank in rows if hosts[rank] == each)
         for each in set(hosts.values())
     )
     if most > SELDOM or least < OFTEN or rounds < TWICE:
@@ -325,6 +325,6 @@ def _inside(samples: Sequence[Samples]) -> float:
     )
 
 
-def _entries(one: Samples) -> int:
-    """How often it was seen to come to a collective."""
+def meetings(one: Samples) -> int:
+    """How often the process was seen to come to a collective."""
     return sum(after.inside and not before.inside for before, after in pairwise(one.spells))

@@ -15,9 +15,11 @@ from trainprobe.facts import (
     MainThread,
     ProcessState,
     RankEnding,
+    Samples,
     SourceSite,
     Thread,
 )
+from trainprobe.facts.samples import meetings
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.progress import own_place
@@ -55,6 +57,7 @@ COUNTING_SHARE = 0.05
 """Of one CPU: who only asks whether something has come takes far less."""
 LONG_CALL_S = 10.0
 LONG_WAIT_S = 60.0
+ROUNDS = 2  # of collectives, seen in one span of samples: who came to two went through one
 """Nobody waits for so long for one result of a thread, unless it is known to be that thread's."""
 ON_CHILDREN = ("dataloader", "child-wait", "compile")
 # Of these, waits that end only when somebody else does something, however often the thread wakes to
@@ -127,6 +130,9 @@ class Watch:
                 known = self.silent_s.get(fact.pid, fact.silent_s)
                 self.silent_s[fact.pid] = min(known, fact.silent_s)
         self.receives = {pid for pid, silent_s in self.silent_s.items() if silent_s < FRESH_S}
+        self.met: dict[int, int] = {}
+        for one in facts.of(Samples, cell=cell):
+            self.met[one.pid] = max(self.met.get(one.pid, 0), meetings(one))
         self._known: dict[int, Activity] = {}
 
     def children(self, pid: int) -> tuple[ProcessState, ...]:
@@ -284,6 +290,8 @@ class Watch:
             return (*self._without_stack(pid, process), False)
         kept = self._kept_waiting(pid, process, where)
         kind, says, condition = kept or self._by_stack(pid, process, main, where)
+        if kind == "unclear" and self.met.get(pid, 0) >= ROUNDS:
+            return "works", f"goes through its collectives, and is{where} now", False
         idle = kind in ("still", "polls", "spins") and kept is None
         if idle and not answer and another_writes(process, main):
             says = f"{says} while other threads of its process write, perhaps what it waits for"

@@ -18,7 +18,7 @@ from tests.unit.waits.live_rows import (
     rank,
     view,
 )
-from trainprobe.facts import AwaitedValue, ProcessState, Samples, Spell
+from trainprobe.facts import AwaitedValue, MainThread, ProcessState, Samples, Spell, Thread
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits import situation_of
@@ -302,3 +302,23 @@ def test_compiling_most_of_the_time_and_many_times_before_is_slow(
     reason: str, compile_s: float, age_s: float, verdict: str
 ) -> None:
     assert compiling_job(reason, compile_s=compile_s, age_s=age_s).verdict == verdict
+
+
+def test_who_went_through_rounds_while_it_was_sampled_goes_on_wherever_it_was_met() -> None:
+    """Its main thread was met at the interpreter lock while a helper thread burns the processor."""
+    lock = (*own("step", 40), Frame("acquire", SITE + "threading.py", 300))
+    waits = [
+        replace(fact, leaf="lock") if isinstance(fact, MainThread) else fact
+        for fact in rank(
+            0, own("step", 40), own("step", 40), wchan="futex_wait_queue", all_cpu_s=0.9
+        )
+    ]
+    helper = Thread(("E9",), "job", 0, pid=100, role="rank", look=1, os_thread_id=901, frames=lock)
+    others = rank(1)
+    rounds = [sampled(number, *[0.39 if number == 0 else 0.1] * 4) for number in range(2)]
+
+    unclear = view(job(2), waits, helper, others)
+    assert "nothing tells whether it waits for one of these" in unclear.says
+    found = view(job(2), waits, helper, others, *rounds)
+    assert "nothing tells" not in found.says
+    assert found.verdict in ("slow", "undetermined", "healthy")
