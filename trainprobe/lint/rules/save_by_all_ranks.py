@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
-from trainprobe.lint.calls import Call, callers, calls_to
+from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
-from trainprobe.lint.jobs import calls_in_job
+from trainprobe.lint.jobs import calls_in_job, job_modules
+from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Function, Module, last_name, method_called
+from trainprobe.lint.modules import Function, Module, last_name, method_called, receiver_of
 from trainprobe.lint.order import Order
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
 from trainprobe.lint.rewrites import guarded, name_of
+from trainprobe.lint.values import argument
 from trainprobe.lint.wrappers import wrapped
 
 RULE = Rule(
@@ -34,6 +36,14 @@ RULE = Rule(
 )
 
 
+PRETRAINED = (
+    "Save on the main rank only, or pass is_main_process= of the Accelerator, with a barrier for"
+    " all ranks afterwards."
+)
+MODEL = re.compile(r"(^|_)(model|net|unet|transformer|controlnet|vae|encoder|policy)($|_)")
+TRAINER = re.compile(r"(transformers|trl)\.([\w.]+\.)?\w*Trainer")
+RANK_VARIABLES = ("LOCAL_RANK", "RANK", "SLURM_PROCID")
+FOLDERS = {"output_dir", "out_dir", "save_dir", "output_path", "save_path", "save_directory"}
 SOUNDS = re.compile(
     r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator"
     r"|\bgpu(_id)?\s*==\s*0",
@@ -54,6 +64,52 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         message = f"Every rank saves to {path.module.source_of(path.node)}."
         yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
+    for call in calls_ending_in(program, "save_pretrained"):
+        path = resolved_argument(program, call, "save_directory", 0)
+        if (
+            path is None
+            or not _is_model(program, call)
+            or argument(call.node, "is_main_process") is not None
+            or not _has_ranks(program, call.module)
+        ):
+            continue
+        if not _is_guarded(program, call.module, call.node) and (
+            _is_option(program, path) or _is_one_path(program, path, 0)
+        ):
+            message = f"Every rank saves the model to {path.module.source_of(path.node)}."
+            yield RULE.finding(call.module, call.node, message, confidence=0.6, fix=PRETRAINED)
+
+
+def _is_model(program: Program, call: Call) -> bool:
+    """Whether weights are saved, by a library's own method; other things are small."""
+    receiver = receiver_of(call.node, "save_pretrained")
+    return (
+        receiver is not None
+        and program.called(call.module, call.node) is None
+        and MODEL.search(last_name(receiver)) is not None
+        and not wrapped(program, call.module, receiver) & {"fsdp", "fsdp2", "deepspeed"}
+    )
+
+
+def _has_ranks(program: Program, module: Module) -> bool:
+    """Whether the job starts ranks, or lets transformers' Trainer do so and asks for the rank."""
+    if calls_in_job(program, module, *STARTS):
+        return True
+    modules = job_modules(program, module)
+    return is_named(program, modules, *RANK_VARIABLES) and any(
+        TRAINER.fullmatch(program.dotted(each, node.func))
+        for each in modules
+        for node in each.of(ast.Call)
+    )
+
+
+def _is_option(program: Program, path: Expression) -> bool:
+    """Whether it is the user's folder, which is the same for all: `args.output_dir`."""
+    behind = origin(program, path.module, path.node)
+    match behind.node:
+        case ast.Attribute(value=ast.Name(), attr=name):
+            return name in FOLDERS
+    return False
 
 
 def _is_apart(program: Program, module: Module, node: ast.AST) -> bool:
@@ -129,19 +185,15 @@ def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
             return False
         if isinstance(node, ast.Call):
             called = program.dotted(behind.module, node.func)
-            if (
-                called
-                in {
-                    "io.BytesIO",
-                    "open",
-                    "tempfile.mkdtemp",
-                    "tempfile.NamedTemporaryFile",
-                    "tempfile.mkstemp",
-                    "os.getpid",
-                    "uuid.uuid4",
-                }
-                or not called
-            ):
+            if called in {
+                "io.BytesIO",
+                "open",
+                "tempfile.mkdtemp",
+                "tempfile.NamedTemporaryFile",
+                "tempfile.mkstemp",
+                "os.getpid",
+                "uuid.uuid4",
+            } or not (called or _is_template(node)):
                 return False
             if program.function(called) is not None:
                 return False
@@ -165,6 +217,14 @@ def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
     return True
 
 
+def _is_template(call: ast.Call) -> bool:
+    """`"{}/model.pt".format(…)`, and a text that joins others."""
+    match call.func:
+        case ast.Attribute(value=ast.Constant(value=str()), attr="format" | "join"):
+            return True
+    return False
+
+
 def _sounds_like_a_rank(node: ast.AST) -> bool:
     name = last_name(node).lower()
     return any(part in name for part in OWN)
@@ -174,6 +234,9 @@ def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> boo
     """Whether an unknown caller gives the folder, which may then be a rank's own."""
     if holder is None or node.id not in holder.parameters or node.id in {"self", "cls"}:
         return False
+    match path:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return text.startswith("{") and bool(path.args) and path.args[0] is node
     if isinstance(path, ast.Call):
         return (bool(path.args) and path.args[0] is node) or (
             isinstance(path.func, ast.Attribute) and path.func.value is node
