@@ -35,6 +35,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     ignore: Annotated[
         list[str] | None, option("IDS", "All but these causes or rules.", "--ignore")
     ] = None,
+    hints: Annotated[bool, flag("Also what is less likely right than wrong.", "--hints")] = False,
     cpus: Annotated[
         int | None,
         typer.Option(
@@ -113,7 +114,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
         diff=diff,
         cpus=cpus,
         ranks=ranks,
-        leave_out=LeaveOut(baseline, changed),
+        leave_out=LeaveOut(baseline, changed, hints=not hints),
         use_cache=not no_cache,
     )
     if write_baseline is not None:

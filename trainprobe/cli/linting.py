@@ -23,12 +23,14 @@ ROUNDS = 4
 
 @dataclasses.dataclass(frozen=True)
 class LeaveOut:
-    """Findings that are not told: those of a baseline's file, and those about lines that did not
-    change since a commit.
+    """Findings that are not told: those of a baseline's file, those about lines that did not change
+    since a commit, and hints.
     """
 
     baseline: str | None = None
     unchanged_since: str | None = None
+    hints: bool = True
+    """Findings that are less likely right than wrong."""
 
 
 def check_paths(paths: Sequence[str]) -> None:
@@ -81,7 +83,7 @@ def look(
 
     started, began_ns = time.monotonic(), time.time_ns()
     around = NodeInfo(installed_versions(), cpus=cpus, ranks=ranks)
-    question = Question(paths, select, ignore, around)
+    question = Question(paths, select, ignore, not leave_out.hints, around)
     use_cache = use_cache and not (fix or diff)
     answer = kept(question) if use_cache else None
     if answer is not None:
@@ -95,7 +97,9 @@ def look(
     for turn in range(ROUNDS):
         with _no_collection():
             program = read_program(paths, around=around, looked=looked)
-            findings, trouble = findings_of(program, select=select, ignore=ignore)
+            findings, trouble = findings_of(
+                program, select=select, ignore=ignore, hints=not leave_out.hints
+            )
             if fix or diff:
                 findings = _left_of(findings, paths, leave_out)[0]
         if not (fix or diff) or turn == ROUNDS - 1:

@@ -37,6 +37,7 @@ class Question:
     paths: Sequence[str]
     select: Collection[str]
     ignore: Collection[str]
+    hints: bool
     around: NodeInfo
 
     @property
@@ -46,6 +47,7 @@ class Question:
             list(self.paths),
             sorted(self.select),
             sorted(self.ignore),
+            self.hints,
             sorted(self.around.versions.items()),
             [self.around.cpus, self.around.descriptors, self.around.ranks],
             sys.version_info[:3],

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.expressions import origin
+from trainprobe.lint.jobs import job_modules
+from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
@@ -20,6 +23,14 @@ CLASSES = {
 }
 
 
+SET_UP = re.compile(
+    r"(lightning(\.fabric)?\.Fabric\(\)|~(self\.)?fabric)\.setup(_module)?\(\)(\[\])?"
+)
+"""Fabric's way to wrap a model."""
+STRATEGIES = {
+    "fsdp": re.compile(r"FSDPStrategy|fsdp"),
+    "deepspeed": re.compile(r"DeepSpeedStrategy|deepspeed"),
+}
 MOST_CALLERS = 8
 DEEPEST = 3
 
@@ -43,12 +54,14 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         if cls is not None:
             values = program.names.attribute_values(cls, node.attr)[:10]
     names |= {program.dotted(where, value) for where, value in values}
+    sharding = _sharding_of(program, module) if any(map(SET_UP.fullmatch, names)) else set()
     kinds = {
         kind
         for name in names
         if (kind := CLASSES.get(name.removesuffix("[]").removesuffix("()"), ""))
         and name.endswith(("()", "()[]"))
     }
+    kinds |= sharding
     if isinstance(node, ast.Name | ast.Attribute):
         kinds |= _in_place(program, module, node)
     if isinstance(node, ast.Name) and not values and depth < DEEPEST:
@@ -58,6 +71,14 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
     if kinds and any(_has_group(program, where, value) for where, value in values):
         kinds.add("group")
     return kinds
+
+
+def _sharding_of(program: Program, module: Module) -> set[str]:
+    """How Fabric shards the models that it sets up: by the strategies that the job names."""
+    modules = job_modules(program, module)
+    return {
+        kind for kind, pattern in STRATEGIES.items() if mentions_pattern(program, modules, pattern)
+    }
 
 
 def _given(program: Program, module: Module, node: ast.Name, depth: int) -> set[str]:

@@ -131,18 +131,32 @@ def _agrees(
         for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
     }
     holder = module.function_of(handler)
+    for statement in sorted(module.of(ast.Assign), key=lambda each: each.lineno):
+        # what is made of it: `flag = torch.tensor([failed])`
+        if (
+            statement.lineno > handler.lineno
+            and module.function_of(statement) is holder
+            and _names(module, statement.value) & bound
+        ):
+            bound |= {module.source_of(target) for target in statement.targets}
     later = holder.calls if holder is not None else module.top_calls
     return any(
         node.lineno > handler.lineno
-        and bound.intersection(
-            module.source_of(part)
+        and any(
+            _names(module, entry) & bound
             for entry in (*node.args, *(keyword.value for keyword in node.keywords))
-            for part in ast.walk(entry)
-            if isinstance(part, ast.Name | ast.Attribute)
         )
         and reached_by_call(program, module, node)
         for node in later
     )
+
+
+def _names(module: Module, node: ast.expr) -> set[str]:
+    return {
+        module.source_of(part)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name | ast.Attribute)
+    }
 
 
 def _ends(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
-from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to
+from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
@@ -41,6 +41,14 @@ PRETRAINED = (
     " all ranks afterwards."
 )
 MODEL = re.compile(r"(^|_)(model|net|unet|transformer|controlnet|vae|encoder|policy)($|_)")
+UNWRAPS = {"unwrap_model", "extract_model_from_parallel"}
+EVERY_RANK = set(
+    """
+    save_model _save_checkpoint _save_optimizer_and_scheduler _save_rng_state training_step
+    evaluate evaluation_loop compute_loss
+    """.split()
+)
+"""Methods of transformers' Trainer that it calls on every rank, with the same folder."""
 TRAINER = re.compile(r"(transformers|trl)\.([\w.]+\.)?\w*Trainer")
 RANK_VARIABLES = ("LOCAL_RANK", "RANK", "SLURM_PROCID")
 FOLDERS = {"output_dir", "out_dir", "save_dir", "output_path", "save_path", "save_directory"}
@@ -58,9 +66,13 @@ STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 def find(program: Program) -> Iterator[Finding]:
     for call in calls_to(program, "torch.save"):
         path = resolved_argument(program, call, "f", 1)
-        if path is None or not calls_in_job(program, call.module, *STARTS):
+        function = call.module.function_of(call.node)
+        of_trainer = function is not None and _is_of_trainer(program, function)
+        if path is None or not (of_trainer or calls_in_job(program, call.module, *STARTS)):
             continue
-        if _is_guarded(program, call.module, call.node) or not _is_one_path(program, path, 0):
+        if _is_guarded(program, call.module, call.node):
+            continue
+        if not _is_one_path(program, path, 0, given_alike=of_trainer):
             continue
         message = f"Every rank saves to {path.module.source_of(path.node)}."
         yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
@@ -83,11 +95,21 @@ def find(program: Program) -> Iterator[Finding]:
 def _is_model(program: Program, call: Call) -> bool:
     """Whether weights are saved, by a library's own method; other things are small."""
     receiver = receiver_of(call.node, "save_pretrained")
+    unwrapped = isinstance(receiver, ast.Call) and last_name(receiver.func) in UNWRAPS
     return (
         receiver is not None
-        and program.called(call.module, call.node) is None
-        and MODEL.search(last_name(receiver)) is not None
+        and (program.called(call.module, call.node) is None or unwrapped)
+        and (unwrapped or MODEL.search(last_name(receiver)) is not None)
         and not wrapped(program, call.module, receiver) & {"fsdp", "fsdp2", "deepspeed"}
+    )
+
+
+def _is_of_trainer(program: Program, function: Function) -> bool:
+    """Whether it overrides what transformers' Trainer calls on every rank."""
+    return (
+        function.cls is not None
+        and function.name in EVERY_RANK
+        and any(map(TRAINER.fullmatch, class_and_bases(program, function.cls.full_name)))
     )
 
 
@@ -159,6 +181,8 @@ def _is_guarded(
         return not Order(program, _event_kind).top(module)
     if len(within) > 6:
         return False
+    if _is_of_trainer(program, function):
+        return False
     sites = [
         site
         for site in callers(program, function)
@@ -173,9 +197,17 @@ def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
     return "start" if program.dotted(module, call.func) in STARTS else ""
 
 
-def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
-    """Whether a path is put together here, and from nothing that differs from rank to rank."""
+def _is_one_path(
+    program: Program, path: Expression, depth: int, *, given_alike: bool = False
+) -> bool:
+    """Whether a path is put together here, and from nothing that differs from rank to rank. With
+    `given_alike`, callers give all ranks the same folder.
+    """
     behind = origin(program, path.module, path.node)
+    if isinstance(behind.node, ast.Name) and depth == 0:
+        default = _default_path(program, behind.module, behind.node)
+        if default is not None:
+            return _is_one_path(program, Expression(behind.module, default), depth + 1)
     if depth > 4 or isinstance(behind.node, ast.Name | ast.Attribute | ast.Subscript):
         return False
     for node in ast.walk(behind.node):
@@ -197,24 +229,38 @@ def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
                 return False
             if program.function(called) is not None:
                 return False
+        loaded = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         if (
-            isinstance(node, ast.Name)
+            loaded
             and node is not behind.node
-            and isinstance(node.ctx, ast.Load)
+            and _may_differ(program, behind, node, given_alike=given_alike)  # type: ignore[arg-type]
         ):
-            inner = origin(program, behind.module, node)
-            if inner.node is not node and any(
-                ranks.kind_of(program, inner.module, each)
-                for each in ast.walk(inner.node)
-                if isinstance(each, ast.expr)
-            ):
-                return False
-            holder = behind.module.function_of(node)
-            if isinstance(inner.node, ast.Subscript) and _is_free_root(holder, node, behind.node):
-                return False
-            if inner.node is node and _is_free_root(holder, node, behind.node):
-                return False
+            return False
     return True
+
+
+def _may_differ(program: Program, path: Expression, node: ast.Name, *, given_alike: bool) -> bool:
+    """Whether a name in a path holds what differs between ranks, or may do so."""
+    inner = origin(program, path.module, node)
+    if inner.node is not node and any(
+        ranks.kind_of(program, inner.module, each)
+        for each in ast.walk(inner.node)
+        if isinstance(each, ast.expr)
+    ):
+        return True
+    unknown = inner.node is node or isinstance(inner.node, ast.Subscript)
+    holder = path.module.function_of(node)
+    return not given_alike and unknown and _is_free_root(holder, node, path.node)
+
+
+def _default_path(program: Program, module: Module, name: ast.Name) -> ast.expr | None:
+    """The path that a function takes where its caller names none: `if path is None: path = …`."""
+    match program.names.bindings(module, name):
+        case [given, made] if given.kind == "param" and made.kind == "value":
+            test = module.parents.get(made.node)
+            asks = isinstance(test, ast.If) and ast.unparse(test.test) == f"{name.id} is None"
+            return made.value if asks else None
+    return None
 
 
 def _is_template(call: ast.Call) -> bool:
