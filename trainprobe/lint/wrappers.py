@@ -7,7 +7,6 @@ import re
 
 from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.expressions import origin
-from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
@@ -74,10 +73,9 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
 
 
 def _sharding_of(program: Program, module: Module) -> set[str]:
-    """How Fabric shards the models that it sets up: by the strategies that the job names."""
-    modules = job_modules(program, module)
+    """How Fabric shards the models that it sets up: by the strategies that the module names."""
     return {
-        kind for kind, pattern in STRATEGIES.items() if mentions_pattern(program, modules, pattern)
+        kind for kind, pattern in STRATEGIES.items() if mentions_pattern(program, [module], pattern)
     }
 
 

@@ -30,15 +30,15 @@ def write(path: Path, text: str) -> None:
     os.utime(path, (old, old))
 
 
-def asked(*paths: Path, use_cache: bool = True, **other: int) -> LintResult:
+def asked(*paths: Path, use_cache: bool = True, cpus: int | None = None) -> LintResult:
     return look(
         [str(path) for path in paths],
         select=(),
         ignore=(),
         fix=False,
         diff=False,
+        cpus=cpus,
         use_cache=use_cache,
-        **other,
     )[0]
 
 
@@ -93,7 +93,7 @@ def test_any_difference_makes_a_new_answer(
 
 def test_options_make_another_question(tree: Path, read_files: list[str]) -> None:
     asked(tree)
-    asked(tree, cpus=4, ranks=2)
+    asked(tree, cpus=4)
     assert len(read_files) == 4
 
 

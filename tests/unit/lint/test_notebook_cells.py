@@ -58,7 +58,7 @@ def test_lines_of_ipython(line: str, becomes: str) -> None:
     assert broken == []
 
 
-def test_another_language_is_left(tmp_path: Path) -> None:
+def test_another_language_is_left() -> None:
     text, broken = cells_as_text(notebook("%%bash\nls -l |", "%%time\nx = 1"))
     assert "# ls -l |" in text
     assert "\nx = 1\n" in text

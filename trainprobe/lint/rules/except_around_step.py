@@ -8,8 +8,9 @@ from collections.abc import Iterator
 
 from trainprobe.lint import calls
 from trainprobe.lint.calls import is_subclass
+from trainprobe.lint.collectives import GROUP_AT
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
 from trainprobe.lint.steps import has_step
@@ -146,7 +147,7 @@ def _agrees(
             _names(module, entry) & bound
             for entry in (*node.args, *(keyword.value for keyword in node.keywords))
         )
-        and reached_by_call(program, module, node)
+        and (last_name(node.func) in GROUP_AT or reached_by_call(program, module, node))
         for node in later
     )
 
