@@ -80,19 +80,27 @@ def kept(question: Question) -> LintResult | None:
 
 
 def keep(question: Question, looked: Looked, since_ns: int, answer: LintResult) -> None:
-    """Keep an answer, unless a file changed after the time `since_ns`, when reading began."""
+    """Keep an answer, unless a file changed after the time `since_ns`, when reading began. A file
+    that cannot be read, a full disk or no home cost only time.
+    """
+    with contextlib.suppress(OSError, ValueError):
+        document = _document(question, looked, since_ns, answer)
+        if document is not None:
+            _write(NAME.format(question.key), json.dumps(document))
+
+
+def _document(
+    question: Question, looked: Looked, since_ns: int, answer: LintResult
+) -> dict[str, Any] | None:
     files = {}
     for path in sorted(looked.files):
-        try:
-            if os.stat(path).st_mtime_ns >= since_ns - CLOCK_TICK_NS:
-                return
-        except OSError:
-            return
+        if os.stat(path).st_mtime_ns >= since_ns - CLOCK_TICK_NS:
+            return None
         files[path] = _digest_of(path)
     not_read: list[NotRead] = []
     listed = [path for path, _ in listed_files(question.paths, not_read)]
     whole = all(os.path.isdir(path) for path in question.paths)
-    document = {
+    return {
         "listed": _digest(json.dumps([listed, [each.reason for each in not_read]])),
         # the listing of a folder says what is not in it
         "absent": [] if whole else sorted(looked.absent),
@@ -103,8 +111,6 @@ def keep(question: Question, looked: Looked, since_ns: int, answer: LintResult) 
             "not_read": [vars(problem) for problem in answer.not_read],
         },
     }
-    with contextlib.suppress(OSError, ValueError):  # a full disk or no home costs only time
-        _write(NAME.format(question.key), json.dumps(document))
 
 
 def _write(name: str, text: str) -> None:
@@ -151,8 +157,13 @@ def _digest(text: str) -> str:
 
 @functools.cache
 def _of_this_version() -> str:
-    """The content of the rules and of all that they stand on."""
+    """The content of the rules and of all that they stand on; raises ValueError where it lies in no
+    files of its own.
+    """
     made = hashlib.blake2b(digest_size=16)
-    for path in sorted(Path(__file__).parent.rglob("*.py")):
+    sources = sorted(Path(__file__).parent.rglob("*.py"))
+    if not sources:
+        raise ValueError("its own source cannot be read")
+    for path in sources:
         made.update(path.read_bytes())
     return made.hexdigest()

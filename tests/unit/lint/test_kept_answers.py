@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainprobe.cli.linting import look
-from trainprobe.lint import reading
+from trainprobe.lint import kept_answers, reading
 from trainprobe.lint.output import LintResult
 
 FAULT = "import torch.distributed as dist\nif dist.get_rank() == 0:\n    dist.barrier()\n"
@@ -135,4 +135,24 @@ def test_a_home_that_cannot_be_written_costs_only_time(
 ) -> None:
     (cache_home / "trainprobe").write_text("no folder")
     assert len(asked(tree).findings) == len(asked(tree).findings) == 1
+    assert len(read_files) == 4
+
+
+def test_a_file_that_cannot_be_read_is_told_each_time(tree: Path, read_files: list[str]) -> None:
+    (tree / "locked.py").symlink_to("/proc/self/mem")  # opens, and gives nothing
+    first, again = asked(tree), asked(tree)
+    assert first.not_read == again.not_read
+    assert len(first.not_read) == 1
+    assert len(read_files) == 6
+
+
+def test_without_its_own_source_nothing_is_kept(
+    tree: Path, read_files: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept_answers._of_this_version.cache_clear()
+    monkeypatch.setattr(kept_answers, "__file__", str(tree / "no" / "kept_answers.pyc"))
+    try:
+        assert len(asked(tree).findings) == len(asked(tree).findings) == 1
+    finally:
+        kept_answers._of_this_version.cache_clear()
     assert len(read_files) == 4
