@@ -284,6 +284,23 @@ CASES = [
     ("checkpoint-corrupt", DIST + "tokenizer.save_pretrained(args.output_dir)", []),
     (
         "checkpoint-corrupt",
+        (
+            "import fire, os\nfrom transformers import Trainer\nrank = os.environ['LOCAL_RANK']\n"
+            "def train(cfg):\n    Trainer(m).train()\n    model.save_pretrained(cfg.output_dir)\n"
+            "fire.Fire(train)"
+        ),
+        [6],
+    ),
+    (
+        "checkpoint-corrupt",
+        (
+            "import os\nfrom transformers import Trainer\nrank = os.environ['LOCAL_RANK']\n"
+            "def train(cfg):\n    Trainer(m).train()\n    model.save_pretrained(cfg.output_dir)"
+        ),
+        [],
+    ),
+    (
+        "checkpoint-corrupt",
         DIST + "model.save_pretrained(args.output_dir, is_main_process=first)",
         [],
     ),

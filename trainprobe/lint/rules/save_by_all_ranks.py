@@ -51,6 +51,11 @@ EVERY_RANK = set(
 """Methods of transformers' Trainer that it calls on every rank, with the same folder."""
 TRAINER = re.compile(r"(transformers|trl)\.([\w.]+\.)?\w*Trainer")
 RANK_VARIABLES = ("LOCAL_RANK", "RANK", "SLURM_PROCID")
+ENTRIES = (
+    *("fire.Fire", "typer.run", "absl.app.run", "hydra.main", "click.command"),
+    *("torch.multiprocessing.spawn", "accelerate.notebook_launcher"),
+    "torch.distributed.elastic.multiprocessing.errors.record",
+)
 FOLDERS = {"output_dir", "out_dir", "save_dir", "output_path", "save_path", "save_directory"}
 SOUNDS = re.compile(
     r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator"
@@ -189,8 +194,22 @@ def _is_guarded(
         if site.module.function_of(site.node) not in {function, *within}
     ]
     if not sites:
-        return not _starts(program, module)
+        return not (_starts(program, module) or _is_entry(program, function))
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
+
+
+def _is_entry(program: Program, function: Function) -> bool:
+    """Whether the command line, or a launcher of ranks, calls a function by what it is given."""
+    module = function.module
+    decorated = (
+        decorator.func if isinstance(decorator, ast.Call) else decorator
+        for decorator in function.node.decorator_list
+    )
+    return any(program.dotted(module, each) in ENTRIES for each in decorated) or any(
+        call.node.args
+        and program.function(program.dotted(call.module, call.node.args[0])) is function
+        for call in calls_to(program, *ENTRIES)
+    )
 
 
 def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
