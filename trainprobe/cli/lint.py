@@ -35,6 +35,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     ignore: Annotated[
         list[str] | None, option("IDS", "All but these causes or rules.", "--ignore")
     ] = None,
+    hints: Annotated[bool, flag("Also what is less likely right than wrong.", "--hints")] = False,
     cpus: Annotated[
         int | None,
         typer.Option(
@@ -48,6 +49,27 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
         int | None,
         typer.Option("--ranks", min=1, help="Ranks of the job on a node.", show_default=False),
     ] = None,
+    baseline: Annotated[
+        str | None,
+        option("FILE", "Leave out the findings that this file holds.", "--baseline"),
+    ] = None,
+    write_baseline: Annotated[
+        str | None,
+        option(
+            "FILE", "Write all findings to this file, to be left out later.", "--write-baseline"
+        ),
+    ] = None,
+    changed: Annotated[
+        str | None,
+        option(
+            "COMMIT",
+            "Only findings about lines changed since this commit, such as origin/main.",
+            "--changed",
+        ),
+    ] = None,
+    no_cache: Annotated[
+        bool, flag("Read everything anew; keep no answer for the next run.", "--no-cache")
+    ] = False,
     no_color: NoColor = False,
     quiet: Annotated[
         bool, flag("One line per finding, and per file that could not be read.", "--quiet", "-q")
@@ -67,12 +89,20 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
       trainprobe lint src/ --fix
       trainprobe lint train.py --cpus 64 --ranks 8
       trainprobe lint . --sarif findings.sarif
+      trainprobe lint . --write-baseline lint-baseline.json
+      trainprobe lint . --baseline lint-baseline.json --changed origin/main
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import HEALTHY, ILL, UNDETERMINED
-    from trainprobe.cli.linting import check_paths, look, rule_ids
+    from trainprobe.cli.linting import LeaveOut, check_paths, keep_as_baseline, look, rule_ids
     from trainprobe.cli.output import output_of, to_a_reader, write_result
+    from trainprobe.errors import UsageError
 
     check_paths(paths)
+    if write_baseline is not None and (baseline is not None or changed is not None):
+        raise UsageError(
+            "--write-baseline holds all findings; --baseline and --changed leave some out.",
+            "Give --write-baseline alone.",
+        )
     output = output_of(
         "findings", format_name, output_file, json_to, sarif_to, quiet=quiet, no_color=no_color
     )
@@ -84,10 +114,15 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
         diff=diff,
         cpus=cpus,
         ranks=ranks,
+        leave_out=LeaveOut(baseline, changed, hints=not hints),
+        use_cache=not no_cache,
     )
+    if write_baseline is not None:
+        keep_as_baseline(write_baseline, result.findings)
     stream = output.text_stream()
     if stream is not None:
         with to_a_reader(stream):
             stream.write("".join(diffs))
     write_result(output, result)
-    return ILL if result.findings else HEALTHY if result.complete else UNDETERMINED
+    new = result.findings and write_baseline is None
+    return ILL if new else HEALTHY if result.complete else UNDETERMINED

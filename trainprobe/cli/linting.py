@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import gc
 import os
 import tempfile
@@ -18,6 +19,18 @@ if TYPE_CHECKING:
 
 ROUNDS = 4
 """One rewrite may enable another; after this many turns nothing should change."""
+
+
+@dataclasses.dataclass(frozen=True)
+class LeaveOut:
+    """Findings that are not told: those of a baseline's file, those about lines that did not change
+    since a commit, and hints.
+    """
+
+    baseline: str | None = None
+    unchanged_since: str | None = None
+    hints: bool = True
+    """Findings that are less likely right than wrong."""
 
 
 def check_paths(paths: Sequence[str]) -> None:
@@ -53,28 +66,42 @@ def look(
     diff: bool,
     cpus: int | None = None,
     ranks: int | None = None,
+    leave_out: LeaveOut = LeaveOut(),
+    use_cache: bool = False,
 ) -> tuple[LintResult, list[str]]:
     """Read and judge; with `fix` also mend, until nothing changes. `cpus` and `ranks` are those of
-    a node of the job, None where they are not known.
+    a node of the job, None where they are not known. What is left out is counted.
 
     Returns the answer and the differences as text.
     """
     from trainprobe.lint.engine import findings_of
     from trainprobe.lint.fixing import difference
+    from trainprobe.lint.kept_answers import Question, keep, kept
     from trainprobe.lint.output import LintResult, ReadStats
     from trainprobe.lint.program import NodeInfo
-    from trainprobe.lint.reading import installed_versions, read_program
+    from trainprobe.lint.reading import Looked, installed_versions, read_program
 
-    started = time.monotonic()
+    started, began_ns = time.monotonic(), time.time_ns()
+    around = NodeInfo(installed_versions(), cpus=cpus, ranks=ranks)
+    question = Question(paths, select, ignore, not leave_out.hints, around)
+    use_cache = use_cache and not (fix or diff)
+    answer = kept(question) if use_cache else None
+    if answer is not None:
+        took = dataclasses.replace(answer.read, took_s=round(time.monotonic() - started, 3))
+        return _left(dataclasses.replace(answer, read=took), paths, leave_out), []
+    looked = Looked(set(), set())
     mended: list[Finding] = []
     first: dict[str, str] = {}
     now: dict[str, str] = {}
     failed: list[NotRead] = []
-    around = NodeInfo(installed_versions(), cpus=cpus, ranks=ranks)
     for turn in range(ROUNDS):
         with _no_collection():
-            program = read_program(paths, around=around)
-            findings, trouble = findings_of(program, select=select, ignore=ignore)
+            program = read_program(paths, around=around, looked=looked)
+            findings, trouble = findings_of(
+                program, select=select, ignore=ignore, hints=not leave_out.hints
+            )
+            if fix or diff:
+                findings = _left_of(findings, paths, leave_out)[0]
         if not (fix or diff) or turn == ROUNDS - 1:
             break
         changed = {}
@@ -97,7 +124,80 @@ def look(
         program.tests_left_out,
     )
     diffs = [difference(path, first[path], now[path]) for path in sorted(now)] if diff else []
-    return LintResult(findings, read, [*program.not_read, *trouble, *failed], mended), diffs
+    answer = LintResult(findings, read, [*program.not_read, *trouble, *failed], mended)
+    if use_cache:
+        keep(question, looked, began_ns, answer)
+    return _left(answer, paths, leave_out), diffs
+
+
+def keep_as_baseline(path: str, findings: Sequence[Finding]) -> None:
+    """Write the findings that a project accepts; raises UsageError where that fails."""
+    from trainprobe.lint import baseline
+
+    try:
+        text = baseline.as_document(findings, os.path.dirname(path) or ".")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise UsageError(f"The baseline {path} cannot be written: {error.strerror}.") from None
+
+
+def _left(answer: LintResult, paths: Sequence[str], leave_out: LeaveOut) -> LintResult:
+    """Return an answer without what the user knows already."""
+    findings, known, unchanged = _left_of(answer.findings, paths, leave_out)
+    return dataclasses.replace(answer, findings=findings, in_baseline=known, unchanged=unchanged)
+
+
+def _left_of(
+    findings: Sequence[Finding], paths: Sequence[str], leave_out: LeaveOut
+) -> tuple[list[Finding], int, int]:
+    """Return the findings that are left, and how many the baseline holds or stand unchanged."""
+    left = list(findings)
+    if leave_out.baseline is not None:
+        left = _beyond(left, leave_out.baseline)
+    new = len(left)
+    if leave_out.unchanged_since is not None:
+        left = _in_changed_lines(left, paths, leave_out.unchanged_since)
+    return left, len(findings) - new, new - len(left)
+
+
+def _beyond(findings: Sequence[Finding], path: str) -> list[Finding]:
+    from trainprobe.lint import baseline
+
+    try:
+        with open(path, encoding="utf-8") as file:
+            held = baseline.read(file.read())
+    except (OSError, ValueError) as error:
+        says = error.strerror if isinstance(error, OSError) else str(error)
+        raise UsageError(
+            f"The baseline {path} cannot be read: {says}.", "Make one with --write-baseline FILE."
+        ) from None
+    return baseline.beyond(findings, held, os.path.dirname(path) or ".")
+
+
+def _in_changed_lines(
+    findings: Sequence[Finding], paths: Sequence[str], reference: str
+) -> list[Finding]:
+    """Return the findings that are about a changed line, or lead to one."""
+    from trainprobe.system.changed_lines import ChangedLines, changed_lines
+
+    changed: ChangedLines = {}
+    for folder in sorted(
+        {path if os.path.isdir(path) else os.path.dirname(path) for path in paths}
+    ):
+        changed.update(changed_lines(reference, folder or "."))
+
+    def touched(file: str, first: int, last: int) -> bool:
+        lines = changed.get(os.path.realpath(file), set())
+        return lines is None or any(first <= line <= last for line in lines)
+
+    return [
+        finding
+        for finding in findings
+        if touched(finding.file, finding.line, finding.line)
+        or (finding.span[0] and touched(finding.file, *finding.span))
+        or (finding.reaches[0] and touched(finding.reaches[0], *[finding.reaches[1]] * 2))
+    ]
 
 
 @contextlib.contextmanager

@@ -133,8 +133,12 @@ ENGINE = {
 SHARDED_METHODS = set(
     """
     state_dict load_state_dict clip_grad_norm_ forward generate __call__ summon_full_params
+    save_pretrained
     """.split()
 )
+FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
+FSDP_WIDE = {"summon_full_params", "optim_state_dict", "full_optim_state_dict"}
+"""Static methods of FSDP in which all ranks meet (docs of torch 2.x)."""
 SHARDS = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded", re.IGNORECASE)
 TRAINER = re.compile(r"(transformers|trl|sentence_transformers|setfit)\.([\w.]+\.)?\w*Trainer")
 
@@ -145,7 +149,7 @@ def collective_of(program: Program, module: Module, call: ast.Call) -> Collectiv
     return _named(program, module, call, program.dotted(module, call.func))
 
 
-def _named(program: Program, module: Module, call: ast.Call, name: str) -> Collective | None:  # noqa: PLR0911 - one return per library
+def _named(program: Program, module: Module, call: ast.Call, name: str) -> Collective | None:  # noqa: PLR0911, PLR0912 - one return per library
     if not name:
         return None
     receiver, _, last = name.rpartition(".")
@@ -160,6 +164,14 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
         saving = f"torch.distributed.checkpoint's {last}"
         group = _has_group(program, module, call, None)
         return of_all_ranks(f"checkpoint.{last}", 0.85, "framework", call=saving, group=group)
+    if last in FSDP_WIDE and receiver in {FSDP, "fairscale.nn.FullyShardedDataParallel"}:
+        sentence = f"{last} of an FSDP model gathers its parts from all ranks"
+        return Collective(last, sentence, 0.9, "sharded")
+    if name == "deepspeed.zero.GatheredParameters":
+        if program.values.keyword(module, call, "enabled", default=True) is False:
+            return None
+        sentence = "GatheredParameters gathers ZeRO-3 parameters from all ranks"
+        return Collective(last, sentence, 0.8, "sharded")
     if last == "full_tensor" and isinstance(call.func, ast.Attribute):
         sentence = "full_tensor() of a sharded tensor gathers its parts from all ranks"
         return Collective("full_tensor", sentence, 0.85)
@@ -337,7 +349,7 @@ def of_wrapped(kinds: set[str], last: str) -> Collective | None:
         return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
     if "ddp" in kinds and last in {"__call__", "forward"}:
         sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
-        return Collective(f"model.{last}", sentence, 0.45, "framework", group)
+        return Collective(f"model.{last}", sentence, 0.6, "framework", group)
     return None
 
 

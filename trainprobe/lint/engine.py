@@ -39,10 +39,12 @@ def findings_of(
     *,
     select: Collection[str] = (),
     ignore: Collection[str] = (),
+    hints: bool = False,
     chosen: Iterable[Rule] | None = None,
 ) -> tuple[list[Finding], list[NotRead]]:
     """Run the rules; return unwaived findings above `SHOWN_FROM`, in source order. `select` and
-    `ignore` name causes or rules; a selected finding is shown however unsure it is.
+    `ignore` name causes or rules; a selected finding is shown however unsure it
+    is, and with `hints` every one is.
     """
     found: list[Finding] = []
     trouble: list[NotRead] = []
@@ -63,7 +65,7 @@ def findings_of(
         if item.id not in ignore
         and item.rule not in ignore
         and (not select or item.id in select or item.rule in select)
-        and (item.confidence >= SHOWN_FROM or item.id in select or item.rule in select)
+        and (hints or item.confidence >= SHOWN_FROM or item.id in select or item.rule in select)
         and not is_ignored(item, comments.get(item.file, {}))
     }
     return sorted(

@@ -116,13 +116,15 @@ def _left_by(program: Program, module: Module, branch: list[ast.stmt]) -> str:
 
 
 def is_left_behind(module: Module, leave: ast.AST, how: str, node: ast.AST) -> bool:
-    """Whether the ranks that leave at `leave` would have come to `node`."""
-    if not before(module, leave, node):
-        return False
+    """Whether the ranks that leave at `leave` would have come to `node`, now or in the loop's next
+    turn.
+    """
     around = module.ancestors(leave)
     ancestors = set(module.ancestors(node))
+    loop = next((item for item in around if isinstance(item, LOOPS)), None)
+    if not before(module, leave, node):
+        return how == "break" and _comes_again(module, loop, leave, node)
     if how in {"continue", "break"}:
-        loop = next((item for item in around if isinstance(item, LOOPS)), None)
         return loop is not None and loop in ancestors
     if how == "raise":  # one that is caught in this function is no leaving
         child: ast.AST = leave
@@ -133,6 +135,18 @@ def is_left_behind(module: Module, leave: ast.AST, how: str, node: ast.AST) -> b
                 return False
             child = up
     return True
+
+
+def _comes_again(module: Module, loop: ast.AST | None, leave: ast.AST, node: ast.AST) -> bool:
+    """Whether `node` stands in the body of the loop that is left, ahead of what leaves it."""
+    if not isinstance(loop, LOOPS) or module.scope_of(node) is not module.scope_of(leave):
+        return False
+    child = node
+    for up in module.ancestors(node):
+        if up is loop:
+            return child in loop.body and before(module, node, leave)
+        child = up
+    return False
 
 
 def before(module: Module, first: ast.AST, second: ast.AST) -> bool:

@@ -60,6 +60,8 @@ class Finding:
     """
     reaches: tuple[str, int] = ("", 0)
     """File and line of the call that it leads to."""
+    code: str = ""
+    """The text of its line, by which a baseline knows it again."""
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -121,6 +123,7 @@ class Rule:
             why=why or self.why,
             confidence=round(self.confidence if confidence is None else confidence, 2),
             fix=Fix(fix or self.fix, edits or ()),
+            code=module.lines[line - 1].strip() if line <= len(module.lines) else "",
             span=(getattr(about, "lineno", 0), getattr(about, "end_lineno", None) or 0),
         )
 

@@ -40,6 +40,10 @@ class LintResult:
     read: ReadStats
     not_read: Sequence[NotRead] = ()
     mended: Sequence[Finding] = field(default=())
+    in_baseline: int = 0
+    """Findings that are not told since the baseline holds them."""
+    unchanged: int = 0
+    """Findings that are not told since they are about lines that did not change."""
 
     @property
     def complete(self) -> bool:
@@ -53,6 +57,8 @@ def as_json(entry: LintResult) -> str:
         "schema": SCHEMA,
         "findings": [finding.as_json() for finding in entry.findings],
         "fixed": [item.as_json() for item in entry.mended],
+        "in_baseline": entry.in_baseline,
+        "unchanged": entry.unchanged,
         "read": vars(entry.read),
         "complete": entry.complete,
         "not_read": [vars(problem) for problem in entry.not_read],
@@ -106,6 +112,10 @@ def as_lines(entry: LintResult, *, colour: bool = False, quiet: bool = False) ->
         f"{found}; {entry.read.lines:,} lines of {_count(entry.read.files, 'file')} read in"
         f" {entry.read.took_s:.1f} s.{hint}"
     )
+    if entry.in_baseline:
+        lines.append(f"{_count(entry.in_baseline, 'finding')} of the baseline not shown.")
+    if entry.unchanged:
+        lines.append(f"{_count(entry.unchanged, 'finding')} in unchanged lines not shown.")
     if entry.read.tests_left_out:
         tests = _count(entry.read.tests_left_out, "file")
         lines.append(f"{tests} of tests left out; name them to have them read.")

@@ -89,7 +89,9 @@ class Program:
     def add(self, source: Source) -> Module | None:
         """Parse and index one file; None, with a line in `not_read`, where it cannot be read."""
         try:
-            text = cells_as_text(source.text) if source.path.endswith(".ipynb") else source.text
+            text, broken = (
+                cells_as_text(source.text) if source.path.endswith(".ipynb") else (source.text, [])
+            )
             tree = parsed(text, source.path)
             name = source.name
             while name in self.modules:
@@ -105,6 +107,10 @@ class Program:
         except Unreadable as problem:
             self.not_read.append(NotRead(source.path, str(problem)))
             return None
+        self.not_read += [
+            NotRead(source.path, f"Its cell {number} is left out, which is no Python: {problem}.")
+            for number, problem in broken
+        ]
         module.program = self
         self.modules[name] = module
         self.examined.append(module)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from trainprobe.lint.calls import argument_for, callers
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import SCOPES, Module, last_name
 
 if TYPE_CHECKING:
     from trainprobe.lint.modules import Function
@@ -60,6 +60,8 @@ MAIN = re.compile(
     r"|zero_rank)"
     r"|_*(is_)?(rank|process)(_is)?_(zero|0)"
 )
+SAVING_FLAGS = {"should_save"}
+"""Flags of transformers' TrainingArguments that hold on the main rank."""
 BARE_WORDS = set(
     """
     main _main master primary leader chief local_main global_main world_main local_master
@@ -186,7 +188,7 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
         if isinstance(operator, ast.In | ast.NotIn):
             return ""
     if not kind:
-        return ""
+        return _set_or_not(program, module, node)
     value = program.values.of(module, other)
     equal = isinstance(operator, ast.Eq | ast.Is)
     unequal = isinstance(operator, ast.NotEq | ast.IsNot)
@@ -209,6 +211,56 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
             return "main" if isinstance(operator, ast.In) else "others"
         return "some"  # the members of a group, who may meet among themselves
     return _against(operator, value, flipped=other is left, equal=equal, unequal=unequal)
+
+
+def _set_or_not(program: Program, module: Module, node: ast.Compare) -> Kind:
+    """`reason is not None`, where only the main rank gives `reason` a value."""
+    match node:
+        case ast.Compare(
+            left=ast.Name() as name,
+            ops=[ast.Is() | ast.IsNot() as operator],
+            comparators=[ast.Constant(value=None)],
+        ):
+            kind = set_on(program, module, name)
+            return kind if isinstance(operator, ast.IsNot) else NEGATED[kind]
+    return ""
+
+
+def set_on(program: Program, module: Module, name: ast.Name) -> Kind:
+    """The ranks that give a name of this function a value other than its empty first one: "main",
+    or "" where others may, too, also by what they receive.
+    """
+    found = program.names.bindings(module, name)
+    if len(found) < 2 or any(binding.kind not in {"value", "other"} for binding in found):
+        return ""
+    scope = module.scope_of(name)
+    empty = [binding for binding in found if _is_empty(binding.value)]
+    rest = [binding for binding in found if binding not in empty]
+    if not empty or not rest or any(module.scope_of(each.node) is not scope for each in found):
+        return ""
+    return (
+        "main"
+        if all(_under_main(program, module, binding.node) for binding in rest)
+        and not any(_under_main(program, module, binding.node) for binding in empty[:1])
+        else ""
+    )
+
+
+def _is_empty(node: ast.expr | None) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _under_main(program: Program, module: Module, node: ast.AST) -> bool:
+    child = node
+    for up in module.ancestors(node):
+        if isinstance(up, SCOPES):
+            return False
+        if isinstance(up, ast.If):
+            kind = _as_truth(kind_of(program, module, up.test))
+            if kind and (kind if child in up.body else _turned(kind)) == "main":
+                return True
+        child = up
+    return False
 
 
 def _number(value: object) -> object:
@@ -306,6 +358,8 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             found = _first(kind_of(program, where, value, depth) for where, value in values)
             if found or (values and all(isinstance(value, ast.Constant) for _, value in values)):
                 return found
+    if node.attr in SAVING_FLAGS and last_name(node.value).endswith("args"):
+        return "main"
     by_name = _by_name(node.attr)
     if by_name or not isinstance(node.value, ast.Name):
         return by_name

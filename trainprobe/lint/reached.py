@@ -58,15 +58,19 @@ def reached_by_function(
         flow.decorated_by(program, function.module, decorator)
         for decorator in function.node.decorator_list
     ):
+        sides: dict[tuple[ast.AST, str], set[str]] = {}
         for call in function.calls:
             for item in _of_call(program, function, call, depth):
                 key = (item.collective.name, item.parameter, item.conditions)
-                if (
-                    item.collective.kind != "setup"
-                    and len(found) < MOST
-                    and key not in found
-                    and not flow.guards(program, function.module, call)
-                ):
+                if item.collective.kind == "setup" or len(found) >= MOST or key in found:
+                    continue
+                around = flow.guards(program, function.module, call)
+                if len(around) == 1 and around[0].how == "inside":
+                    # `if main: work(); barrier()`, `else: barrier()`: all ranks meet in it
+                    met = sides.setdefault((around[0].node, item.collective.name), set())
+                    met.add(around[0].branch)
+                    around = [] if met == {"body", "orelse"} else around
+                if not around:
                     found[key] = item
     memory[function] = tuple(found.values())
     return memory[function]

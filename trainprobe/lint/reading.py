@@ -11,7 +11,7 @@ import re
 import tokenize
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainprobe.lint.limits import LARGEST_BYTES, MOST_FILES, MOST_LINES
 from trainprobe.lint.model import NotRead
@@ -36,12 +36,24 @@ VERSIONED = ("datasets",)
 CONFIG_ENDINGS = (".yaml", ".yml", ".json")
 
 
+class Looked(NamedTuple):
+    """The paths at which reading looked: what decides the answer, together with their content."""
+
+    files: set[str]
+    absent: set[str]
+
+
 def read_program(
-    paths: Sequence[str], imported_lines: int = MOST_IMPORTED_LINES, around: NodeInfo | None = None
+    paths: Sequence[str],
+    imported_lines: int = MOST_IMPORTED_LINES,
+    around: NodeInfo | None = None,
+    looked: Looked | None = None,
 ) -> Program:
     """Read files and folders, and `imported_lines` of what they import. `not_read` lists unreadable
     files with a sentence. Without `around`, versions are this tool's and the node is unknown.
+    `looked` is filled.
     """
+    looked = looked if looked is not None else Looked(set(), set())
     program = Program((), around=around if around is not None else NodeInfo(installed_versions()))
     roots = {
         os.path.realpath(path if os.path.isdir(path) else os.path.dirname(path) or ".")
@@ -49,7 +61,8 @@ def read_program(
     }
     visited: set[str] = set()
     lines = 0
-    for path, of_tests in _files(paths, program.not_read):
+    for path, of_tests in listed_files(paths, program.not_read):
+        looked.files.add(path)
         if of_tests and is_test(path):
             program.tests_left_out += 1
             continue
@@ -75,8 +88,8 @@ def read_program(
     most = lines + imported_lines
     while todo and len(visited) <= MOST_FILES and lines <= most:  # nearest first
         module = todo.pop(0)
-        _read_configs(program, module)
-        for path in _imported(module, roots):
+        _read_configs(program, module, looked)
+        for path in _imported(module, roots, looked):
             real = os.path.realpath(path)
             if (
                 real in visited
@@ -85,6 +98,7 @@ def read_program(
             ):
                 continue
             visited.add(real)
+            looked.files.add(path)
             added = _add(program, path, requested=False)
             if added is not None:
                 lines += len(added.lines)
@@ -173,7 +187,7 @@ def _unix(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
-def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[tuple[str, bool]]:
+def listed_files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[tuple[str, bool]]:
     """Yield the files, and whether name or folder, within the path that was named, say tests."""
     for path in paths:
         if not os.path.isdir(path):
@@ -222,7 +236,7 @@ def _files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[tuple[str,
             not_read.append(NotRead(path, "It holds no Python file and no notebook."))
 
 
-def _imported(module: Module, roots: set[str]) -> Iterator[str]:
+def _imported(module: Module, roots: set[str], looked: Looked) -> Iterator[str]:
     """Paths of files that a module imports, where they lie beside it or above it, up to a root."""
     names = {(alias.name, 0) for node in module.of(ast.Import) for alias in node.names}
     for node in module.of(ast.ImportFrom):
@@ -238,22 +252,23 @@ def _imported(module: Module, roots: set[str]) -> Iterator[str]:
             if level and up != level - 1:
                 at = os.path.dirname(at)
                 continue
-            found = [
+            asked = [
                 path
                 for count in range(1, len(parts) + 1)
                 for path in (
                     os.path.join(at, *parts[:count]) + ".py",
                     os.path.join(at, *parts[:count], "__init__.py"),
                 )
-                if os.path.isfile(path)
             ]
+            found = [path for path in asked if os.path.isfile(path)]
+            looked.absent.update(path for path in asked if path not in found)
             yield from (os.path.relpath(path) if relative else path for path in found)
             if found or os.path.realpath(at) in roots or level:
                 break
             at = os.path.dirname(at)
 
 
-def _read_configs(program: Program, module: Module) -> None:
+def _read_configs(program: Program, module: Module, looked: Looked) -> None:
     """Read the configuration files that a module names as literals."""
     for node in module.of(ast.Constant):
         value = node.value
@@ -266,6 +281,7 @@ def _read_configs(program: Program, module: Module) -> None:
             continue
         for base in (os.path.dirname(module.path) or ".", "."):
             path = os.path.join(base, value)
+            (looked.files if os.path.isfile(path) else looked.absent).add(path)
             if os.path.isfile(path) and os.stat(path).st_size <= LARGEST_CONFIG:
                 holder = _config(path)
                 if holder is not None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 
+from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.expressions import origin
+from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
@@ -19,9 +22,21 @@ CLASSES = {
 }
 
 
-def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
+SET_UP = re.compile(
+    r"(lightning(\.fabric)?\.Fabric\(\)|~(self\.)?fabric)\.setup(_module)?\(\)(\[\])?"
+)
+"""Fabric's way to wrap a model."""
+STRATEGIES = {
+    "fsdp": re.compile(r"FSDPStrategy|fsdp"),
+    "deepspeed": re.compile(r"DeepSpeedStrategy|deepspeed"),
+}
+MOST_CALLERS = 8
+DEEPEST = 3
+
+
+def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[str]:
     """How a model is wrapped, by all its assignments: "fsdp", "fsdp2", "ddp", "deepspeed"; also
-    "group" where it is wrapped for a process group of its own.
+    "group" where it is wrapped for a process group of its own. A parameter is what calls give it.
     """
     names = {program.dotted(module, node)}
     values: list[tuple[Module, ast.expr]] = []
@@ -38,17 +53,52 @@ def wrapped(program: Program, module: Module, node: ast.expr) -> set[str]:
         if cls is not None:
             values = program.names.attribute_values(cls, node.attr)[:10]
     names |= {program.dotted(where, value) for where, value in values}
+    sharding = _sharding_of(program, module) if any(map(SET_UP.fullmatch, names)) else set()
     kinds = {
         kind
         for name in names
         if (kind := CLASSES.get(name.removesuffix("[]").removesuffix("()"), ""))
         and name.endswith(("()", "()[]"))
     }
+    kinds |= sharding
     if isinstance(node, ast.Name | ast.Attribute):
         kinds |= _in_place(program, module, node)
+    if isinstance(node, ast.Name) and not values and depth < DEEPEST:
+        kinds |= _given(program, module, node, depth + 1)
+    if "ddp" in kinds and any(_keeps_buffers(program, where, value) for where, value in values):
+        kinds.discard("ddp")
     if kinds and any(_has_group(program, where, value) for where, value in values):
         kinds.add("group")
     return kinds
+
+
+def _sharding_of(program: Program, module: Module) -> set[str]:
+    """How Fabric shards the models that it sets up: by the strategies that the module names."""
+    return {
+        kind for kind, pattern in STRATEGIES.items() if mentions_pattern(program, [module], pattern)
+    }
+
+
+def _given(program: Program, module: Module, node: ast.Name, depth: int) -> set[str]:
+    """How the models are wrapped that calls give for a parameter, where all give the same."""
+    function = module.function_of(node)
+    if function is None or node.id not in function.parameters:
+        return set()
+    given = [
+        wrapped(program, site.module, entry, depth)
+        for site in callers(program, function)[:MOST_CALLERS]
+        if (entry := argument_for(site.node, function, node.id)) is not None
+    ]
+    return set.intersection(*given) if given else set()
+
+
+def _keeps_buffers(program: Program, module: Module, value: ast.expr) -> bool:
+    made = origin(program, module, value)
+    return (
+        isinstance(made.node, ast.Call)
+        and program.values.keyword(made.module, made.node, "broadcast_buffers", default=True)
+        is False
+    )
 
 
 def _has_group(program: Program, module: Module, value: ast.expr) -> bool:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainprobe.lint import calls
-from trainprobe.lint.calls import callers, is_subclass
-from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job
+from trainprobe.lint.calls import is_subclass
+from trainprobe.lint.collectives import GROUP_AT
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
+from trainprobe.lint.steps import has_step
 
 RULE = Rule(
     id="except-around-step",
@@ -35,6 +37,7 @@ BROAD = set(
     ValueError torch.AcceleratorError
     """.split()
 )
+ALONE = re.compile(r"world_size|distributed|n_gpu|num_gpus|num_processes")
 ENDS = {"sys.exit", "os._exit", "os.abort", "exit", "quit", "os.kill"}
 GOES_ON = "A rank that fails in {} continues here without the others."
 
@@ -86,14 +89,75 @@ def _is_broad(program: Program, module: Module, node: ast.expr | None) -> bool:
 def _goes_on(program: Program, module: Module, handler: ast.ExceptHandler) -> bool:
     """Whether some way through the handler leads back into training."""
     inside = [node for part in handler.body for node in ast.walk(part)]
-    if any(isinstance(node, ast.Continue | ast.Return) for node in inside):
+    return not _agrees(program, module, handler, inside) and _passes(program, module, handler.body)
+
+
+def _passes(program: Program, module: Module, body: list[ast.stmt]) -> bool:
+    """Whether some way through statements continues, returns or comes to their end."""
+    for statement in body:
+        match statement:
+            case ast.Continue() | ast.Return():
+                return True
+            case ast.Raise() | ast.Break():
+                return False
+            case ast.If(test=test, body=first, orelse=other):
+                if ALONE.search(module.source_of(test, 200)):
+                    return False  # what one process does alone, or a choice of the user
+                ways = [_passes(program, module, first), _passes(program, module, other)]
+                if not any(ways):
+                    return False
+            case ast.With(body=inner) | ast.Try(body=inner):
+                if not _passes(program, module, inner):
+                    return False
+            case _:
+                calls_here = (node for node in ast.walk(statement) if isinstance(node, ast.Call))
+                if any(_ends(program, module, node) for node in calls_here):
+                    return False
+    return True
+
+
+def _agrees(
+    program: Program, module: Module, handler: ast.ExceptHandler, inside: list[ast.AST]
+) -> bool:
+    """Whether the ranks meet about the failure: in the handler, or afterwards about what it sets:
+    `failed = True`, and then `all_reduce(failed)`.
+    """
+    calls_inside = [node for node in inside if isinstance(node, ast.Call)]
+    if any(reached_by_call(program, module, node) for node in calls_inside):
         return True
-    last = handler.body[-1]
-    if isinstance(last, ast.Raise):
-        return False
-    if any(isinstance(node, ast.Raise | ast.Break) for node in inside):
-        return False
-    return not any(isinstance(node, ast.Call) and _ends(program, module, node) for node in inside)
+    bound = {
+        module.source_of(target)
+        for node in inside
+        if isinstance(node, ast.Assign | ast.AugAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+    }
+    holder = module.function_of(handler)
+    for statement in sorted(module.of(ast.Assign), key=lambda each: each.lineno):
+        # what is made of it: `flag = torch.tensor([failed])`
+        if (
+            statement.lineno > handler.lineno
+            and module.function_of(statement) is holder
+            and _names(module, statement.value) & bound
+        ):
+            bound |= {module.source_of(target) for target in statement.targets}
+    later = holder.calls if holder is not None else module.top_calls
+    return any(
+        node.lineno > handler.lineno
+        and any(
+            _names(module, entry) & bound
+            for entry in (*node.args, *(keyword.value for keyword in node.keywords))
+        )
+        and (last_name(node.func) in GROUP_AT or reached_by_call(program, module, node))
+        for node in later
+    )
+
+
+def _names(module: Module, node: ast.expr) -> set[str]:
+    return {
+        module.source_of(part)
+        for part in ast.walk(node)
+        if isinstance(part, ast.Name | ast.Attribute)
+    }
 
 
 def _ends(program: Program, module: Module, call: ast.Call, depth: int = 0) -> bool:
@@ -124,13 +188,13 @@ def _step(program: Program, module: Module, body: list[ast.stmt]) -> str:
                 calls.reaches(program, function),
                 key=lambda each: (each.module.path, each.node.lineno),
             ):
-                if _is_step(program, item.module, item.calls):
+                if has_step(program, item.module, item.calls):
                     return f"{function.name}, which does a training step"
     return ""
 
 
 def _own_step(program: Program, module: Module, nodes: list[ast.Call]) -> str:
-    if _is_step(program, module, nodes):
+    if has_step(program, module, nodes):
         return "a training step"
     if not any(isinstance(node.func, ast.Name | ast.Attribute) for node in nodes):
         return ""
@@ -151,38 +215,3 @@ def _is_training(module: Module, node: ast.AST) -> bool:
     return function is not None and any(
         part in function.name for part in ("step", "train", "epoch", "loop", "fit")
     )
-
-
-def _is_step(program: Program, module: Module, nodes: list[ast.Call]) -> bool:
-    """A backward pass in which ranks meet."""
-    for node in nodes:
-        if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
-            name = program.dotted(module, node.func)
-            if name == "torch.autograd.backward":
-                continue
-            return bool(calls_in_job(program, module, *WRAPS, *STARTS)) and _is_followed(
-                program, module, node
-            )
-    return False
-
-
-def _is_followed(program: Program, module: Module, node: ast.Call) -> bool:
-    """Whether an optimizer steps in this function or a caller; else it is a measurement."""
-    function = module.function_of(node)
-    if function is None:
-        return True
-    near = [
-        function,
-        *(
-            holder
-            for site in callers(program, function)
-            if (holder := site.module.function_of(site.node)) is not None
-        ),
-    ]
-    if any(
-        isinstance(call.func, ast.Attribute) and call.func.attr in {"step", "zero_grad"}
-        for item in near
-        for call in item.calls
-    ):
-        return True
-    return not callers(program, function) or len(near) == 1

@@ -36,6 +36,11 @@ CUDA = (
     " re-initialize CUDA in forked subprocess'."
 )
 
+FORKS = {"os.fork", "os.forkpty"}
+POOL_METHODS = (
+    *("map", "map_async", "imap", "imap_unordered", "starmap", "starmap_async"),
+    *("apply", "apply_async"),
+)
 POOLS = {
     "concurrent.futures.ThreadPoolExecutor().submit",
     "concurrent.futures.ThreadPoolExecutor().map",
@@ -44,29 +49,68 @@ POOLS = {
 
 
 def find(program: Program) -> Iterator[Finding]:
-    if not any("fork" in module.text for module in program.modules.values()):
+    if not any(
+        "fork" in module.text or "multiprocessing" in module.text
+        for module in program.modules.values()
+    ):
         return
     for event, first in preceded(program, _event_kind, "fork"):
         if first.kind == "cuda" and _target_uses_cuda(program, event) is False:
             continue
-        yield _finding(event, first)
+        if _has_method(program, event):
+            yield _finding(event, first)
+        elif first.kind == "cuda" and _target_uses_cuda(program, event):
+            yield _finding(event, first, by_default=True)
+
+
+def _has_method(program: Program, event: Event) -> bool:
+    """Whether the program itself asks for a fork; else Linux does so before Python 3.14."""
+    assert isinstance(event.node, ast.Call)
+    name = program.dotted(event.module, event.node.func)
+    return name in FORKS or method(program, event.module, event.node) == "fork"
 
 
 def _target_uses_cuda(program: Program, event: Event) -> bool | None:
-    """Whether what a started Process runs uses CUDA; None where that is unknown."""
+    """Whether what a process or a pool runs uses CUDA; None where that is unknown."""
     process = receiver_of(event.node, "start")
     if process is None:
-        return None
+        return _pool_uses_cuda(program, event)
     made = origin(program, event.module, process)
     target = argument(made.node, "target", 1) if isinstance(made.node, ast.Call) else None
     return uses_cuda(program, Expression(made.module, target)) if target is not None else None
 
 
-def _finding(event: Event, first: Event) -> Finding:
+def _pool_uses_cuda(program: Program, event: Event) -> bool | None:
+    """Whether a function that is given to the pool of a call uses CUDA."""
+    module = event.module
+    holder = module.function_of(event.node)
+    answers: set[bool | None] = set()
+    for call in holder.calls if holder is not None else module.top_calls:
+        pool = receiver_of(call, *POOL_METHODS)
+        if pool is None or not call.args:
+            continue
+        made = origin(program, module, pool)
+        within = module.statement_of(event.node)
+        entered = isinstance(within, ast.With) and any(
+            item.context_expr is event.node
+            and isinstance(item.optional_vars, ast.Name)
+            and isinstance(pool, ast.Name)
+            and item.optional_vars.id == pool.id
+            for item in within.items
+        )
+        if made.node is event.node or entered:
+            answers.add(uses_cuda(program, Expression(module, call.args[0])))
+    return True if True in answers else False if answers == {False} else None
+
+
+def _finding(event: Event, first: Event, *, by_default: bool = False) -> Finding:
     where = first.module.line_of(first.node, event.module)
     if first.kind == "cuda":
+        forks = (
+            "This forks, by Python's default on Linux before 3.14," if by_default else "This forks"
+        )
         message = (
-            f"This forks after {first.module.source_of(first.node, 50)} in {where} has initialised"
+            f"{forks} after {first.module.source_of(first.node, 50)} in {where} has initialised"
             " CUDA."
         )
         return RULE.finding(
@@ -85,9 +129,9 @@ def _finding(event: Event, first: Event) -> Finding:
 
 def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
     name = program.dotted(module, call.func)
-    if name in {"os.fork", "os.forkpty"} or (
+    if name in FORKS or (
         starting(program, module, call) in {"start", "Pool"}
-        and method(program, module, call) == "fork"
+        and method(program, module, call) in {"fork", ""}
     ):
         return "fork"
     if name in POOLS or (

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from trainprobe.lint import ranks
 from trainprobe.lint.calls import Call, calls_to
 from trainprobe.lint.devices import device_kinds, device_of_call
-from trainprobe.lint.expressions import resolved_argument
+from trainprobe.lint.expressions import argument_value, resolved_argument
 from trainprobe.lint.fixing import insert_line
-from trainprobe.lint.jobs import calls_in_job, job_modules
+from trainprobe.lint.jobs import WRAPS, calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named, is_run_by
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Module, method_called
@@ -31,6 +31,21 @@ RULE = Rule(
 )
 
 
+CURRENT = (
+    "Every rank makes a CUDA context on GPU 0 beside its own: memory is lost there, and a barrier"
+    " or a collective of Python objects may hang."
+)
+ON_CURRENT = set(
+    """
+    torch.distributed.barrier torch.distributed.broadcast_object_list
+    torch.distributed.all_gather_object torch.distributed.gather_object
+    torch.cuda.empty_cache torch.cuda.synchronize torch.cuda.memory_allocated
+    torch.cuda.max_memory_allocated torch.cuda.Stream torch.cuda.Event
+    """.split()
+)
+"""What acts on the current GPU unless it is told another."""
+SHARDERS = {"torch.distributed.fsdp.FullyShardedDataParallel"}
+"""What computes on the current GPU unless it is told another (docs of torch 2.x)."""
 SETS = ("set_device", "set_device_index", "CUDA_VISIBLE_DEVICES")
 
 
@@ -61,6 +76,35 @@ def find(program: Program) -> Iterator[Finding]:
                 "Nothing selects a GPU for this rank, and the job puts tensors on the current GPU."
             )
             yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
+            continue
+        current = next((use for module in modules for use in _current(program, module)), None)
+        if used and current is not None:
+            message = (
+                "The tensors go to a GPU of each rank's own, but GPU 0 stays the current one, and"
+                f" {current.name} ({current.module.line_of(current.node, call.module)}) works"
+                " there on every rank."
+            )
+            yield RULE.finding(
+                call.module,
+                call.node,
+                message,
+                why=CURRENT,
+                confidence=0.55,
+                edits=_edits(program, call),
+            )
+
+
+def _current(program: Program, module: Module) -> Iterator[Call]:
+    """What of a module works on the current GPU: NCCL's barriers and objects, pinned loaders."""
+    for call in module.of(ast.Call):
+        name = program.dotted(module, call.func)
+        if name in ON_CURRENT and not call.args[0 if "cuda" in name else 9 :]:
+            yield Call(module, call, f"{name.rpartition('.')[2]}()")
+        elif (
+            name == "torch.utils.data.DataLoader"
+            and argument_value(program, Call(module, call, name), "pin_memory", 7) is True
+        ):
+            yield Call(module, call, "the loader's pinning of memory")
 
 
 def _edits(program: Program, call: Call) -> tuple[Edit, ...] | None:
@@ -107,6 +151,16 @@ def _uses(program: Program, module: Module) -> Iterator[bool]:
         name = method_called(call)
         if name == "cuda" and program.dotted(module, call.func) != "torch.cuda":
             yield not call.args and not call.keywords
+            continue
+        if program.dotted(module, call.func) in WRAPS and argument(call, "device_ids", 1):
+            yield False
+            continue
+        if (
+            program.dotted(module, call.func) in SHARDERS
+            and argument(call, "device_id") is None
+            and argument(call, "mesh") is None
+        ):
+            yield True
             continue
         place = device_of_call(program, module, call)
         if place is None:

@@ -12,7 +12,7 @@ from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.loaders import LOADER
 from trainprobe.lint.mentions import is_run_by, mentions_pattern
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Module, last_name
 from trainprobe.lint.program import Program
 from trainprobe.lint.values import UNKNOWN
 
@@ -35,6 +35,7 @@ EVALUATION = re.compile(
     r"(^|[\W_])(eval|evaluation|val|valid|validation|test|dev)(set|data)?($|[\W_])", re.IGNORECASE
 )
 SET = re.compile(r"(^|_)set_(\w+_)?epoch(_|$)")
+EPOCH_CALL = re.compile(r"(^|_)(train|run|one)\w*_epoch$|^epoch$")
 EPOCH = re.compile(r"\b(n_|num_|max_|cur_|i_)?(ep|epochs?|epoch_\w+)\b", re.IGNORECASE)
 
 
@@ -78,6 +79,17 @@ def _has_own_order(program: Program, call: Call) -> bool:
     return cls is not None and program.names.method(cls, "__iter__") is not None
 
 
+def _runs_epoch(program: Program, module: Module, loop: ast.For | ast.While) -> bool:
+    """Whether each turn calls the project's function of an epoch: `while True: train_epoch()`."""
+    return any(
+        EPOCH_CALL.search(last_name(node.func)) is not None
+        and program.called(module, node) is not None
+        for statement in loop.body
+        for node in ast.walk(statement)
+        if isinstance(node, ast.Call)
+    )
+
+
 def _epochs(program: Program, module: Module) -> ast.AST | None:
     """A loop over epochs: its head says so, or it holds a loop over a loader."""
     loops: list[ast.For | ast.While] = [*module.of(ast.For), *module.of(ast.While)]
@@ -89,7 +101,7 @@ def _epochs(program: Program, module: Module) -> ast.AST | None:
             if isinstance(loop, ast.For)
             else module.source_of(loop.test)
         )
-        if EPOCH.search(head):
+        if EPOCH.search(head) or _runs_epoch(program, module, loop):
             return loop
         if isinstance(loop, ast.For) and any(
             isinstance(inner, ast.For)

@@ -33,6 +33,9 @@ ORDER_WHY = (
     "Ranks that call different collectives at the same point exchange mismatched data or wait for"
     " each other until the timeout."
 )
+ORDER_FIX = (
+    "Call the same collectives in the same order on all ranks; let only their arguments differ."
+)
 LEAVES = {
     "return": "returned",
     "raise": "raised",
@@ -106,6 +109,50 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
             surest = max(alone, key=lambda each: each.collective.sure)
             yield _finding(program, module, place, surest, guard, met)
+    yield from _swapped(module, met)
+
+
+def _swapped(module: Module, met: list[Met]) -> Iterator[Finding]:
+    """Yield conditions whose two branches call the same collectives in another order."""
+    branches: dict[ast.AST, dict[str, list[Met]]] = {}
+    for place in met:
+        guard = place.around[0] if place.around else None
+        if guard is not None and guard.how == "inside" and isinstance(guard.node, ast.If):
+            sides = branches.setdefault(guard.node, {"body": [], "orelse": []})
+            sides[guard.branch or "body"].append(place)
+    for node, sides in branches.items():
+        orders = [_order(places) for places in sides.values()]
+        if orders[0] != orders[1] and sorted(orders[0]) == sorted(orders[1]):
+            at = next(
+                at for at, (one, other) in enumerate(zip(*orders, strict=True)) if one != other
+            )
+            place = next(
+                each for each in sides["body"] if each.bears[0].collective.name == orders[0][at]
+            )
+            message = (
+                f"Ranks on one side of `{place.around[0].test.says}` (line {node.lineno}) call"  # type: ignore[attr-defined]
+                f" {orders[0][at]} where the others call {orders[1][at]}."
+            )
+            yield RULE.finding(
+                module,
+                place.call,
+                message,
+                cause="collective-order-mismatch",
+                why=ORDER_WHY,
+                confidence=0.8,
+                fix=ORDER_FIX,
+            )
+
+
+def _order(places: list[Met]) -> list[str]:
+    """The collectives of all ranks in the order of the source."""
+    ordered = sorted(places, key=lambda place: (place.call.lineno, place.call.col_offset))
+    return [
+        reached.collective.name
+        for place in ordered
+        for reached in place.bears
+        if not reached.collective.group and reached.collective.kind in {"barrier", "collective"}
+    ]
 
 
 def _met(program: Program, module: Module, scope: ast.AST, calls: list[ast.Call]) -> list[Met]:
@@ -271,10 +318,6 @@ def _finding(
             f"{what}, but ranks on the other side of `{guard.test.says}` (line {guard.line}) call"
             " another collective."
         )
-        fix = (
-            "Call the same collectives in the same order on all ranks; let only their arguments"
-            " differ."
-        )
         return RULE.finding(
             module,
             place.call,
@@ -282,7 +325,7 @@ def _finding(
             cause="collective-order-mismatch",
             why=ORDER_WHY,
             confidence=sure * 0.85,
-            fix=fix,
+            fix=ORDER_FIX,
         )
     message = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
     fix, edits = _fix(program, module, place.call, reached, guard)

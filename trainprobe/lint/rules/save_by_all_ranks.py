@@ -7,15 +7,17 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
-from trainprobe.lint.calls import Call, callers, calls_to
+from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
-from trainprobe.lint.jobs import calls_in_job
+from trainprobe.lint.jobs import calls_in_job, job_modules
+from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Function, Module, last_name, method_called
+from trainprobe.lint.modules import Function, Module, last_name, method_called, receiver_of
 from trainprobe.lint.order import Order
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
 from trainprobe.lint.rewrites import guarded, name_of
+from trainprobe.lint.values import argument
 from trainprobe.lint.wrappers import wrapped
 
 RULE = Rule(
@@ -34,6 +36,27 @@ RULE = Rule(
 )
 
 
+PRETRAINED = (
+    "Save on the main rank only, or pass is_main_process= of the Accelerator, with a barrier for"
+    " all ranks afterwards."
+)
+MODEL = re.compile(r"(^|_)(model|net|unet|transformer|controlnet|vae|encoder|policy)($|_)")
+UNWRAPS = {"unwrap_model", "extract_model_from_parallel"}
+EVERY_RANK = set(
+    """
+    save_model _save_checkpoint _save_optimizer_and_scheduler _save_rng_state training_step
+    evaluate evaluation_loop compute_loss
+    """.split()
+)
+"""Methods of transformers' Trainer that it calls on every rank, with the same folder."""
+TRAINER = re.compile(r"(transformers|trl)\.([\w.]+\.)?\w*Trainer")
+RANK_VARIABLES = ("LOCAL_RANK", "RANK", "SLURM_PROCID")
+ENTRIES = (
+    *("fire.Fire", "typer.run", "absl.app.run", "hydra.main", "click.command"),
+    *("torch.multiprocessing.spawn", "accelerate.notebook_launcher"),
+    "torch.distributed.elastic.multiprocessing.errors.record",
+)
+FOLDERS = {"output_dir", "out_dir", "save_dir", "output_path", "save_path", "save_directory"}
 SOUNDS = re.compile(
     r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator"
     r"|\bgpu(_id)?\s*==\s*0",
@@ -48,12 +71,72 @@ STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 def find(program: Program) -> Iterator[Finding]:
     for call in calls_to(program, "torch.save"):
         path = resolved_argument(program, call, "f", 1)
-        if path is None or not calls_in_job(program, call.module, *STARTS):
+        function = call.module.function_of(call.node)
+        of_trainer = function is not None and _is_of_trainer(program, function)
+        if path is None or not (of_trainer or calls_in_job(program, call.module, *STARTS)):
             continue
-        if _is_guarded(program, call.module, call.node) or not _is_one_path(program, path, 0):
+        if _is_guarded(program, call.module, call.node):
+            continue
+        if not _is_one_path(program, path, 0, given_alike=of_trainer):
             continue
         message = f"Every rank saves to {path.module.source_of(path.node)}."
         yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
+    for call in calls_ending_in(program, "save_pretrained"):
+        path = resolved_argument(program, call, "save_directory", 0)
+        if (
+            path is None
+            or not _is_model(program, call)
+            or argument(call.node, "is_main_process") is not None
+            or not _has_ranks(program, call.module)
+        ):
+            continue
+        if not _is_guarded(program, call.module, call.node) and (
+            _is_option(program, path) or _is_one_path(program, path, 0)
+        ):
+            message = f"Every rank saves the model to {path.module.source_of(path.node)}."
+            yield RULE.finding(call.module, call.node, message, confidence=0.6, fix=PRETRAINED)
+
+
+def _is_model(program: Program, call: Call) -> bool:
+    """Whether weights are saved, by a library's own method; other things are small."""
+    receiver = receiver_of(call.node, "save_pretrained")
+    unwrapped = isinstance(receiver, ast.Call) and last_name(receiver.func) in UNWRAPS
+    return (
+        receiver is not None
+        and (program.called(call.module, call.node) is None or unwrapped)
+        and (unwrapped or MODEL.search(last_name(receiver)) is not None)
+        and not wrapped(program, call.module, receiver) & {"fsdp", "fsdp2", "deepspeed"}
+    )
+
+
+def _is_of_trainer(program: Program, function: Function) -> bool:
+    """Whether it overrides what transformers' Trainer calls on every rank."""
+    return (
+        function.cls is not None
+        and function.name in EVERY_RANK
+        and any(map(TRAINER.fullmatch, class_and_bases(program, function.cls.full_name)))
+    )
+
+
+def _has_ranks(program: Program, module: Module) -> bool:
+    """Whether the job starts ranks, or lets transformers' Trainer do so and asks for the rank."""
+    if calls_in_job(program, module, *STARTS):
+        return True
+    modules = job_modules(program, module)
+    return is_named(program, modules, *RANK_VARIABLES) and any(
+        TRAINER.fullmatch(program.dotted(each, node.func))
+        for each in modules
+        for node in each.of(ast.Call)
+    )
+
+
+def _is_option(program: Program, path: Expression) -> bool:
+    """Whether it is the user's folder, which is the same for all: `args.output_dir`."""
+    behind = origin(program, path.module, path.node)
+    match behind.node:
+        case ast.Attribute(value=ast.Name(), attr=name):
+            return name in FOLDERS
+    return False
 
 
 def _is_apart(program: Program, module: Module, node: ast.AST) -> bool:
@@ -103,23 +186,47 @@ def _is_guarded(
         return not Order(program, _event_kind).top(module)
     if len(within) > 6:
         return False
+    if _is_of_trainer(program, function):
+        return False
     sites = [
         site
         for site in callers(program, function)
         if site.module.function_of(site.node) not in {function, *within}
     ]
     if not sites:
-        return not _starts(program, module)
+        return not (_starts(program, module) or _is_entry(program, function))
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
+
+
+def _is_entry(program: Program, function: Function) -> bool:
+    """Whether the command line, or a launcher of ranks, calls a function by what it is given."""
+    module = function.module
+    decorated = (
+        decorator.func if isinstance(decorator, ast.Call) else decorator
+        for decorator in function.node.decorator_list
+    )
+    return any(program.dotted(module, each) in ENTRIES for each in decorated) or any(
+        call.node.args
+        and program.function(program.dotted(call.module, call.node.args[0])) is function
+        for call in calls_to(program, *ENTRIES)
+    )
 
 
 def _event_kind(program: Program, module: Module, call: ast.Call) -> str:
     return "start" if program.dotted(module, call.func) in STARTS else ""
 
 
-def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
-    """Whether a path is put together here, and from nothing that differs from rank to rank."""
+def _is_one_path(
+    program: Program, path: Expression, depth: int, *, given_alike: bool = False
+) -> bool:
+    """Whether a path is put together here, and from nothing that differs from rank to rank. With
+    `given_alike`, callers give all ranks the same folder.
+    """
     behind = origin(program, path.module, path.node)
+    if isinstance(behind.node, ast.Name) and depth == 0:
+        default = _default_path(program, behind.module, behind.node)
+        if default is not None:
+            return _is_one_path(program, Expression(behind.module, default), depth + 1)
     if depth > 4 or isinstance(behind.node, ast.Name | ast.Attribute | ast.Subscript):
         return False
     for node in ast.walk(behind.node):
@@ -129,40 +236,58 @@ def _is_one_path(program: Program, path: Expression, depth: int) -> bool:
             return False
         if isinstance(node, ast.Call):
             called = program.dotted(behind.module, node.func)
-            if (
-                called
-                in {
-                    "io.BytesIO",
-                    "open",
-                    "tempfile.mkdtemp",
-                    "tempfile.NamedTemporaryFile",
-                    "tempfile.mkstemp",
-                    "os.getpid",
-                    "uuid.uuid4",
-                }
-                or not called
-            ):
+            if called in {
+                "io.BytesIO",
+                "open",
+                "tempfile.mkdtemp",
+                "tempfile.NamedTemporaryFile",
+                "tempfile.mkstemp",
+                "os.getpid",
+                "uuid.uuid4",
+            } or not (called or _is_template(node)):
                 return False
             if program.function(called) is not None:
                 return False
+        loaded = isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
         if (
-            isinstance(node, ast.Name)
+            loaded
             and node is not behind.node
-            and isinstance(node.ctx, ast.Load)
+            and _may_differ(program, behind, node, given_alike=given_alike)  # type: ignore[arg-type]
         ):
-            inner = origin(program, behind.module, node)
-            if inner.node is not node and any(
-                ranks.kind_of(program, inner.module, each)
-                for each in ast.walk(inner.node)
-                if isinstance(each, ast.expr)
-            ):
-                return False
-            holder = behind.module.function_of(node)
-            if isinstance(inner.node, ast.Subscript) and _is_free_root(holder, node, behind.node):
-                return False
-            if inner.node is node and _is_free_root(holder, node, behind.node):
-                return False
+            return False
     return True
+
+
+def _may_differ(program: Program, path: Expression, node: ast.Name, *, given_alike: bool) -> bool:
+    """Whether a name in a path holds what differs between ranks, or may do so."""
+    inner = origin(program, path.module, node)
+    if inner.node is not node and any(
+        ranks.kind_of(program, inner.module, each)
+        for each in ast.walk(inner.node)
+        if isinstance(each, ast.expr)
+    ):
+        return True
+    unknown = inner.node is node or isinstance(inner.node, ast.Subscript)
+    holder = path.module.function_of(node)
+    return not given_alike and unknown and _is_free_root(holder, node, path.node)
+
+
+def _default_path(program: Program, module: Module, name: ast.Name) -> ast.expr | None:
+    """The path that a function takes where its caller names none: `if path is None: path = …`."""
+    match program.names.bindings(module, name):
+        case [given, made] if given.kind == "param" and made.kind == "value":
+            test = module.parents.get(made.node)
+            asks = isinstance(test, ast.If) and ast.unparse(test.test) == f"{name.id} is None"
+            return made.value if asks else None
+    return None
+
+
+def _is_template(call: ast.Call) -> bool:
+    """`"{}/model.pt".format(…)`, and a text that joins others."""
+    match call.func:
+        case ast.Attribute(value=ast.Constant(value=str()), attr="format" | "join"):
+            return True
+    return False
 
 
 def _sounds_like_a_rank(node: ast.AST) -> bool:
@@ -174,6 +299,9 @@ def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> boo
     """Whether an unknown caller gives the folder, which may then be a rank's own."""
     if holder is None or node.id not in holder.parameters or node.id in {"self", "cls"}:
         return False
+    match path:
+        case ast.Call(func=ast.Attribute(value=ast.Constant(value=str(text)), attr="format")):
+            return text.startswith("{") and bool(path.args) and path.args[0] is node
     if isinstance(path, ast.Call):
         return (bool(path.args) and path.args[0] is node) or (
             isinstance(path.func, ast.Attribute) and path.func.value is node

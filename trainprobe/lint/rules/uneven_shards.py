@@ -8,12 +8,13 @@ from collections.abc import Iterator
 
 from trainprobe.lint import ranks
 from trainprobe.lint.calls import is_subclass
-from trainprobe.lint.expressions import origin
+from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.jobs import WRAPS, calls_in_job, job_modules
 from trainprobe.lint.mentions import NAMED
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Module, last_name, receiver_of
+from trainprobe.lint.modules import Module, last_name, method_called, receiver_of
 from trainprobe.lint.program import Program
+from trainprobe.lint.values import argument
 
 RULE = Rule(
     id="uneven-shards",
@@ -52,18 +53,11 @@ def find(program: Program) -> Iterator[Finding]:
 
 
 def _cuts(program: Program, module: Module) -> Iterator[ast.expr]:
-    for part in module.of(ast.Slice):
-        if (
-            part.upper is None
-            and part.lower is not None
-            and part.step is not None
-            and _is_pair(program, module, part.lower, part.step)
-        ):
-            parent = module.parents[part]
-            if isinstance(parent, ast.Subscript):
-                yield parent
+    yield from _sliced(program, module)
     for call in module.of(ast.Call):
         called = program.dotted(module, call.func)
+        if _cuts_by_name(program, module, call, called):
+            yield call
         if (
             called == "range"
             and len(call.args) == 3
@@ -85,6 +79,84 @@ def _cuts(program: Program, module: Module) -> Iterator[ast.expr]:
                             and not _has_other_branch(module, test)
                         ):
                             yield test
+
+
+def _is_block(program: Program, module: Module, part: ast.Slice) -> bool:
+    """`[rank * size : (rank + 1) * size]` of a size that was rounded up: the last part is short."""
+    match part:
+        case ast.Slice(lower=ast.expr() as lower, upper=ast.expr()):
+            behind = origin(program, module, lower)
+        case _:
+            return False
+    match behind.node:
+        case ast.BinOp(left=left, op=ast.Mult(), right=right):
+            pairs = ((left, right), (right, left))
+        case _:
+            return False
+    return any(
+        ranks.kind_of(program, behind.module, rank) == "rank"
+        and _is_rounded_up(program, behind.module, size)
+        for rank, size in pairs
+    )
+
+
+def _is_of_block(program: Program, module: Module, node: ast.expr) -> bool:
+    """Whether the calculation with the number of ranks is that of the parts themselves."""
+    match node:
+        case ast.Subscript(slice=ast.Slice(step=None) as part):
+            return _is_block(program, module, part)
+    return False
+
+
+def _is_rounded_up(program: Program, module: Module, node: ast.expr) -> bool:
+    """`ceil(rows / world)`, `rows // world + 1`, `(rows + world - 1) // world`."""
+    behind = origin(program, module, node)
+    while isinstance(behind.node, ast.Call) and last_name(behind.node.func) in {"int", "ceil"}:
+        inner = behind.node.args[0] if behind.node.args else None
+        match inner:
+            case ast.BinOp(op=ast.Div(), right=world) if last_name(behind.node.func) == "ceil":
+                return _is_world(program, behind.module, world)
+            case ast.Call():
+                behind = Expression(behind.module, inner)
+            case _:
+                return False
+    match behind.node:
+        case ast.BinOp(
+            left=ast.BinOp(op=ast.FloorDiv(), right=world),
+            op=ast.Add(),
+            right=ast.Constant(value=1),
+        ):
+            return _is_world(program, behind.module, world)
+        case ast.BinOp(left=ast.BinOp(op=ast.Sub() | ast.Add()), op=ast.FloorDiv(), right=world):
+            return _is_world(program, behind.module, world)
+    return False
+
+
+def _sliced(program: Program, module: Module) -> Iterator[ast.expr]:
+    """Yield `rows[rank::world]` and `rows[rank * size : (rank + 1) * size]`."""
+    for part in module.of(ast.Slice):
+        strided = (
+            part.upper is None
+            and part.lower is not None
+            and part.step is not None
+            and _is_pair(program, module, part.lower, part.step)
+        )
+        parent = module.parents[part]
+        if isinstance(parent, ast.Subscript) and (
+            strided or (part.step is None and _is_block(program, module, part))
+        ):
+            yield parent
+
+
+def _cuts_by_name(program: Program, module: Module, call: ast.Call, called: str) -> bool:
+    """Whether a call of `datasets` cuts by rank: its parts differ by a row."""
+    if called == "datasets.distributed.split_dataset_by_node":
+        rank, world = argument(call, "rank", 1), argument(call, "world_size", 2)
+    elif method_called(call) == "shard" and program.called(module, call) is None:
+        world, rank = argument(call, "num_shards", 0), argument(call, "index", 1)
+    else:
+        return False
+    return rank is not None and world is not None and _is_pair(program, module, rank, world)
 
 
 def _has_other_branch(module: Module, test: ast.Compare) -> bool:
@@ -128,7 +200,7 @@ def _is_evened(program: Program, module: Module, node: ast.expr) -> bool:
     if cls is not None and is_subclass(program, cls.full_name, SAMPLER):
         return True  # its num_samples and total_size are even
     around: ast.AST = function.node if function is not None else module.tree
-    for item in ast.walk(around):
+    for item in ast.walk(around) if not _is_of_block(program, module, node) else ():
         match item:
             case ast.BinOp(op=ast.FloorDiv() | ast.Mod() | ast.Mult(), right=world):
                 inside = any(up is node for up in (item, *module.ancestors(item)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping, Sequence
@@ -12,7 +13,7 @@ from trainprobe import __version__
 from trainprobe.report.format import Format, Layout
 
 if TYPE_CHECKING:
-    from trainprobe.lint.model import Finding, NotRead
+    from trainprobe.lint.model import Finding, Fix, NotRead
     from trainprobe.lint.output import LintResult
     from trainprobe.model.diagnosis import Report
 
@@ -48,7 +49,39 @@ def _finding(finding: Finding, index: int) -> dict[str, Any]:
         "level": "error" if sure >= 0.8 else "warning" if sure >= 0.5 else "note",
         "message": {"text": f"{finding.says} {finding.why}{advice}"},
         "locations": [_location(finding.file, finding.line, finding.column)],
+        "partialFingerprints": {"trainprobe/v1": _fingerprint(finding)},
         "properties": {"cause": finding.id, "confidence": sure},
+        **(
+            {"fixes": [_fix(finding.file, finding.fix)]} if finding.fix and finding.fix.safe else {}
+        ),
+    }
+
+
+def _fingerprint(finding: Finding) -> str:
+    """The same for a finding that only moved: a viewer does not tell it anew."""
+    file = os.path.normpath(finding.file).replace(os.sep, "/")
+    known_by = f"{finding.rule}\0{finding.id}\0{file}\0{finding.code}"
+    return hashlib.blake2b(known_by.encode(errors="replace"), digest_size=16).hexdigest()
+
+
+def _fix(file: str, fix: Fix) -> dict[str, Any]:
+    """The edits of a safe rewrite; SARIF counts columns from 1, and an end is the column behind."""
+    replacements = [
+        {
+            "deletedRegion": {
+                "startLine": edit.line,
+                "startColumn": edit.column + 1,
+                "endLine": edit.end_line,
+                "endColumn": edit.end_column + 1,
+            },
+            "insertedContent": {"text": edit.text},
+        }
+        for edit in fix.edits
+    ]
+    artifact = _location(file)["physicalLocation"]["artifactLocation"]
+    return {
+        "description": {"text": fix.says},
+        "artifactChanges": [{"artifactLocation": artifact, "replacements": replacements}],
     }
 
 

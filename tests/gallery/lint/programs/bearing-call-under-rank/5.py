@@ -6,7 +6,7 @@ from torch.distributed.fsdp import FullyShardedDataParallel
 
 class T:
     def __init__(self, net):
-        self.net = FullyShardedDataParallel(net)
+        self.net = FullyShardedDataParallel(net, device_id=int(os.environ["LOCAL_RANK"]))
         self.local_rank = int(os.environ["LOCAL_RANK"])
 
     def step(self, loss, opt):

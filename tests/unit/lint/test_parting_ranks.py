@@ -1,0 +1,342 @@
+"""Faults as people write them: where rules speak, and where they must not."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.lint.reading_sources import lines_of, program_of
+from trainprobe.lint.engine import findings_of
+
+DIST = "import time, torch\nimport torch.distributed as dist\ndist.init_process_group('gloo')\n"
+WRAPPED = (
+    "import torch\nimport torch.distributed as dist\n"
+    "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "torch.cuda.set_device(1)\ndist.init_process_group('nccl')\n"
+)
+RANKS = "rank-conditional-collective"
+CASES = [
+    # ranks that leave a loop miss its next turn
+    (
+        RANKS,
+        DIST + "for x in rows:\n    dist.all_reduce(x)\n    if dist.get_rank() == 0 and x > 3:\n"
+        "        break",
+        [5],
+    ),
+    (
+        RANKS,
+        DIST + "for x in rows:\n    dist.all_reduce(x)\n    if dist.get_rank() == 0 and x > 3:\n"
+        "        continue",
+        [],
+    ),
+    (
+        "collective-order-mismatch",
+        DIST + "if dist.get_rank() == 0:\n    dist.all_reduce(x)\n    dist.broadcast(x, 0)\nelse:\n"
+        "    dist.broadcast(x, 0)\n    dist.all_reduce(x)",
+        [5],
+    ),
+    (
+        "collective-order-mismatch",
+        DIST + "if dist.get_rank() == 0:\n    dist.all_reduce(x)\n    dist.broadcast(x, 0)\nelse:\n"
+        "    dist.all_reduce(y)\n    dist.broadcast(y, 0)",
+        [],
+    ),
+    # a value that only the main rank sets
+    (
+        RANKS,
+        DIST + "def stop(f):\n    why = None\n    if dist.get_rank() == 0:\n        why = f()\n"
+        "    if why is not None:\n        dist.barrier()",
+        [9],
+    ),
+    (
+        RANKS,
+        DIST + "def stop(f):\n    why = None\n    if dist.get_rank() == 0:\n        why = f()\n"
+        "    why = agreed(why)\n    if why is not None:\n        dist.barrier()",
+        [],
+    ),
+    # a function in whose two branches all ranks meet
+    (
+        RANKS,
+        DIST + "def first(f):\n    if dist.get_rank() == 0:\n        f()\n        dist.barrier()\n"
+        "    else:\n        dist.barrier()\ndef save(f):\n    if dist.get_rank() == 0:\n"
+        "        first(f)",
+        [12],
+    ),
+    (
+        RANKS,
+        DIST + "def first(f):\n    if dist.get_rank() == 0:\n        f()\n        dist.barrier()\n"
+        "    else:\n        dist.barrier()\nfirst(print)",
+        [],
+    ),
+    # wrapped models
+    (
+        RANKS,
+        WRAPPED + "m = FSDP(net)\nif dist.get_rank() == 0:\n    with FSDP.summon_full_params(m):\n"
+        "        f()",
+        [9],
+    ),
+    (RANKS, WRAPPED + "m = FSDP(net)\nif dist.get_rank() == 0:\n    m.save_pretrained('a')", [9]),
+    (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m(x)", [9]),
+    (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m.module(x)", []),
+    (
+        RANKS,
+        WRAPPED + "m = DDP(net, broadcast_buffers=False)\nif dist.get_rank() == 0:\n    m(x)",
+        [],
+    ),
+    (
+        RANKS,
+        WRAPPED + "def check(model):\n    if dist.get_rank() != 0:\n        return\n    model(x)\n"
+        "m = DDP(net)\ncheck(m)",
+        [10],
+    ),
+    (
+        RANKS,
+        WRAPPED + "def check(model):\n    if dist.get_rank() != 0:\n        return\n    model(x)\n"
+        "m = DDP(net)\ncheck(m.module)",
+        [],
+    ),
+    (
+        RANKS,
+        (
+            "import deepspeed\nimport torch.distributed as dist\nif dist.get_rank() == 0:\n"
+            "    with deepspeed.zero.GatheredParameters(p):\n        f()"
+        ),
+        [4],
+    ),
+    (
+        RANKS,
+        (
+            "import lightning as L\nfrom lightning.fabric.strategies import FSDPStrategy\n"
+            "fabric = L.Fabric(strategy=FSDPStrategy())\nmodel = fabric.setup_module(net)\n"
+            "if fabric.global_rank == 0:\n    model(x)"
+        ),
+        [6],
+    ),
+    (
+        RANKS,
+        (
+            "import lightning as L\nfabric = L.Fabric()\nmodel = fabric.setup_module(net)\n"
+            "if fabric.global_rank == 0:\n    model(x)"
+        ),
+        [],
+    ),
+    # transformers' flag of the main rank
+    (
+        RANKS,
+        (
+            "from transformers import Trainer\nclass T(Trainer):\n    def end(self):\n"
+            "        if self.args.should_save:\n            self.accelerator.wait_for_everyone()"
+        ),
+        [5],
+    ),
+    # clocks
+    (
+        RANKS,
+        DIST + "start = time.time()\nfor x in rows:\n    dist.all_reduce(x)\n"
+        "    if time.time() - start > 60:\n        break",
+        [7],
+    ),
+    (
+        RANKS,
+        DIST + "start = time.time()\nfor x in rows:\n    dist.all_reduce(x)\n"
+        "    late = torch.tensor(time.time() - start > 60)\n    dist.broadcast(late, 0)\n"
+        "    if late:\n        break",
+        [],
+    ),
+    (
+        RANKS,
+        DIST + "start = time.time()\nfor x in rows:\n    dist.all_reduce(x)\n"
+        "    if time.time() - start > 60:\n        print('slow')",
+        [],
+    ),
+    # an error that one rank swallows
+    (
+        RANKS,
+        WRAPPED + "m = DDP(net)\nfor x in rows:\n    try:\n        m(x).backward()\n"
+        "        opt.step()\n    except RuntimeError as e:\n        if 'memory' in str(e):\n"
+        "            print('skipped')\n        else:\n            raise",
+        [12],
+    ),
+    (
+        RANKS,
+        WRAPPED
+        + "m = DDP(net)\nfor x in rows:\n    failed = 0\n    try:\n        m(x).backward()\n"
+        "        opt.step()\n    except RuntimeError as e:\n        if 'memory' in str(e):\n"
+        "            failed = 1\n        else:\n            raise\n    told = torch.tensor([failed])\n"
+        "    dist.all_reduce(told)",
+        [],
+    ),
+    (
+        RANKS,
+        WRAPPED + "m = DDP(net)\nfor x in rows:\n    try:\n        m(x).backward()\n"
+        "        opt.step()\n    except RuntimeError as e:\n        if 'memory' in str(e):\n"
+        "            raise Full from e\n        else:\n            raise",
+        [],
+    ),
+    # seeds, shards, epochs
+    (
+        "multi-rank-mismatch",
+        DIST + "from torch.utils.data import DistributedSampler\n"
+        "s = DistributedSampler(d, seed=1 + dist.get_rank(), shuffle=False)",
+        [5],
+    ),
+    (
+        "multi-rank-mismatch",
+        DIST + "from torch.utils.data import DistributedSampler\n"
+        "s = DistributedSampler(d, seed=1 + args.seed, shuffle=False)",
+        [],
+    ),
+    (
+        "multi-rank-mismatch",
+        DIST + "from torch.utils.data import DistributedSampler\ns = DistributedSampler(d)\n"
+        "def train_epoch():\n    pass\nwhile True:\n    train_epoch()",
+        [5],
+    ),
+    (
+        "uneven-inputs",
+        WRAPPED + "m = DDP(net)\nd = rows.shard(dist.get_world_size(), dist.get_rank())",
+        [8],
+    ),
+    (
+        "uneven-inputs",
+        WRAPPED + "m = DDP(net)\nn = len(d) // dist.get_world_size() + 1\nr = dist.get_rank()\n"
+        "e = d[r * n : (r + 1) * n]",
+        [10],
+    ),
+    (
+        "uneven-inputs",
+        WRAPPED + "m = DDP(net)\nn = len(d) // dist.get_world_size()\nr = dist.get_rank()\n"
+        "e = d[r * n : (r + 1) * n]",
+        [],
+    ),
+    # forks by default
+    (
+        "cuda-in-forked-worker",
+        (
+            "import multiprocessing as mp\nm = f().cuda()\ndef work(q):\n    q.put(m(q))\n"
+            "p = mp.Process(target=work, args=(1,))\np.start()"
+        ),
+        [6],
+    ),
+    (
+        "cuda-in-forked-worker",
+        (
+            "import multiprocessing as mp\nm = f().cuda()\ndef work(q):\n    q.put(1)\n"
+            "p = mp.Process(target=work, args=(1,))\np.start()"
+        ),
+        [],
+    ),
+    (
+        "cuda-in-forked-worker",
+        (
+            "import multiprocessing as mp\nm = f().cuda()\ndef work(q):\n    return m(q)\n"
+            "with mp.Pool(2) as pool:\n    pool.map(work, [1])"
+        ),
+        [5],
+    ),
+    (
+        "cuda-in-forked-worker",
+        (
+            "import multiprocessing as mp\nmp.set_start_method('spawn')\nm = f().cuda()\n"
+            "def work(q):\n    return m(q)\nwith mp.Pool(2) as pool:\n    pool.map(work, [1])"
+        ),
+        [],
+    ),
+    # GPUs of the rank's own, while GPU 0 stays the current one
+    (
+        "wrong-device-binding",
+        (
+            "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
+            "dist.init_process_group('nccl')\nm = DistributedDataParallel(n, device_ids=[r])\n"
+            "dist.barrier()"
+        ),
+        [3],
+    ),
+    (
+        "wrong-device-binding",
+        (
+            "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
+            "dist.init_process_group('nccl')\nm = DistributedDataParallel(n, device_ids=[r])"
+        ),
+        [],
+    ),
+    (
+        "wrong-device-binding",
+        (
+            "import torch.distributed as dist\n"
+            "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+            "dist.init_process_group('nccl')\nm = FSDP(n)"
+        ),
+        [3],
+    ),
+    # one path for all ranks
+    (
+        "checkpoint-corrupt",
+        DIST + "torch.save(m, '{}/model_{}.pt'.format(args.out, epoch))",
+        [4],
+    ),
+    (
+        "checkpoint-corrupt",
+        DIST + "torch.save(m, '{}/model_{}.pt'.format(args.out, dist.get_rank()))",
+        [],
+    ),
+    ("checkpoint-corrupt", DIST + "model.save_pretrained(args.output_dir)", [4]),
+    ("checkpoint-corrupt", DIST + "tokenizer.save_pretrained(args.output_dir)", []),
+    (
+        "checkpoint-corrupt",
+        (
+            "import fire, os\nfrom transformers import Trainer\nrank = os.environ['LOCAL_RANK']\n"
+            "def train(cfg):\n    Trainer(m).train()\n    model.save_pretrained(cfg.output_dir)\n"
+            "fire.Fire(train)"
+        ),
+        [6],
+    ),
+    (
+        "checkpoint-corrupt",
+        (
+            "import os\nfrom transformers import Trainer\nrank = os.environ['LOCAL_RANK']\n"
+            "def train(cfg):\n    Trainer(m).train()\n    model.save_pretrained(cfg.output_dir)"
+        ),
+        [],
+    ),
+    (
+        "checkpoint-corrupt",
+        DIST + "model.save_pretrained(args.output_dir, is_main_process=first)",
+        [],
+    ),
+    (
+        "checkpoint-corrupt",
+        (
+            "import os, torch\nfrom transformers import Trainer\nclass T(Trainer):\n"
+            "    def _save_optimizer_and_scheduler(self, output_dir):\n"
+            "        torch.save(1, os.path.join(output_dir, 'x.pt'))"
+        ),
+        [5],
+    ),
+    (
+        "checkpoint-corrupt",
+        (
+            "import os, torch\nfrom transformers import Trainer\nclass T(Trainer):\n"
+            "    def _save_optimizer_and_scheduler(self, output_dir):\n"
+            "        if self.args.should_save:\n"
+            "            torch.save(1, os.path.join(output_dir, 'x.pt'))"
+        ),
+        [],
+    ),
+]
+
+
+@pytest.mark.parametrize(("cause", "text", "lines"), CASES)
+def test_cases(cause: str, text: str, lines: list[int]) -> None:
+    assert lines_of(cause, a=text) == lines
+
+
+NANS = DIST + "for x in rows:\n    y = f(x)\n    {}\n    if torch.isnan(y):\n        continue\n"
+NANS += "    dist.all_reduce(y)"
+
+
+@pytest.mark.parametrize(("told", "found"), [("", [7]), ("dist.all_reduce(y)", [])])
+def test_own_data_is_a_hint(told: str, found: list[int]) -> None:
+    program = program_of(a=NANS.format(told))
+    assert findings_of(program)[0] == []
+    assert [each.line for each in findings_of(program, hints=True)[0]] == found
