@@ -54,7 +54,7 @@ FORMS: Tuple[Form, ...] = tuple(
             GITLEAKS,
         ),
         ("csk-", "cerebras-key", r"csk-[a-z0-9]{32,64}", BETTERLEAKS),
-        ("wandb_v1_", "wandb-key", r"wandb_v1_[A-Za-z0-9_]{32,256}", BETTERLEAKS),
+        ("wandb_v1_", "wandb-key", r"wandb_v1_[A-Za-z0-9_-]{32,256}", BETTERLEAKS),
         ("wandb", "wandb-key", _WANDB, BETTERLEAKS),
         ("WANDB", "wandb-key", _WANDB, BETTERLEAKS),
         ("W&B", "wandb-key", _WANDB, BETTERLEAKS),
@@ -78,6 +78,10 @@ FORMS: Tuple[Form, ...] = tuple(
         ("tvly-", "tavily-key", r"tvly-(?:[a-z]{1,8}-)?[A-Za-z0-9]{24,64}", "tavily"),
         ("eyJhcGlf", "neptune-token", r"eyJhcGlf[A-Za-z0-9+/_-]{40,1024}={0,2}", "neptune"),
         ("dapi", "databricks-token", r"dapi[a-f0-9]{32}(?:-\d)?", GITLEAKS),
+        ("fw_", "fireworks-key", r"fw_[A-Za-z0-9]{22,64}", "fireworks"),
+        ("secret_", "lambda-key", r"secret_[\w-]{1,32}_[0-9a-f]{32}\.[A-Za-z0-9]{16,64}", "lambda"),
+        ("--token-id", "modal-token", r"--token-id[ =](ak-[A-Za-z0-9]{16,64})", "modal"),
+        ("as-", "modal-token", r"as-[A-Za-z0-9]{22}(?![\w-])", "modal"),
         ("pnu_", "prefect-key", r"pnu_[A-Za-z0-9]{32,64}", GITLEAKS),
         # code and packages
         ("ghp_", "github-token", r"ghp_[A-Za-z0-9]{16,256}", GITLEAKS),
@@ -195,8 +199,28 @@ FORMS: Tuple[Form, ...] = tuple(
         ("whsec_", "stripe-hook-secret", r"whsec_[A-Za-z0-9+/]{24,128}={0,2}", "stripe"),
         ("shp", "shopify-token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", GITLEAKS),
         ("sq0", "square-token", r"sq0[a-z]{3}-[A-Za-z0-9_-]{22,64}", GITLEAKS),
+        ("EAA", "meta-token", r"EAA[A-Z][A-Za-z0-9]{32,512}", GITLEAKS),
+        ("EAAA", "square-token", r"EAAA[A-Za-z0-9_-]{48,64}(?![\w-])", GITLEAKS),
+        ("sl.", "dropbox-token", r"sl\.(?:u\.)?[A-Za-z0-9_-]{64,2048}", GITLEAKS),
+        ("pat", "airtable-token", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{32,64}", GITLEAKS),
+        (
+            "st.",
+            "infisical-token",
+            r"st\.[0-9a-f-]{24,36}\.[0-9a-f]{16,64}\.[0-9a-f]{16,64}",
+            BETTERLEAKS,
+        ),
         ("PMAK-", "postman-key", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", GITLEAKS),
         # what is no single service's
+        (
+            "$",
+            "password-hash",
+            (
+                r"\$(?:1|2[abxy]|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[\w-]{0,16}|scrypt)"
+                r"\$(?:[\w=,.]{1,64}\$){0,3}[A-Za-z0-9./+=]{16,256}"
+            ),
+            "crypt(5)",
+        ),
+        ("S", "nkey-seed", r"S[ACNOUX][A-Z2-7]{56}(?![A-Z2-7])", "nats"),
         (
             "eyJ",
             "jwt",
