@@ -63,6 +63,8 @@ _HINTS = tuple(
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
 _PEM_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]{0,65536}")
 _URL_USER = re.compile(r"://([^\s/:@\"'<>]{0,256})(?::([^\s/\"'<>]{0,256}))?@")
+# One that was cut off before its host; behind the colon of a host stands a port.
+_URL_CUT = re.compile(r"://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{6,256})\Z")
 _BEARER = re.compile(r"bearer[ \t]{1,4}([A-Za-z0-9._~+/-]{8,4096}={0,4})", re.IGNORECASE)
 # A key in a sentence ("API key 0a1b… is not valid"): hexadecimal digits alone are a hash as often,
 # so the word must stand before them.
@@ -672,9 +674,14 @@ def _within_a_word(text: str, at: int) -> bool:
 
 def _url_passwords(text: str, hide: Hide) -> Tuple[str, int]:
     """Hide the password of scheme://user:password@host, and a user that is a token."""
-    if "://" not in text or "@" not in text:
+    if "://" not in text:
         return text, 0
+    cut = _URL_CUT.search(text, max(0, len(text) - 600))
     spans: List[Tuple[int, int, str]] = []
+    if cut is not None and was_chosen(cut[1]):
+        spans.append((*cut.span(1), "url-password"))
+    if "@" not in text:
+        return _replace(text, spans, hide)
     for found in _URL_USER.finditer(text):
         if found[2] and not found[2].startswith("<hidden:"):
             spans.append((found.start(2), found.end(2), "url-password"))
