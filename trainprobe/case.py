@@ -100,7 +100,7 @@ class Case:
         case._evidence = list(saved.evidence)
         case._size = size
         numbers = (record.id[1:] for record in saved.evidence)
-        case._last = max((int(number) for number in numbers if number.isdigit()), default=0)
+        case._last = max((int(number) for number in numbers if number.isdecimal()), default=0)
         return case
 
     def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9

@@ -188,10 +188,10 @@ def _random(value: str) -> bool:
         return False
     pieces = _PIECES.findall(value)
     whole = "".join(pieces)
-    if max(map(len, pieces)) < 16 or len(set(whole)) < 12:
+    if max(map(len, pieces), default=0) < 16 or len(set(whole)) < 12:
         return False
     kinds = [
-        "".join("0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in piece)
+        "".join("0" if sign.isdecimal() else "A" if sign.isupper() else "a" for sign in piece)
         for piece in pieces
     ]
     counts = ["".join(kinds).count(kind) for kind in "0Aa"]

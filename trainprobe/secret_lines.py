@@ -101,7 +101,7 @@ def _key_line(line: str) -> int:
     word = bare[max(map(bare.rfind, " \t'\"|")) + 1 :]
     if len(word) not in _WIDTHS or word[0] == "/" or not _BODY.fullmatch(word):
         return -1
-    kinds = (str.isupper, str.islower, str.isdigit)
+    kinds = (str.isupper, str.islower, str.isdecimal)
     drawn = all(any(test(sign) for sign in word) for test in kinds)
     return max(0, len(line) - SHORT) + len(bare) - len(word) if drawn else -1
 
@@ -186,7 +186,7 @@ def _head(line: str, following: str) -> int:
     """Return how long both begin alike but for digits, up to a blank: a stamp, a rank."""
     end = 0
     for at, (one, other) in enumerate(zip(line, following), 1):
-        if one != other and not (one.isdigit() and other.isdigit()):
+        if one != other and not (one.isdecimal() and other.isdecimal()):
             break
         if one.isspace():
             end = at

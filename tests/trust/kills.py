@@ -28,7 +28,7 @@ WORDS = {
 }
 
 
-def killed(command: str, after_s: float, place: Path) -> dict[str, object]:
+def killed(command: str, after_s: float, place: Path) -> dict[str, int]:
     token, scratch = uuid.uuid4().hex, place / "scratch"
     scratch.mkdir(parents=True)
     (place / "train.py").write_text(SCRIPT)
@@ -67,8 +67,12 @@ def killed(command: str, after_s: float, place: Path) -> dict[str, object]:
     for pid in left:
         os.kill(pid, signal.SIGKILL)
     return {
-        **{"running": running, "in_work": in_work, "processes": len(left), "rows": rows},
-        **{"folders": len(list(scratch.glob("trainprobe-*"))), "unreadable": unreadable},
+        "running": running,
+        "in_work": in_work,
+        "processes": len(left),
+        "rows": rows,
+        "folders": len(list(scratch.glob("trainprobe-*"))),
+        "unreadable": unreadable,
     }
 
 
@@ -85,7 +89,7 @@ def main() -> None:
             after_s = draw.uniform(0.1, asked.most_s if command == "diagnose" else 2.5)
             with tempfile.TemporaryDirectory() as place:
                 found.append(killed(command, after_s, Path(place)))
-        totals = {name: sum(map(int, (each[name] for each in found))) for name in found[0]}
+        totals = {name: sum(each[name] for each in found) for name in found[0]}
         print(command, len(found), totals, flush=True)
 
 

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainprobe.redact import Redactor, clean, looks_secret
+from trainprobe.redact import Redactor, clean
+from trainprobe.secret_names import looks_secret
 
 HF = "hf_" + "AbCdEfGhIjKlMnOpQrStUv"
 SK = "sk-proj-" + "a1B2c3D4e5F6g7H8i9J0k1"

@@ -153,4 +153,4 @@ def _places(pid: int) -> List[str]:
 def _last(field: str) -> Optional[int]:
     """The fourth number of `Uid:` and `Gid:`: the one that counts for files."""
     columns: Tuple[str, ...] = tuple(field.split())
-    return int(columns[3]) if len(columns) > 3 and columns[3].isdigit() else None
+    return int(columns[3]) if len(columns) > 3 and columns[3].isdecimal() else None

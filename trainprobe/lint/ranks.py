@@ -212,7 +212,7 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
 
 
 def _number(value: object) -> object:
-    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+    return int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
 
 
 def _against(

@@ -97,7 +97,7 @@ def parse_kmsg(content: bytes, booted_at: float) -> Lines:
     for line in content.decode("utf-8", "replace").split("\n"):
         head, semicolon, text = line.partition(";")
         fields = head.split(",")
-        if semicolon and not line.startswith(" ") and len(fields) >= 3 and fields[2].isdigit():
+        if semicolon and not line.startswith(" ") and len(fields) >= 3 and fields[2].isdecimal():
             lines.append((booted_at + int(fields[2]) / 1e6, text))
     return lines
 
