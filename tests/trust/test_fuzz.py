@@ -12,6 +12,8 @@ FOUND = [
     ("proc schedstat", "12 45² 7\n"),
     ("interfaces", "\n\n  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 1² 15 16\n"),
     ("secrets", "." * 30),
+    ("kmsg", f"6,123,{'4' * 400},-;x\n"),
+    ("numbers", "1n:\x1c4"),
 ]
 
 
