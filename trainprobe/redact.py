@@ -328,7 +328,9 @@ class Redactor:
         hidden: List[Any] = []
         total = 0
         if len(data) > 1 and all(isinstance(item, str) for item in data):
-            data = self.lines([clean(item) for item in data])
+            cleaned = [clean(item) for item in data]
+            data = self.lines(cleaned)
+            total += sum(one != other for one, other in zip(cleaned, data))
         option = before = last = ""
         for item in data:
             word = item if isinstance(item, str) else ""
