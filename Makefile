@@ -8,6 +8,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 PYTHON ?= python3
 NPROC ?= 4
+MINUTES ?= 30
 RUN := .venv/bin
 PYTEST := $(RUN)/python -m pytest
 # Four workers on two cores: most of a test that starts ranks is waiting, for a rank that hangs or for torch to be read from the disk.
@@ -64,6 +65,13 @@ coverage: environment-dev ## Branch coverage of what needs no ranks.
 .PHONY: soak
 soak: environment-dev ## Healthy runs in a row: nobody may be blamed (minutes).
 	$(PYTEST) -m soak
+
+.PHONY: fuzz
+fuzz: environment-dev ## Changed inputs for every reader (MINUTES=30), secrets end to end, kills at random moments.
+	$(RUN)/python -m tests.trust.fuzz --minutes $(MINUTES) --failed .fuzz
+	$(RUN)/python -m tests.trust.measure
+	$(RUN)/python -m tests.trust.live
+	$(RUN)/python -m tests.trust.kills
 
 .PHONY: bench
 bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, the reading of logs and of dumps, 2,048 ranks, a prolog; against their limits.

@@ -132,7 +132,7 @@ def emit(event: str, **fields: Any) -> None:
     record = {
         "event": event,
         "at": time.time(),
-        "rank": int(rank) if rank.isdigit() else None,
+        "rank": int(rank) if rank.isdecimal() else None,
         "seq": _state["seq"],
         **fields,
     }

@@ -61,7 +61,7 @@ def count(launch: checks.Launch, results: checks.Results) -> None:
     )
     wrong += (
         [f"SLURM allocated {allocated}, and {visible} are there"]
-        if allocated.isdigit() and visible < int(allocated)
+        if allocated.isdecimal() and visible < int(allocated)
         else []
     )
     state = (

@@ -76,7 +76,7 @@ def ras(launch: checks.Launch, results: checks.Results) -> None:
         results.add("diag.ras", "skip", "There is no GPU here, so NCCL and its RAS are not used.")
         return
     host, _, port = os.environ.get("NCCL_RAS_ADDR", "").rpartition(":")
-    where = (host or "localhost", int(port) if port.isdigit() else RAS_PORT)
+    where = (host or "localhost", int(port) if port.isdecimal() else RAS_PORT)
     if os.environ.get("NCCL_RAS_ENABLE") == "0":
         sentence = "NCCL's RAS is off (NCCL_RAS_ENABLE=0), so it cannot say which ranks lag."
         results.add("diag.ras", "warn", sentence, where, fix="unset NCCL_RAS_ENABLE")

@@ -230,11 +230,11 @@ def cpus(nproc: int) -> Iterator[checks.Row]:
             read_text(f"{folder}/cpu.cfs_quota_us").strip(),
             read_text(f"{folder}/cpu.cfs_period_us").strip(),
         ]
-        if quota[0].isdigit():  # otherwise "max" or -1
+        if quota[0].isdecimal():  # otherwise "max" or -1
             usable = min(usable, int(quota[0]) / int(quota[1]))
     threads = os.environ.get("OMP_NUM_THREADS", "")
     # torchrun sets 1 when it is unset and there are several ranks
-    each = int(threads) if threads.isdigit() else 1
+    each = int(threads) if threads.isdecimal() else 1
     sentence = (
         f"CPUs usable: {usable:g} of {os.cpu_count()} for {nproc} ranks with {each} OpenMP"
         f" thread{'' if each == 1 else 's'} each."
@@ -254,7 +254,7 @@ def processes() -> List[int]:
     mine = []
     for entry in os.listdir("/proc"):
         with contextlib.suppress(OSError):
-            if entry.isdigit() and os.stat(f"/proc/{entry}").st_uid == os.getuid():
+            if entry.isdecimal() and os.stat(f"/proc/{entry}").st_uid == os.getuid():
                 mine.append(int(entry))
     return mine
 
@@ -295,7 +295,7 @@ def environment() -> Iterator[checks.Row]:
     if not bites:
         yield "env", "ok", len(BITING), f"None of {len(BITING)} harmful variables is set.", ""
     port = os.environ.get("MASTER_PORT", "")
-    if port.isdigit() and 0 < int(port) < 65536:
+    if port.isdecimal() and 0 < int(port) < 65536:
         with contextlib.closing(socket.socket()) as listener:
             # as torch's store does: a port in TIME_WAIT is free
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -45,7 +45,7 @@ def ranks(_launch: checks.Launch, results: checks.Results) -> None:
     numbers = {
         name: int(os.environ[name])
         for name in (*FULL, "LOCAL_WORLD_SIZE", "SLURM_PROCID", "SLURM_NTASKS")
-        if os.environ.get(name, "").isdigit()
+        if os.environ.get(name, "").isdecimal()
     }
     wrong += [
         f"{name}={variables_set[name]!r} is no number"
@@ -96,7 +96,7 @@ def tasks(launch: checks.Launch, results: checks.Results) -> None:
         if planned != launch.world
         else []
     )
-    if world.isdigit() and int(world) not in (1, launch.world) and launch.world > 1:
+    if world.isdecimal() and int(world) not in (1, launch.world) and launch.world > 1:
         wrong.append(f"WORLD_SIZE={world}, and {launch.world} ranks are planned")
     sentence = (
         "; ".join(wrong)
@@ -118,13 +118,13 @@ def gpus(launch: checks.Launch, results: checks.Results) -> None:
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     variables_set = os.environ.get("SLURM_GPUS_ON_NODE", "")
     # GPUs were asked for, so that a host without one is no host for it
-    named = os.environ.get("TRAINPROBE_GPUS", "").isdigit()
+    named = os.environ.get("TRAINPROBE_GPUS", "").isdecimal()
     devices = len(kernel_files.matching(launch.root, "/dev/nvidia[0-9]*"))
     count = (
         visible_gpus(visible)
         if visible is not None
         else int(variables_set)
-        if variables_set.isdigit()
+        if variables_set.isdecimal()
         else devices
     )
     if not named and variables_set in ("", "0") and not (count and devices):

@@ -75,7 +75,7 @@ def values(launch: checks.Launch, _results: checks.Results) -> None:
             read_text(f"{folder}/cpu.cfs_period_us").strip(),
         ]
         quotas += (
-            [int(quota[0]) / int(quota[1])] if quota[0].isdigit() and quota[1].isdigit() else []
+            [int(quota[0]) / int(quota[1])] if quota[0].isdecimal() and quota[1].isdecimal() else []
         )
     checks.value("cpu_quota", f"{min(quotas):g}" if quotas else "none")
     pids = [

@@ -100,7 +100,7 @@ class Case:
         case._evidence = list(saved.evidence)
         case._size = size
         numbers = (record.id[1:] for record in saved.evidence)
-        case._last = max((int(number) for number in numbers if number.isdigit()), default=0)
+        case._last = max((int(number) for number in numbers if number.isdecimal()), default=0)
         return case
 
     def __enter__(self) -> Case:  # noqa: PYI034 - Self is newer than Python 3.9
@@ -303,7 +303,11 @@ def _write_whole(path: str, content: bytes) -> None:
     """Write all of a file or nothing; who reads it meanwhile sees the old one."""
     unfinished = f"{path}.unfinished"
     try:
-        with open(unfinished, "wb") as file:
+        # Whoever made the case may have left a link or a FIFO of that name.
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(unfinished)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with open(os.open(unfinished, flags, 0o666), "wb") as file:
             file.write(content)
         os.replace(unfinished, path)
     except OSError:
@@ -361,6 +365,8 @@ def _read_bounded(path: Union[str, os.PathLike[str]]) -> bytes:
 
 
 def _without_secrets(content: bytes, redactor: Redactor) -> bytes:
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):  # text as Windows writes it
+        return redactor.text(clean(content.decode("utf-16", "replace")))[0].encode("utf-8")
     if b"\0" in content[:8192]:
         return redactor.blob(content)[0]
     return redactor.text(clean(content.decode("utf-8", "replace")))[0].encode("utf-8")

@@ -6,12 +6,25 @@ Every pattern runs in time linear in its text: repetitions are bounded or begin 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
 from trainprobe.secret_forms import FORMS, compiled
+from trainprobe.secret_lines import hide_over_lines
+from trainprobe.secret_names import (
+    ALWAYS,
+    BRIEF,
+    NUMBER,
+    SHORT,
+    fits_a_secret,
+    identifies,
+    looks_secret,
+    may_be_secret,
+    mixed,
+    tells_nothing,
+    was_chosen,
+)
 
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,4096}(?:\x07|\x1b\\)|["
@@ -19,99 +32,39 @@ _ESCAPES = re.compile(
 )
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\x80-\x9f\ud800-\udfff]")
 
-_WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_ALWAYS = tuple(
-    """
-    password passwords passwd passphrase secret secrets credential credentials apikey apikeys
-    """.split()
-)
-_ALONE = frozenset(
-    {"auth", "authorization", "bearer", "cookie", "cookies", "cred", "creds", "dsn", "jwt", "oauth"}
-    | {"passcode", "psk", "pw", "webhook", "webhooks"}
-)
-# Short words that are a secret's name only behind something that has one: DB_PASS, smtp_pwd,
-# GITHUB_PAT.
-_BRIEF = frozenset({"pass", "pwd", "pat", "sas"})
-_ACCOUNTS = frozenset(
-    ["admin", "azure", "blob", "git", "github", "gitlab", "registry", "storage", "user"]
-)
-_STAGES = frozenset(
-    """
-    all backward bwd compiler did each early first forward full fusion fwd graph inductor joint
-    last max min multi must n next num old one opt optimization pattern per post pre render
-    second single test this two
-    """.split()
-)
-# What ends so names a thing that looks random without being a secret.
-_IDENTIFIERS = frozenset(
-    """
-    address boundary checksum commit comm cursor digest etag fingerprint guid hash host hostname
-    id ids image integrity kernel md5 node nonce ref rev revision run seed sha sha1 sha256
-    sha512 symbol tag trace uid url uuid xid
-    """.split()
-)
-# What makes a `key` or the plural `tokens` a secret: without one of these they are a dictionary's,
-# a cache's or a vocabulary's.
-_OWNERS = frozenset(
-    """
-    access account anthropic api app auth azure aws client cohere comet databricks deploy
-    encryption gcp gemini github gitlab google groq hf hmac kaggle mistral neptune nvidia openai
-    openrouter pinecone private replicate secret sendgrid service session sign signing ssh
-    storage stripe subscription together wandb webhook
-    """.split()
-)
-_VOCABULARY = frozenset(
-    """
-    add audio bos class cls current end eod eos extra first generated image input last mask max
-    min new next num out output pad per prev separator sep special start stop target total unk
-    vocab word
-    """.split()
-)
-_PLAIN_KEYS = frozenset(
-    """
-    cache foreign group hash lookup partition primary public sort store
-    """.split()
-)
-# A name that ends so tells about a secret without being one.
-_NEUTRAL = frozenset(
-    """
-    class count dir enabled error file files index len length limit method mode name parallelism
-    path rate size sock timeout ttl type version
-    """.split()
-)
-_TRIVIAL = re.compile(
-    "auto|default|disabled|enabled|false|no|none|null|off|on|optional|required|self|true|undefined|unset|yes",
-    re.IGNORECASE,
-)
-_DIGIT = re.compile(r"[0-9]")
-_NUMBER = re.compile(r"[+-]?[0-9]{1,20}(?:\.[0-9]{0,20})?")
 _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.+@:-]{1,255}){2,64}/?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}")
 
 _ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\?[\"']?)([ \t]{0,4})([=:])([ \t]{0,4})"
+    r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\{0,7}[\"']?)([ \t]{0,40})([=:])([ \t]{0,40})"
 )
 _OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w.\-]{0,63})[ \t]{1,4}")
 # A value that no quote encloses ends at a separator, unless what follows it can only be more of the
 # value.
 _VALUE = re.compile(
-    r"(?:(?:Basic|Bearer|Digest|Token)[ \t]{1,4})?(?:[bru]{0,2}(?:"
-    r"\\\"([^\"\\\n]{1,4096})|\\'([^'\\\n]{1,4096})|\"((?:[^\"\\\n]|\\.){1,4096})|'((?:[^'\\\n]"
+    r"(?:(?:Basic|Bearer|Digest|Token)[ \t]{1,4}"
+    r"|(?:0x[0-9a-f]{1,16}|<hidden:[\w.-]{1,64}>)[ \t]{1,2}(?=[\"']))?(?:[bru]{0,2}(?:"
+    r"\\{1,7}\"([^\"\\\n]{1,4096})|\\{1,7}'([^'\\\n]{1,4096})|\"((?:[^\"\\\n]|\\.){1,4096})|'((?:[^'\\\n]"
     r"|\\.){1,4096})"
     r")|([^\s\"'&;,<>()\[\]{}\\]{1,2048}(?:[&;,](?![\w.-]{0,64}=)[^\s\"'&;,<>()\[\]{}\\]{1,512}){0,4}))",
     re.IGNORECASE,
 )
+_SCHEME_VALUE = re.compile(r"[ \t]{1,4}([^\s\"'<>]{8,4096})")
+_AN_OPTION = re.compile(r"--?[A-Za-z][\w.-]{0,63}")
 _SEVERAL = re.compile(r"[\[(]([^\])\n]{1,4096})")
 _QUOTED = re.compile(r"\"([^\"\n]{1,1024})\"|'([^'\n]{1,1024})'")
 _HINTS = tuple(
     """
     token pass pw secret cred key auth cookie dsn x-amz-signature hook jwt bearer psk _pat _sas
+    otp kennwort senha wachtwoord contrase
     """.split()
 )
 
 _PEM = re.compile(r"-----(BEGIN|END) [A-Z0-9 ]{0,40}PRIVATE KEY( BLOCK)?-----")
 _PEM_BODY = re.compile(r"[A-Za-z0-9+/=\s\\:,-]{0,65536}")
 _URL_USER = re.compile(r"://([^\s/:@\"'<>]{0,256})(?::([^\s/\"'<>]{0,256}))?@")
+# One that was cut off before its host; behind the colon of a host stands a port.
+_URL_CUT = re.compile(r"://[^\s/:@\"'<>]{0,256}:([^\s/@\"'<>]{6,256})\Z")
 _BEARER = re.compile(r"bearer[ \t]{1,4}([A-Za-z0-9._~+/-]{8,4096}={0,4})", re.IGNORECASE)
 # A key in a sentence ("API key 0a1b… is not valid"): hexadecimal digits alone are a hash as often,
 # so the word must stand before them.
@@ -121,8 +74,8 @@ _KEY_IN_PROSE = re.compile(
 )
 # "the password is X": X is any word but one that says something about the password.
 _PASSWORD_IN_PROSE = re.compile(
-    r"(?i:\bpass(?:word|wd|phrase|code))\b[\"']?(?: for [\w.@'\"-]{1,64})?( (?:is|was)(?: now)?:?|"
-    r" (?:re)?set to| changed to| ?(?:->|=>|:=))?"
+    r"(?i:\bpass(?:word|wd|phrase|code))\b[\"']?(?: for [\w.@'\"-]{1,64})?(?:("
+    r" (?:is|was)(?: now)?:?| (?:re)?set to| changed to| ?(?:->|=>|:=))|:)?"
     r" {1,2}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'`]{1,256}))"
 )
 _ABOUT_A_PASSWORD = re.compile(
@@ -133,6 +86,45 @@ _ABOUT_A_PASSWORD = re.compile(
     r"when|with|without|wrong|your?|my|\w+(?:able|ed|ing|ly|ory))[.,;:!?)]{0,3}",
     re.IGNORECASE,
 )
+# "recovery codes: X Y", "PIN code: X"
+_CODES = re.compile(
+    r"\b(?:recovery|backup|verification|one-time|security|2fa|mfa|otp|pin)[ _-]codes?"
+    r"(?: is| are)?[:=]? {0,2}((?:[\w-]{0,15}\d[\w-]{0,15}(?:, ?| |(?![\w-]))){1,16})",
+    re.IGNORECASE,
+)
+# smtp.login("me", "X"), HTTPBasicAuth('me', 'X'): the second text; of a client or a cipher the
+# first, where it was drawn at random.
+_LOGIN = re.compile(
+    r"(?i:login|logon|auth|authenticate|credentials?)\([\w=]{0,16}(?:\"[^\"\n]{0,256}\"|'[^'\n]{0,256}')"
+    r", ?[\w=]{0,16}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})')"
+)
+# keyring.set_password("service", "me", "X"): the last text.
+_SET = re.compile(
+    r"(?i:set|put|add|update|create|store|write)\w{0,32}"
+    r"(?i:password|passwd|secret|token|credential)s?"
+    r"\((?:[\w=.]{1,64}, ?|\"[^\"\n]{0,256}\", ?|'[^'\n]{0,256}', ?){0,4}[\w=]{0,16}"
+    r"(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})')\)"
+)
+# Names and values that a blank or a table parts: aws_secret_access_key X, or DB_PASS in a column.
+_PARTED = re.compile(
+    r"(?<![\w.-])([A-Za-z][A-Za-z0-9]{0,31}(?:_[A-Za-z0-9]{1,31}){1,8})"
+    r"(?:[ \t]{1,4}|[ \t]{0,40}[|\u2502][ \t]{0,40})"
+    r"([^\s|\u2502\"'()=:,;\[\]<>]{8,512})(?=[\s|\u2502]|$)"
+)
+_ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]{0,63})>([^<>\n]{1,4096})</")
+_MADE_WITH = re.compile(
+    r"(?i:client|fernet|cipher|session|api)\([\w=]{0,16}[\"']([A-Za-z0-9+/_-]{24,256}={0,2})[\"']"
+)
+_CALLED = ("('", '("', "(b'", '(b"')
+# As part of an address in an address: %3Fpassword%3DX%26, %3A%2F%2Fme%3AX%40host.
+_ENCODED = re.compile(
+    r"(?:%[0-9A-Fa-f]{2}|(?<![\w.%-]))([A-Za-z_][\w.-]{0,63})%3[Dd]"
+    r"((?:[^\s%&\"'<>]|%(?!26|3[Bb]|2[0-27]|0[AaDd])[0-9A-Fa-f]{2}){1,2048})"
+)
+_ENCODED_USER = re.compile(
+    r"%3[Aa]%2[Ff]%2[Ff](?:[^\s%/\"'<>]|%(?!2[Ff]|40|3[Aa])[0-9A-Fa-f]{2}){0,256}%3[Aa]"
+    r"((?:[^\s%/\"'<>]|%(?!2[Ff]|40)[0-9A-Fa-f]{2}){1,256})%40"
+)
 _SECRET_BEFORE = re.compile(
     r"\b((?i:(?:api|access|secret|auth|account|license)["
     r" _-]?(?:key|token)|secret|credential|bearer)|(?i:token|key|pat|jwt))s?\b"
@@ -142,6 +134,8 @@ _STRONG = re.compile("(?i)secret|credential|bearer|[ _-]")
 _RANDOM = re.compile(r"[A-Za-z0-9_+/.~-]{20,512}={0,2}")
 _CANDIDATE = re.compile(r"[A-Za-z0-9_+/.~-]{16,512}={0,2}")
 _LONG = re.compile(r"[A-Za-z0-9_.%~+-]{16}")  # no form has less in one piece
+# Kubernetes and exceptions name what happened so: FailedToRetrieveImagePullSecret.
+_REASON = re.compile(r"(?:[A-Z][a-z]{1,16}){3,8}")
 _NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{0,63})[\"']?[ ]?([=:])([\"' ]{0,2})\Z")
 _OPTION_BEFORE = re.compile(r"(?<![\w-])--([A-Za-z][\w.-]{0,63})[ \t]{1,4}\Z")
 _PIECES = re.compile(r"[A-Za-z0-9]+")
@@ -159,11 +153,13 @@ _SCHEDULERS = re.compile(
 )
 # What stands before a form and makes it the end of a longer word; an escaped line end or sign does
 # not.
-_WITHIN_A_WORD = re.compile(r"(?!.{0,1}\\[nrt].\Z|%[0-9A-Fa-f]{2}.\Z).{0,2}\w\w\Z")
+_WITHIN_A_WORD = re.compile(r"\w\w\Z")
+_ESCAPE_BEFORE = re.compile(r"(?:\\[nrt]|%[0-9A-Fa-f]{2}|\[[0-9;]{0,8}m).\Z", re.DOTALL)
+_BREAKS = (re.compile(r"(\n)"), re.compile(r"(\\n)"))  # also as a source line writes them
 _STAND_IN = re.compile(r"<hidden:[\w.-]{1,64}>")
 _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 MOST_DEPTH = 100
-SHORT, MOST_SEEN = 200, 20_000
+MOST_SEEN = 20_000
 MANY = 20  # rows from which on they are looked at together first
 _LARGEST = 1e300  # and so neither infinite nor no number
 Hide = Callable[[str, str], str]
@@ -176,46 +172,6 @@ def clean(text: str) -> str:
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _CONTROLS.sub("", text)
-
-
-def looks_secret(name: str) -> bool:
-    """Say whether a variable, key or option called `name` holds a secret: HF_TOKEN, api-key and
-    dbPassword do, tokenizer, KEYBOARD and MASTER_ADDR do not.
-    """
-    return _named_secret(name) if len(name) <= SHORT else _named_secret.__wrapped__(name)
-
-
-@functools.lru_cache(maxsize=8192)
-def _named_secret(name: str) -> bool:
-    words = [word.lower() for word in _WORDS.findall(name)]
-    if not words or words[-1] in _NEUTRAL:
-        return False
-    for place, word in enumerate(words):
-        before = words[place - 1] if place else ""
-        if word.endswith(_ALWAYS) or word in _ALONE:
-            return True
-        if before not in ("", "old") and word in _BRIEF and words[-1] == word:
-            known = before in _ACCOUNTS if word in ("pat", "sas") else before not in _STAGES
-            if known or name.isupper():
-                return True
-        if word.endswith("token") and words[-1] == word:
-            return before not in _VOCABULARY
-        if word in ("key", "keys", "tokens") and (
-            before in _OWNERS or (word == "key" and name.isupper() and before not in _PLAIN_KEYS)
-        ):
-            return True
-    return name.lower() == "x-amz-signature"
-
-
-def _tells_nothing(name: str, value: str) -> bool:
-    """Say whether `value` is a switch, a number or a place holder rather than a secret."""
-    if _TRIVIAL.fullmatch(value) or value.startswith(("<", "$", "*", "%")):
-        return True
-    return bool(_NUMBER.fullmatch(value)) and not re.search(r"(?i)pass|secret", name)
-
-
-def _mixed(value: str) -> bool:
-    return len(value) >= 6 and _DIGIT.search(value) is not None
 
 
 # Paths, mangled names, numbers, and JSON in base64, as DeepSpeed hands over its hosts.
@@ -232,23 +188,15 @@ def _random(value: str) -> bool:
         return False
     pieces = _PIECES.findall(value)
     whole = "".join(pieces)
-    if max(map(len, pieces)) < 16 or len(set(whole)) < 12:
+    if max(map(len, pieces), default=0) < 16 or len(set(whole)) < 12:
         return False
     kinds = [
-        "".join("0" if sign.isdigit() else "A" if sign.isupper() else "a" for sign in piece)
+        "".join("0" if sign.isdecimal() else "A" if sign.isupper() else "a" for sign in piece)
         for piece in pieces
     ]
     counts = ["".join(kinds).count(kind) for kind in "0Aa"]
     changes = sum(item != following for piece in kinds for item, following in zip(piece, piece[1:]))
     return counts[0] >= 2 and min(counts) >= 1 and changes >= 0.38 * (len(whole) - len(pieces))
-
-
-@functools.lru_cache(maxsize=8192)
-def _identifies(name: str) -> bool:
-    """Say whether `name` is that of something that looks random without being a secret."""
-    words = [word.lower() for word in _WORDS.findall(name)]
-    ends = ("".join(words[-1:]), "".join(words[-2:]))
-    return any(end in _IDENTIFIERS for end in ends) or bool(ends[0] in _NEUTRAL)
 
 
 class Redactor:
@@ -268,9 +216,7 @@ class Redactor:
         """Hide from now on the values of the secret-looking variables of `environ` as well."""
         for name, value in environ.items():
             if (
-                looks_secret(name)
-                and not _tells_nothing(name, value)
-                and not _PATH.fullmatch(value)
+                looks_secret(name) and not tells_nothing(name, value) and not _PATH.fullmatch(value)
             ):  # where a secret lies is none
                 self._learn(name, value)
                 for line in value.split("\n"):
@@ -280,7 +226,10 @@ class Redactor:
     def _learn(self, name: str, value: str) -> None:
         # A short plain word would be hidden all over the place; next to its name it is hidden
         # anyway.
-        if value not in self._known and (len(value) >= 8 or _mixed(value)):
+        # A key is told by its frame, of which all keys have the same words.
+        if value.startswith("-----"):
+            return
+        if value not in self._known and (len(value) >= 8 or mixed(value)):
             known = {**self._known, value: name}
             self._known = dict(sorted(known.items(), key=lambda each: -len(each[0])))
             # a new one: another thread may still add to the old what was looked at with less
@@ -289,7 +238,21 @@ class Redactor:
 
     def text(self, text: str) -> Tuple[str, int]:
         """Return `text` with secrets hidden, and how many were."""
-        return self._all(text, lambda name, _: f"<hidden:{name}>")
+        text, over_lines = _pem_keys(text, _stand_in_for)
+        for breaks in _BREAKS if "\n" in text or "\\n" in text else ():
+            parts = breaks.split(text)
+            lines = self.lines(parts[::2])
+            over_lines += sum(one != other for one, other in zip(parts[::2], lines))
+            parts[::2] = lines
+            text = "".join(parts)
+        text, count = self._all(text, _stand_in_for)
+        return text, count + over_lines
+
+    def lines(self, lines: Sequence[str]) -> List[str]:
+        """Return as many lines, without what is a secret only together with the lines around: the
+        rest is left to `text`.
+        """
+        return hide_over_lines(lines, lambda text: self._all(text, _stand_in_for)[0])
 
     def blob(self, content: bytes) -> Tuple[bytes, int]:
         """Return `content` with secrets overwritten in place, and how many there were."""
@@ -356,14 +319,18 @@ class Redactor:
         return clean(text) == text and self.text(text)[1] == 0
 
     def _named(self, name: str, item: Any, depth: int) -> Tuple[Any, int]:
-        held = isinstance(item, str) and item and not _tells_nothing(name, item)
-        if held and (looks_secret(name) or (_random(item.strip("'\"")) and not _identifies(name))):
+        held = isinstance(item, str) and item and not tells_nothing(name, item)
+        if held and (looks_secret(name) or (_random(item.strip("'\"")) and not identifies(name))):
             return self._stand_in(name, item), 1
         return self._data(item, depth + 1)
 
     def _list(self, data: Any, depth: int) -> Tuple[List[Any], int]:
         hidden: List[Any] = []
         total = 0
+        if len(data) > 1 and all(isinstance(item, str) for item in data):
+            cleaned = [clean(item) for item in data]
+            data = self.lines(cleaned)
+            total += sum(one != other for one, other in zip(cleaned, data))
         option = before = last = ""
         for item in data:
             word = item if isinstance(item, str) else ""
@@ -375,15 +342,15 @@ class Redactor:
             total += count
             last = word if len(word) <= SHORT else ""
             before = f"{before[-SHORT:]} {last}"
-            takes = word.startswith("-") and "=" not in word and _takes_secret(word)
+            takes = _AN_OPTION.fullmatch(word) is not None and _takes_secret(word)
             option = word.lstrip("-") if takes else ""
         return hidden, total
 
     def _argument(self, word: str, option: str, last: str, before: str) -> str:
         """Return a word of a command line with its secret hidden, empty where it holds none."""
-        if option and not word.startswith("-") and not _tells_nothing(option, word):
+        if option and not word.startswith("-") and not tells_nothing(option, word):
             return self._stand_in(option, word)
-        if last.startswith("--") and _random(word) and not _identifies(last):
+        if _AN_OPTION.fullmatch(last) and last[1] == "-" and _random(word) and not identifies(last):
             return self._stand_in(last.lstrip("-"), word)
         if last.startswith("-"):
             alone = _SHORT_ALONE.fullmatch(last)
@@ -395,7 +362,7 @@ class Redactor:
 
     def _stand_in(self, name: str, secret: str) -> str:
         known = self._known.get(secret)
-        if known is None and len(secret) >= 12 and _mixed(secret):
+        if known is None and len(secret) >= 12 and mixed(secret):
             self._learn(name, secret)
         return f"<hidden:{known or name}>"
 
@@ -403,8 +370,11 @@ class Redactor:
 
     def _all(self, text: str, hide: Hide) -> Tuple[str, int]:
         count = 0
-        of_texts = (_pem_keys, _tokens, _url_passwords)
-        for finder in (self._known_values, *of_texts, self._assignments, self._short_options):
+        of_texts = (_tokens, _url_passwords, _encoded)
+        for finder in (
+            *(_pem_keys, self._known_values, *of_texts),
+            *(self._assignments, self._short_options),
+        ):
             text, more = finder(text, hide)
             count += more
         return text, count
@@ -428,27 +398,43 @@ class Redactor:
         spans = _random_values(text)
         if any(part in text for part in ("assw", "assp", "assc", "ASSW", "ASSP")):
             spans += _passwords_in_prose(text)
+        if any(opening in text for opening in _CALLED):
+            spans += _of_calls(text)
         lowered = text.lower()
+        if "code" in lowered:
+            spans += [(*found.span(1), "code") for found in _CODES.finditer(text)]
         if not any(hint in lowered for hint in _HINTS):
             return self._replaced(text, spans, hide)
         for found in _ASSIGNED.finditer(text):
             name, quote, before, sign, after = found.groups()
             if not looks_secret(name):
+                if may_be_secret(name):
+                    spans += _fitting(text, name, found.end())
                 continue
             if text[found.end() : found.end() + 1] in ("(", "[") and (quote or sign == "="):
                 spans += _several(text, found.end(), name)
                 continue
             span = _value_at(text, found.end())
+            if span is not None and name.lower().endswith("authorization"):
+                span = _behind_the_scheme(text, span)
             if span is not None and _is_value(
                 text, name, quote, (before, sign, after), found.start(), span
             ):
                 spans.append((*span, name.lstrip("-")))
+        spans += [
+            (*found.span(2), found[1])
+            for pattern in (_PARTED if "_" in text else None, _ELEMENT if "</" in text else None)
+            for found in (pattern.finditer(text) if pattern else ())
+            if looks_secret(found[1])
+            and not tells_nothing(found[1], found[2])
+            and (pattern is _ELEMENT or was_chosen(found[2]))
+        ]
         for found in _OPTION.finditer(text) if "-" in text else ():
             span = _value_at(text, found.end()) if _takes_secret(found[1]) else None
             if (
                 span is not None
                 and not text.startswith("-", span[0])
-                and not _tells_nothing(found[1], text[span[0] : span[1]])
+                and not tells_nothing(found[1], text[span[0] : span[1]])
             ):
                 spans.append((*span, found[1]))
         return self._replaced(text, spans, hide)
@@ -475,11 +461,15 @@ class Redactor:
         )
 
 
+def _stand_in_for(name: str, _: str) -> str:
+    return f"<hidden:{name}>"
+
+
 def _takes_secret(option: str) -> bool:
     words = option.lstrip("-").lower().replace("_", "-").split("-")
     if words[0] in ("use", "no", "disable", "enable", "with", "without", "skip"):
         return False
-    return looks_secret(option.lstrip("-")) or words[-1] in _BRIEF
+    return looks_secret(option.lstrip("-")) or words[-1] in BRIEF
 
 
 def _has_short_option(text: str) -> bool:
@@ -488,15 +478,15 @@ def _has_short_option(text: str) -> bool:
 
 def _password_at(option: str, value: str, before: str) -> int:
     """Return where a short option's value becomes a password, or -1; `before` precedes it."""
-    if value.startswith(("-", "<hidden:")) or _tells_nothing("password", value):
+    if value.startswith(("-", "<hidden:")) or tells_nothing("password", value):
         return -1
     if option in ("u", "U", "-user", "-proxy-user"):
-        name, _, password = value.partition(":")
-        number = _NUMBER.fullmatch(password or "0")
+        name, _, password = value.partition("," if re.search(r"\blftp\b", before) else ":")
+        number = NUMBER.fullmatch(password or "0")
         return -1 if number or password.startswith("/") else len(name) + 1
     if _LOGINS.search(before):
         return 0
-    if option != "p" or len(value) < 8 or not _mixed(value) or _SCHEDULERS.search(before):
+    if option != "p" or len(value) < 8 or not mixed(value) or _SCHEDULERS.search(before):
         return -1
     unit = re.search("[/:]|^[0-9.]+[A-Za-z]{0,2}$", value)
     return 0 if re.search("[A-Za-z]", value) and not unit else -1
@@ -507,17 +497,15 @@ def _random_values(text: str) -> List[Tuple[int, int, str]]:
     spans: List[Tuple[int, int, str]] = []
     for found in _CANDIDATE.finditer(text):
         value = found[0]
-        if value[0] in "/." or not _mixed(value):
+        if value[0] in "/." or not mixed(value):
             continue
         random, before = _random(value), text[max(0, found.start() - 80) : found.start()]
         name = _NAME_BEFORE.search(before) if random else None
         option = _OPTION_BEFORE.search(before) if random and not name else None
         if option is not None:
-            spans += () if _identifies(option[1]) else ((*found.span(), option[1]),)
+            spans += () if identifies(option[1]) else ((*found.span(), option[1]),)
         elif name is not None:
-            if (name[2] == "=" or name[3].strip() or name[1].isupper()) and not _identifies(
-                name[1]
-            ):
+            if (name[2] == "=" or name[3].strip() or name[1].isupper()) and not identifies(name[1]):
                 spans.append((*found.span(), name[1]))
         elif (noun := _SECRET_BEFORE.search(before)) is not None:
             strong = (
@@ -537,14 +525,41 @@ def _passwords_in_prose(text: str) -> List[Tuple[int, int, str]]:
         group = found.lastindex or 0
         value = found[group]
         if group == 4 and (
-            not (found[1] or _mixed(value))
+            not (found[1] or mixed(value))
             or _ABOUT_A_PASSWORD.fullmatch(value)
             or value.endswith((":", "="))
         ):
             continue
-        if not _tells_nothing("password", value.rstrip(".,;!?)")):
+        if not tells_nothing("password", value.rstrip(".,;!?)")):
             spans.append((found.start(group), found.end(group), "password"))
     return spans
+
+
+def _of_calls(text: str) -> List[Tuple[int, int, str]]:
+    spans = [
+        (*found.span(found.lastindex or 0), "password")
+        for pattern in (_LOGIN, _SET)
+        for found in pattern.finditer(text)
+        if not tells_nothing("password", found[found.lastindex or 0])
+    ]
+    return spans + [
+        (*found.span(1), "key")
+        for found in _MADE_WITH.finditer(text)
+        if _random(found[1]) or fits_a_secret("key", found[1])
+    ]
+
+
+def _fitting(text: str, name: str, start: int) -> List[Tuple[int, int, str]]:
+    span = _value_at(text, start)
+    return [(*span, name)] if span and fits_a_secret(name, text[span[0] : span[1]]) else []
+
+
+def _behind_the_scheme(text: str, span: Tuple[int, int]) -> Tuple[int, int]:
+    """Return where the value stands behind the name of a scheme: Splunk X, ApiKey X."""
+    value, following = text[span[0] : span[1]], _SCHEME_VALUE.match(text, span[1])
+    if following is None or not value.replace("-", "").isalnum() or not mixed(following[1]):
+        return span
+    return following.span(1)
 
 
 def _several(text: str, start: int, name: str) -> List[Tuple[int, int, str]]:
@@ -576,25 +591,28 @@ def _is_value(
 ) -> bool:
     """Tell a secret from code and prose, such as `token = next(it)` and `invalid token: if`."""
     value = text[span[0] : span[1]]
-    if _tells_nothing(name, value) or value == name:
+    if tells_nothing(name, value) or value == name:
         return False
     if sign[1] == ":" and start and text[start - 1] == "/" and value.startswith("/"):
         return False  # /home/secrets:/opt/lib
     quoted = text[span[0] - 1] in "\"'"
     if not quoted and text[span[1] : span[1] + 1] == "(" and value.isidentifier():
         return False
-    if quote or quoted or name.isupper() or _mixed(value):
+    # JSON has no blank before its colon: volume "creds" : secret "wandb" not found
+    if (quote and not sign[0]) or quoted or name.isupper() or mixed(value):
         return True
     if start and text[start - 1] in "-?&":  # an option, or part of an address
         return True
     before, equals, after = sign
+    if equals == ":" and value.isalpha() and _REASON.fullmatch(name):
+        return False
     if (
         _ATTRIBUTE.fullmatch(value)
         or text[span[1] : span[1] + 1] in ("(", "[")
         or (value.isidentifier() and (before or (after and equals == "=")))
     ):
         return False
-    return name.lower().endswith(_ALWAYS) or (
+    return name.lower().endswith(ALWAYS) or (
         equals == ":" and name.lower() in ("authorization", "cookie", "set-cookie")
     )
 
@@ -602,10 +620,11 @@ def _is_value(
 def _replace(text: str, spans: List[Tuple[int, int, str]], hide: Hide) -> Tuple[str, int]:
     pieces: List[str] = []
     at = count = 0
-    for start, end, name in sorted(spans):
-        if start < at or start == end:
+    for start, end, name in sorted(spans, key=lambda span: (span[0], -span[1])):
+        begin = max(start, at)  # of two that overlap, what the first leaves goes as well
+        if begin >= end:
             continue
-        pieces += (text[at:start], hide(name, text[start:end]))
+        pieces += (text[at:begin], hide(name, text[begin:end]))
         at = end
         count += 1
     return "".join([*pieces, text[at:]]) if count else text, count
@@ -635,13 +654,13 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
             spans += [
                 (*found.span(found.lastindex or 0), name)
                 for found in compiled(pattern).finditer(text)
-                if not (_WITHIN_A_WORD.match(text[max(0, found.start() - 3) : found.start() + 1]))
+                if not _within_a_word(text, found.start())
             ]
     if "earer" in text or "EARER" in text:
         spans += [
             (found.start(1), found.end(1), "bearer")
             for found in _BEARER.finditer(text)
-            if _mixed(found[1]) or len(found[1]) >= 16
+            if mixed(found[1]) or len(found[1]) >= 16
         ]
     if "ey" in text or "EY" in text:
         spans += [
@@ -650,14 +669,41 @@ def _tokens(text: str, hide: Hide) -> Tuple[str, int]:
     return _replace(text, spans, hide)
 
 
+def _within_a_word(text: str, at: int) -> bool:
+    before = text[max(0, at - 11) : at + 1]
+    return _WITHIN_A_WORD.search(before) is not None and not _ESCAPE_BEFORE.search(before)
+
+
 def _url_passwords(text: str, hide: Hide) -> Tuple[str, int]:
     """Hide the password of scheme://user:password@host, and a user that is a token."""
-    if "://" not in text or "@" not in text:
+    if "://" not in text:
         return text, 0
+    cut = _URL_CUT.search(text, max(0, len(text) - 600))
     spans: List[Tuple[int, int, str]] = []
+    if cut is not None and was_chosen(cut[1]):
+        spans.append((*cut.span(1), "url-password"))
+    if "@" not in text:
+        return _replace(text, spans, hide)
     for found in _URL_USER.finditer(text):
         if found[2] and not found[2].startswith("<hidden:"):
             spans.append((found.start(2), found.end(2), "url-password"))
-        if _RANDOM_ID.fullmatch(found[1]) and _mixed(found[1]):
+        if _RANDOM_ID.fullmatch(found[1]) and mixed(found[1]):
             spans.append((found.start(1), found.end(1), "url-user"))
+    return _replace(text, spans, hide)
+
+
+def _encoded(text: str, hide: Hide) -> Tuple[str, int]:
+    """Hide what stands in an address that is part of another one."""
+    if "%3D" not in text and "%3A" not in text and "%3d" not in text and "%3a" not in text:
+        return text, 0
+    spans = [(*found.span(1), "url-password") for found in _ENCODED_USER.finditer(text)]
+    spans += [
+        (*found.span(2), found[1])
+        for found in _ENCODED.finditer(text)
+        if not found[2].startswith("<")
+        and (
+            (looks_secret(found[1]) and not tells_nothing(found[1], found[2]))
+            or (may_be_secret(found[1]) and fits_a_secret(found[1], found[2]))
+        )
+    ]
     return _replace(text, spans, hide)

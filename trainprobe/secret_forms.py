@@ -54,7 +54,7 @@ FORMS: Tuple[Form, ...] = tuple(
             GITLEAKS,
         ),
         ("csk-", "cerebras-key", r"csk-[a-z0-9]{32,64}", BETTERLEAKS),
-        ("wandb_v1_", "wandb-key", r"wandb_v1_[A-Za-z0-9_]{32,256}", BETTERLEAKS),
+        ("wandb_v1_", "wandb-key", r"wandb_v1_[A-Za-z0-9_-]{32,256}", BETTERLEAKS),
         ("wandb", "wandb-key", _WANDB, BETTERLEAKS),
         ("WANDB", "wandb-key", _WANDB, BETTERLEAKS),
         ("W&B", "wandb-key", _WANDB, BETTERLEAKS),
@@ -66,7 +66,7 @@ FORMS: Tuple[Form, ...] = tuple(
             r"[\"']username[\"']: ?[\"'][\w.-]{1,64}[\"'], ?[\"']key[\"']: ?[\"']([0-9a-f]{32})",
             "kaggle",
         ),
-        ("r8_", "replicate-token", r"r8_[A-Za-z0-9]{32,64}", BETTERLEAKS),
+        ("r8_", "replicate-token", r"r8_[A-Za-z0-9]{20,64}", BETTERLEAKS),
         ("gsk_", "groq-key", r"gsk_[A-Za-z0-9]{32,128}", BETTERLEAKS),
         ("nvapi-", "nvidia-key", r"nvapi-[A-Za-z0-9_-]{16,256}", BETTERLEAKS),
         ("xai-", "xai-key", r"xai-[A-Za-z0-9_-]{32,256}", BETTERLEAKS),
@@ -78,6 +78,10 @@ FORMS: Tuple[Form, ...] = tuple(
         ("tvly-", "tavily-key", r"tvly-(?:[a-z]{1,8}-)?[A-Za-z0-9]{24,64}", "tavily"),
         ("eyJhcGlf", "neptune-token", r"eyJhcGlf[A-Za-z0-9+/_-]{40,1024}={0,2}", "neptune"),
         ("dapi", "databricks-token", r"dapi[a-f0-9]{32}(?:-\d)?", GITLEAKS),
+        ("fw_", "fireworks-key", r"fw_[A-Za-z0-9]{18,64}", "fireworks"),
+        ("secret_", "lambda-key", r"secret_[\w-]{1,32}_[0-9a-f]{32}\.[A-Za-z0-9]{16,64}", "lambda"),
+        ("--token-id", "modal-token", r"--token-id[ =](ak-[A-Za-z0-9]{16,64})", "modal"),
+        ("as-", "modal-token", r"as-[A-Za-z0-9]{22}(?![\w-])", "modal"),
         ("pnu_", "prefect-key", r"pnu_[A-Za-z0-9]{32,64}", GITLEAKS),
         # code and packages
         ("ghp_", "github-token", r"ghp_[A-Za-z0-9]{16,256}", GITLEAKS),
@@ -97,6 +101,7 @@ FORMS: Tuple[Form, ...] = tuple(
         ),
         ("GR1348941", "gitlab-token", r"GR1348941[\w-]{16,64}", GITLEAKS),
         ("ATATT3x", "atlassian-token", r"ATATT3x[A-Za-z0-9_=-]{16,512}", GITLEAKS),
+        ("ATBB", "bitbucket-password", r"ATBB[A-Za-z0-9]{16,64}", BETTERLEAKS),
         ("npm_", "npm-token", r"npm_[A-Za-z0-9]{30,64}", GITLEAKS),
         ("pypi-Ag", "pypi-token", r"pypi-Ag[A-Za-z0-9_-]{16,1024}", GITLEAKS),
         ("rubygems_", "rubygems-key", r"rubygems_[a-f0-9]{32,64}", GITLEAKS),
@@ -153,7 +158,7 @@ FORMS: Tuple[Form, ...] = tuple(
         ("sha256~", "openshift-token", r"sha256~[\w-]{43}(?![\w-])", GITLEAKS),
         ("tskey-", "tailscale-key", r"tskey-[a-z]{2,12}-[A-Za-z0-9_-]{16,64}", BETTERLEAKS),
         ("glc_", "grafana-token", r"glc_[A-Za-z0-9+/]{32,400}={0,3}", GITLEAKS),
-        ("glsa_", "grafana-token", r"glsa_[A-Za-z0-9]{32}_[A-Fa-f0-9]{8}", GITLEAKS),
+        ("glsa_", "grafana-token", r"glsa_[A-Za-z0-9]{16,32}(?:_[A-Fa-f0-9]{1,8})?", GITLEAKS),
         ("sntrys_", "sentry-token", r"sntrys_[A-Za-z0-9+/=_]{32,1024}", GITLEAKS),
         ("sntryu_", "sentry-token", r"sntryu_[a-f0-9]{32,64}", GITLEAKS),
         ("NRAK-", "newrelic-key", r"NRAK-[A-Z0-9]{27}", GITLEAKS),
@@ -186,21 +191,44 @@ FORMS: Tuple[Form, ...] = tuple(
             DETECT,
         ),
         ("SG.", "sendgrid-key", r"SG\.[A-Za-z0-9_-]{16,64}\.[A-Za-z0-9_-]{16,64}", GITLEAKS),
-        ("key-", "mailgun-key", r"key-[a-f0-9]{32}(?![A-Za-z0-9])", GITLEAKS),
+        ("key-", "mailgun-key", r"key-[a-f0-9]{24,32}(?![A-Za-z0-9])", GITLEAKS),
         ("-us", "mailchimp-key", r"[0-9a-f]{32}-us\d{1,2}(?![A-Za-z0-9])", DETECT),
         ("xkeysib-", "brevo-key", r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}", GITLEAKS),
         ("SK", "twilio-key", r"SK[0-9a-f]{32}(?![0-9A-Za-z])", GITLEAKS),
         ("_live_", "stripe-key", r"[sr]k_live_[A-Za-z0-9]{10,256}", GITLEAKS),
         ("_test_", "stripe-key", r"[sr]k_test_[A-Za-z0-9]{10,256}", GITLEAKS),
         ("whsec_", "stripe-hook-secret", r"whsec_[A-Za-z0-9+/]{24,128}={0,2}", "stripe"),
-        ("shp", "shopify-token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{32}", GITLEAKS),
+        ("shp", "shopify-token", r"shp(?:at|ca|pa|ss)_[a-fA-F0-9]{16,32}", GITLEAKS),
         ("sq0", "square-token", r"sq0[a-z]{3}-[A-Za-z0-9_-]{22,64}", GITLEAKS),
+        ("EAA", "meta-token", r"EAA[A-Z][A-Za-z0-9]{32,512}", GITLEAKS),
+        ("EAAA", "square-token", r"EAAA[A-Za-z0-9_-]{48,64}(?![\w-])", GITLEAKS),
+        ("sl.", "dropbox-token", r"sl\.(?:u\.)?[A-Za-z0-9_-]{64,2048}", GITLEAKS),
+        ("pat", "airtable-token", r"pat[A-Za-z0-9]{14}\.[a-f0-9]{32,64}", GITLEAKS),
+        (
+            "st.",
+            "infisical-token",
+            r"st\.[0-9a-f-]{24,36}\.[0-9a-f]{16,64}\.[0-9a-f]{16,64}",
+            BETTERLEAKS,
+        ),
         ("PMAK-", "postman-key", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", GITLEAKS),
         # what is no single service's
         (
+            "$",
+            "password-hash",
+            (
+                r"\$(?:1|2[abxy]|5|6|7|y|gy|apr1|argon2(?:id|i|d)|pbkdf2[\w-]{0,16}|scrypt)"
+                r"\$(?:[\w=,.]{1,64}\$){0,3}[A-Za-z0-9./+=]{16,256}"
+            ),
+            "crypt(5)",
+        ),
+        ("S", "nkey-seed", r"S[ACNOUX][A-Z2-7]{56}(?![A-Z2-7])", "nats"),
+        (
             "eyJ",
             "jwt",
-            r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{6,4096}\.[A-Za-z0-9_-]{6,8192}\.[A-Za-z0-9_-]{0,2048}",
+            (
+                r"(?<![A-Za-z0-9_])eyJ[A-Za-z0-9_-]{6,4096}\.(?:eyJ[A-Za-z0-9_-]{4,8192}"
+                r"(?:\.[A-Za-z0-9_-]{0,2048})?|[A-Za-z0-9_-]{6,8192}\.[A-Za-z0-9_-]{0,2048})"
+            ),
             GITLEAKS,
         ),
         (

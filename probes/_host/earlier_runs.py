@@ -66,7 +66,7 @@ def table() -> Dict[int, Process]:
     """All processes that may be seen, those of others too: they may be the parents."""
     found = {}
     for entry in os.listdir("/proc"):
-        text = read_text(f"/proc/{entry}/stat") if entry.isdigit() else ""
+        text = read_text(f"/proc/{entry}/stat") if entry.isdecimal() else ""
         fields = text.rpartition(")")[2].split()
         if len(fields) > 19 and fields[0] not in "ZX":
             argv = tuple(read_text(f"/proc/{entry}/cmdline").rstrip("\0").split("\0"))

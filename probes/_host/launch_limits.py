@@ -25,7 +25,7 @@ ALONE, SEVERAL, LARGE = 64, 1024, 1025
 def planned() -> Tuple[int, int]:
     """(ranks in all, nodes); 0 and 1 where the launch is not known."""
     world = os.environ.get("TRAINPROBE_WORLD", "")
-    return int(world) if world.isdigit() else 0, max(1, len(checks.planned_nodes()))
+    return int(world) if world.isdecimal() else 0, max(1, len(checks.planned_nodes()))
 
 
 def threshold(check: str, default: float) -> float:
@@ -77,7 +77,7 @@ def quota(nproc: int) -> Iterator[checks.Row]:
             read_text(f"{folder}/cpu.cfs_quota_us").strip(),
             read_text(f"{folder}/cpu.cfs_period_us").strip(),
         ]
-        if len(fields) > 1 and fields[0].isdigit() and fields[1].isdigit() and int(fields[1]):
+        if len(fields) > 1 and fields[0].isdecimal() and fields[1].isdecimal() and int(fields[1]):
             share = int(fields[0]) / int(fields[1])
             if found is None or share < found:
                 counts = dict(

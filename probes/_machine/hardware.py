@@ -108,7 +108,7 @@ def cpus_of(text: str) -> Set[int]:
     found: Set[int] = set()
     for part in text.split(","):
         first, _, last = part.strip().partition("-")
-        if first.isdigit():
+        if first.isdecimal():
             found |= set(range(int(first), int(last or first) + 1))
     return found
 

@@ -36,7 +36,7 @@ def table(root: str) -> Iterator[StuckProcess]:
     """User processes in state Z or D; a kernel thread has no command line and parent 2."""
     uptime = float((kernel_files.line(root, "/proc/uptime").split() or ["0"])[0])
     for entry in sorted(os.listdir(kernel_files.below(root, "/proc")))[:MOST]:
-        text = kernel_files.read(root, f"/proc/{entry}/stat") if entry.isdigit() else ""
+        text = kernel_files.read(root, f"/proc/{entry}/stat") if entry.isdecimal() else ""
         fields = text.rpartition(")")[2].split()
         if len(fields) > 19 and fields[0] in "ZD" and fields[1] != "2":
             counted = re.findall(

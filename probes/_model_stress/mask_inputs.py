@@ -72,7 +72,7 @@ class MaskInput(NamedTuple):
     @property
     def label(self) -> str:
         """The name in a sentence."""
-        return f"leaf {self.name} of the batch" if _last(self.name).isdigit() else self.name
+        return f"leaf {self.name} of the batch" if _last(self.name).isdecimal() else self.name
 
     def tensor(self, keep: Any, dtype: Any = None) -> Any:
         """The mask for `keep` (rows x positions, True counts)."""
@@ -144,7 +144,7 @@ class MaskBench:
 
     def _unnamed_labels(self) -> str:
         """The last of several leaves that are known by their places only: (inputs, …, labels)."""
-        places = [name for name in self.leaves if _last(name).isdigit()]
+        places = [name for name in self.leaves if _last(name).isdecimal()]
         last = places[-1] if len(places) == len(self.leaves) > 1 else ""
         return (
             last
@@ -378,7 +378,7 @@ def _unnamed(bench: MaskBench, own: Dict[str, str]) -> Optional[MaskInput]:
     for leaf in own.values():
         item = bench.leaves[leaf]
         if (
-            _last(leaf).isdigit()
+            _last(leaf).isdecimal()
             and item.dim() == 2
             and leaf != bench.unnamed_labels
             and bool(((item == 0) | (item == 1)).all())

@@ -168,7 +168,7 @@ def gid(launch: checks.Launch, results: checks.Results) -> None:
     without = [port.device for port in roce if "RoCE v2" not in port.gids]
     index = os.environ.get("NCCL_IB_GID_INDEX", "")
     wrong = [f"{', '.join(without)} has no GID of RoCE v2"] if without else []
-    for port in roce if index.isdigit() else ():
+    for port in roce if index.isdecimal() else ():
         path = f"/sys/class/infiniband/{port.device}/ports/{port.number}/gid_attrs/types/{index}"
         wrong += (
             []

@@ -28,7 +28,7 @@ def line(root: str, path: str) -> str:
 def number(root: str, path: str) -> Optional[int]:
     """A file that holds one number; None for anything else."""
     text = line(root, path)
-    return int(text) if text.lstrip("-").isdigit() else None
+    return int(text) if text.lstrip("-").isdecimal() else None
 
 
 def matching(root: str, pattern: str) -> List[str]:
@@ -88,7 +88,7 @@ def kernel_log(root: str) -> Optional[List[Tuple[float, str]]]:
     stamps = [head.split(",")[2] if head.count(",") >= 2 else "" for head, _, _ in rows]
     return (
         [
-            (int(stamp) / 1e6 if stamp.isdigit() else 0.0, line or head)
+            (int(stamp) / 1e6 if stamp.isdecimal() else 0.0, line or head)
             for stamp, (head, _, line) in zip(stamps, rows)
         ]
         if text

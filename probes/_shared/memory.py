@@ -30,7 +30,7 @@ class MemoryLimits(NamedTuple):
 def number(folder: str, name: str) -> Optional[int]:
     """Return a file's number; v1 writes nearly 2**63 and v2 `max` for "no limit"."""
     text = read_text(f"{folder}/{name}").strip()
-    return int(text) if text.isdigit() and int(text) < 2**60 else None
+    return int(text) if text.isdecimal() and int(text) < 2**60 else None
 
 
 def cgroup_folders(controller: str) -> Iterator[str]:

@@ -35,7 +35,7 @@ def bytes_in(path: str) -> Dict[str, int]:
 
 def parents() -> Dict[int, Tuple[int, str]]:
     """Pid → (parent's pid, state) of all processes."""
-    pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
     rows = [(pid, stat_fields(pid)) for pid in pids]
     return {pid: (int(fields[1]), fields[0]) for pid, fields in rows if len(fields) > 1}
 

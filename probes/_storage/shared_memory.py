@@ -104,7 +104,7 @@ def stale(_launch: checks.Launch, results: checks.Results) -> None:
 def _held() -> Set[int]:
     """Inodes of /dev/shm that a process maps or has open, as far as we may look."""
     held: Set[int] = set()
-    pids: List[str] = [entry for entry in os.listdir("/proc") if entry.isdigit()][:MOST_PROCESSES]
+    pids: List[str] = [entry for entry in os.listdir("/proc") if entry.isdecimal()][:MOST_PROCESSES]
     for pid in pids:
         held |= {
             int(inode)

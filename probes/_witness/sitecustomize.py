@@ -76,7 +76,7 @@ def _text(value: Any) -> str:
 def _rank() -> int | None:
     for name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"):
         value = os.environ.get(name, "")
-        if value.isdigit():
+        if value.isdecimal():
             return int(value)
     return None
 
@@ -463,7 +463,7 @@ def _start() -> None:
     numbers = {
         name.lower(): int(os.environ[name])
         for name in ("WORLD_SIZE", "LOCAL_RANK")
-        if os.environ.get(name, "").isdigit()
+        if os.environ.get(name, "").isdecimal()
     }
     _tell(
         "note",

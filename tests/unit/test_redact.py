@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trainprobe.redact import Redactor, clean, looks_secret
+from trainprobe.redact import Redactor, clean
+from trainprobe.secret_names import looks_secret
 
 HF = "hf_" + "AbCdEfGhIjKlMnOpQrStUv"
 SK = "sk-proj-" + "a1B2c3D4e5F6g7H8i9J0k1"
@@ -307,6 +308,17 @@ def test_any_text_goes_through(text: str, value: str) -> None:
             "A",
             "AKIA",
             "secret\\",
+            "a%3D",
+            "password%3D",
+            "%3A%2F%2Fa%3A",
+            "pin code: 1 ",
+            "<password>",
+            "login('a', ",
+            "set_password('a', ",
+            "api_key:\n",
+            "token\\n",
+            "db_pass | ",
+            "$6$",
             "key = ",
             "=",
             " ",

@@ -98,7 +98,7 @@ def after_imports(scene: Scene) -> Weighings:
     """Memory of one host's ranks after their imports beside its limit, by `MEM:` lines."""
     hosts: dict[str, dict[str, LogEvent]] = {}
     for event in scene.of(LogEvent):
-        if event.event == "import-memory" and event.captured.get("limit_mib", "").isdigit():
+        if event.event == "import-memory" and event.captured.get("limit_mib", "").isdecimal():
             hosts.setdefault(event.host, {})[event.captured.get("pid", "")] = event
     for host, last in hosts.items():
         held = sum(int(event.captured["rss_mib"]) for event in last.values()) * 2**20
@@ -143,7 +143,7 @@ def loading_bar(scene: Scene) -> tuple[int, Fact] | None:
         events = [
             (int(event.captured["percent"]), event)
             for event in scene.events("loading-weights")
-            if event.captured.get("percent", "").isdigit()
+            if event.captured.get("percent", "").isdecimal()
         ]
         best = max(events, key=lambda one: one[0], default=None)
         return best if best is not None and best[0] < 100 else None

@@ -129,7 +129,7 @@ def _numpy(match: re.Match[str], scene: Scene) -> VersionConflict:
 
 
 def _other_numpy(beside: str) -> str:
-    return f"the installed {beside}" if beside[-1:].isdigit() else "the installed one"
+    return f"the installed {beside}" if beside[-1:].isdecimal() else "the installed one"
 
 
 def _numpy_alias(match: re.Match[str], scene: Scene) -> VersionConflict:

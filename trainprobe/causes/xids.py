@@ -68,7 +68,7 @@ def seen(scene: Scene) -> tuple[Seen, ...]:
             (
                 event.captured[name]
                 for name in ("code", "critical", "said")
-                if event.captured.get(name, "").isdigit()
+                if event.captured.get(name, "").isdecimal()
             ),
             "",
         )

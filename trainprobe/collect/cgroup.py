@@ -268,7 +268,7 @@ def parse_pressure(text: str) -> Dict[str, float]:
     for columns in (line.split() for line in text.splitlines()):
         for word in columns[1:]:
             name, _, value = word.partition("=")
-            if name in ("avg10", "avg60") and value.replace(".", "", 1).isdigit():
+            if name in ("avg10", "avg60") and value.replace(".", "", 1).isdecimal():
                 found[f"{columns[0]}_{name}"] = float(value)
     return found
 
@@ -343,7 +343,7 @@ def _pids_current(group: Optional[Group]) -> Optional[int]:
 def _pairs(path: str) -> Dict[str, int]:
     """A file of `name number` lines."""
     rows = (line.split() for line in (procfs.read_or_none(path) or "").splitlines())
-    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdigit()}
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}
 
 
 def _number(path: str) -> Optional[int]:

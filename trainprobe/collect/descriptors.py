@@ -27,7 +27,7 @@ def descriptors(
     """Descriptor to name, at most `cap`; None where the process is gone or hides them."""
     folder = f"{proc}/{pid}/fd"
     try:
-        numbers = sorted(int(name) for name in os.listdir(folder) if name.isdigit())[:cap]
+        numbers = sorted(int(name) for name in os.listdir(folder) if name.isdecimal())[:cap]
     except OSError:
         return None
     found: Dict[int, str] = {}
@@ -50,7 +50,7 @@ def find_owners(wanted: Set[str], known: Iterable[int], ends: float, proc: str =
         return owners
     visited, whole = set(known), True
     try:
-        pids = sorted((int(name) for name in os.listdir(proc) if name.isdigit()), reverse=True)
+        pids = sorted((int(name) for name in os.listdir(proc) if name.isdecimal()), reverse=True)
     except OSError:
         return Owners(whole=False)
     for pid in pids:

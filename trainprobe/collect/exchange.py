@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import List, Optional, Tuple, Type
 
 from trainprobe.collect import procfs
+from trainprobe.system.working_folders import MARK, mark_line, sweep
 
 PLACES = (
     "/tmp",  # noqa: S108 - candidates; the folder itself is new, private and has a random name
@@ -16,6 +17,7 @@ PLACES = (
     "/var/tmp",  # noqa: S108 - candidates; the folder itself is new, private and has a random name
 )
 ENVIRON_BYTES = 2**20
+SWEEP_S = 0.2
 
 
 class Exchange:
@@ -59,7 +61,9 @@ class Exchange:
                 name,
                 (owner[0], owner[1]),
             )
-            self.left = False  # set it to leave the folder where it is
+            self._pid, self._left = pid, False
+            self._mark(os.getpid())
+            sweep(f"/proc/{pid}/root{place}", SWEEP_S, owner[0])  # what a killed look has left
             return
         raise error
 
@@ -79,6 +83,21 @@ class Exchange:
                 os.rmdir(self._name, dir_fd=self._above)
         os.close(self._folder)
         os.close(self._above)
+
+    @property
+    def left(self) -> bool:
+        """Whether the folder stays where it is, since the process still has a request to run it."""
+        return self._left
+
+    @left.setter
+    def left(self, left: bool) -> None:
+        self._left = left
+        self._mark(self._pid if left else os.getpid())
+
+    def _mark(self, pid: int) -> None:
+        """Write with which process the folder may go, should nobody be left to remove it."""
+        with contextlib.suppress(OSError):
+            self.put(MARK, mark_line(pid).encode("ascii"))
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file that the process may read. Raises OSError."""
@@ -134,4 +153,4 @@ def _places(pid: int) -> List[str]:
 def _last(field: str) -> Optional[int]:
     """The fourth number of `Uid:` and `Gid:`: the one that counts for files."""
     columns: Tuple[str, ...] = tuple(field.split())
-    return int(columns[3]) if len(columns) > 3 and columns[3].isdigit() else None
+    return int(columns[3]) if len(columns) > 3 and columns[3].isdecimal() else None

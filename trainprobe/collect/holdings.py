@@ -61,7 +61,7 @@ def holdings(
         inodes = {
             int(name[8:-1])
             for name in names.values()
-            if name.startswith("socket:[") and name[8:-1].isdigit()
+            if name.startswith("socket:[") and name[8:-1].isdecimal()
         }
         held.ports = sorted({port for inode, port in listening[space].items() if inode in inodes})[
             :ROWS_CAP
@@ -82,7 +82,7 @@ def _listening(folder: str) -> Dict[int, int]:
     return {
         row.inode: int(row.local.rpartition(":")[2])
         for row in rows
-        if row.local.rpartition(":")[2].isdigit()
+        if row.local.rpartition(":")[2].isdecimal()
     }
 
 
@@ -125,4 +125,4 @@ def _shared(pid: int, names: Mapping[int, str], proc: str) -> Dict[str, int]:
 
 def _kib(text: Optional[str], name: str) -> Optional[int]:
     value = procfs.status_fields(text or "").get(name, "").split()
-    return int(value[0]) * 1024 if value and value[0].isdigit() else None
+    return int(value[0]) * 1024 if value and value[0].isdecimal() else None

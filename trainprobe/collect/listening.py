@@ -23,7 +23,7 @@ class Listener:
     @property
     def port(self) -> int:
         digits = self.address.rpartition(":")[2]
-        return int(digits) if self.kind == "tcp" and digits.isdigit() else 0
+        return int(digits) if self.kind == "tcp" and digits.isdecimal() else 0
 
     @property
     def host(self) -> str:
@@ -49,7 +49,7 @@ def listeners(members: Sequence[Member], proc: str = "/proc") -> List[Listener]:
         inodes = {
             int(name[8:-1])
             for name in names.values()
-            if name.startswith("socket:[") and name[8:-1].isdigit()
+            if name.startswith("socket:[") and name[8:-1].isdecimal()
         }
         found += [
             Listener(member, row.kind, row.local, space == own)

@@ -194,7 +194,7 @@ class _Search:
 
     def take_scheduler_file(self, job: str, cwd: str) -> None:
         """The file that sbatch writes by default, where SLURM keeps the pipe to itself."""
-        if self.nowhere and not self.sinks and job.isdigit() and cwd.startswith("/"):
+        if self.nowhere and not self.sinks and job.isdecimal() and cwd.startswith("/"):
             self._named(f"{cwd}/slurm-{job}.out", {None})
 
     def take_left(self, gone: Set[int]) -> None:
@@ -308,7 +308,7 @@ class _Search:
     def _mode(self, pid: int, fd: int) -> int:
         info = procfs.status_fields(procfs.read_page(f"{self.proc}/{pid}/fdinfo/{fd}") or "")
         flags = info.get("flags", "")
-        return int(flags, 8) & os.O_ACCMODE if flags.isdigit() else -1
+        return int(flags, 8) & os.O_ACCMODE if flags.isdecimal() else -1
 
     def _remote(self, pid: int, path: str) -> bool:
         if pid not in self._tables:

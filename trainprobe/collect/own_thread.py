@@ -170,7 +170,7 @@ def _sleepers(pid: int, maps: Sequence[Mapping]) -> List[int]:
     for tid in _tids(pid):
         columns = (procfs.read_page(f"/proc/{pid}/task/{tid}/syscall") or "").split()
         now = procfs.stat(pid, tid)
-        if now is None or now.state != "S" or len(columns) < 9 or not columns[0].isdigit():
+        if now is None or now.state != "S" or len(columns) < 9 or not columns[0].isdecimal():
             continue
         mask = MASKED.get(int(columns[0]))
         if not (int(columns[0]) in SLEEPS or (mask is not None and int(columns[mask], 16) == 0)):
@@ -199,7 +199,7 @@ def _has_stack(pointer: int, main: bool, maps: Sequence[Mapping]) -> bool:
 
 def _tids(pid: int) -> List[int]:
     try:
-        return sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())[
+        return sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdecimal())[
             :THREADS_CAP
         ]
     except OSError:

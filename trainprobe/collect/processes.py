@@ -71,7 +71,7 @@ def read_process(member: Member, number: int) -> LookResult:
         "minflt": now.minflt,
         "majflt": now.majflt,
         "io": parse_io(procfs.read_page(f"/proc/{pid}/io") or ""),
-        "nspid": [int(word) for word in status.get("NSpid", "").split() if word.isdigit()],
+        "nspid": [int(word) for word in status.get("NSpid", "").split() if word.isdecimal()],
         "uid": procfs.number(status.get("Uid", "").split("\t")[0]),
         "oom_score_adj": _signed((procfs.read_page(f"/proc/{pid}/oom_score_adj") or "").strip()),
         "age_s": round(
@@ -121,7 +121,7 @@ def parse_io(text: str) -> Optional[Dict[str, int]]:
     others what went to a device. None when hidden.
     """
     fields = procfs.status_fields(text)
-    found = {name: int(fields[name]) for name in IO_NAMES if fields.get(name, "").isdigit()}
+    found = {name: int(fields[name]) for name in IO_NAMES if fields.get(name, "").isdecimal()}
     return found if len(found) == len(IO_NAMES) else None
 
 
@@ -135,7 +135,7 @@ def nofile_soft(limits: str) -> Optional[int]:
 
 def _threads(pid: int) -> tuple[List[Dict[str, Any]], int]:
     try:
-        tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdigit())
+        tids = sorted(int(name) for name in os.listdir(f"/proc/{pid}/task") if name.isdecimal())
     except OSError:
         return [], 0
     threads = [_thread(pid, tid) for tid in tids[:THREADS_CAP]]

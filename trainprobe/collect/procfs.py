@@ -79,7 +79,7 @@ def link(path: str) -> str:
 
 def number(text: str) -> Optional[int]:
     """None for `max`, for -1 and for nothing."""
-    return int(text) if text.isdigit() else None
+    return int(text) if text.isdecimal() else None
 
 
 def thread_files(pid: int, name: str, proc: str = "/proc") -> List[str]:
@@ -124,9 +124,9 @@ def parse_stat(text: str) -> Stat:
     ppid, user, system, started, minor, major = (
         int(fields[place]) for place in (1, 11, 12, 19, 7, 9)
     )
-    cpu = int(fields[36]) if len(fields) > 36 and fields[36].isdigit() else None
+    cpu = int(fields[36]) if len(fields) > 36 and fields[36].isdecimal() else None
     # 28 is 0 for whoever may not trace the process.
-    stack = (int(fields[25]) or None) if len(fields) > 25 and fields[25].isdigit() else None
+    stack = (int(fields[25]) or None) if len(fields) > 25 and fields[25].isdecimal() else None
     name = text[opened + 1 : closed]
     return Stat(name, fields[0], ppid, user + system, started, minor, major, cpu, stack)
 
@@ -153,7 +153,7 @@ def status_fields(text: str) -> Dict[str, str]:
 def memory_bytes(name: str) -> Optional[int]:
     """A line of /proc/meminfo, such as MemTotal; None where there is none."""
     columns = status_fields(read_or_none("/proc/meminfo") or "").get(name, "").split()
-    return int(columns[0]) * 1024 if columns and columns[0].isdigit() else None
+    return int(columns[0]) * 1024 if columns and columns[0].isdecimal() else None
 
 
 def gone(pid: int, started_ticks: Optional[int] = None) -> str:

@@ -119,7 +119,7 @@ def _sleeps(pid: int) -> Optional[int]:
     """How often the main thread went to sleep of its own accord; None where that is hidden."""
     fields = procfs.status_fields(procfs.read_page(f"/proc/{pid}/task/{pid}/status") or "")
     count = fields.get("voluntary_ctxt_switches", "")
-    return int(count) if count.isdigit() else None
+    return int(count) if count.isdecimal() else None
 
 
 def parse(content: bytes, pid: int) -> Optional[Tuple[List[Stack], List[Tuple[float, float, int]]]]:

@@ -153,4 +153,4 @@ def _uid(pid: int) -> Optional[int]:
     columns = (
         procfs.status_fields(procfs.read_page(f"/proc/{pid}/status") or "").get("Uid", "").split()
     )
-    return int(columns[1]) if len(columns) > 1 and columns[1].isdigit() else None
+    return int(columns[1]) if len(columns) > 1 and columns[1].isdecimal() else None

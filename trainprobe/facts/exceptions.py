@@ -179,7 +179,7 @@ def parse_error_file(record: Evidence) -> list[Fact]:
         return []
     extra = fields.part(body, "extraInfo")
     stamp = fields.text(extra, "timestamp")
-    at = float(stamp) if stamp.replace(".", "", 1).isdigit() and len(stamp) < 20 else None
+    at = float(stamp) if stamp.replace(".", "", 1).isdecimal() and len(stamp) < 20 else None
     printed = parse_tracebacks(fields.text(extra, "py_callstack").splitlines())
     if printed:
         return [exception_of(record, printed[-1].chain, "error-file", at)]

@@ -265,7 +265,7 @@ def ending_of(event: LogEvent) -> list[RankEnding]:
     captured = event.captured
     code, signal = (
         _split(int(captured["code"]))
-        if captured.get("code", "").lstrip("-").isdigit()
+        if captured.get("code", "").lstrip("-").isdecimal()
         else (None, None)
     )
     named = captured.get("signal", "")
@@ -283,7 +283,7 @@ def ending_of(event: LogEvent) -> list[RankEnding]:
             rank,
             code,
             signal,
-            pid=int(captured["pid"]) if captured.get("pid", "").isdigit() else None,
+            pid=int(captured["pid"]) if captured.get("pid", "").isdecimal() else None,
             oom=named == "Out Of Memory",
             host=captured.get("host", ""),
         )
@@ -312,7 +312,7 @@ def _split(code: int) -> tuple[int | None, int | None]:
 def _number(name: str | None) -> int | None:
     if not name:
         return None
-    return int(name) if name.isdigit() else (SIGNALS.index(name) + 1 if name in SIGNALS else None)
+    return int(name) if name.isdecimal() else (SIGNALS.index(name) + 1 if name in SIGNALS else None)
 
 
 def _tasks(text: str) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ class LogEvent(Fact):
         none.
         """
         text = self.captured.get(name, "").strip()
-        return int(text) if text.lstrip("-").isdigit() and len(text) < 19 else None
+        return int(text) if text.lstrip("-").isdecimal() and len(text) < 19 else None
 
 
 @dataclass(frozen=True)

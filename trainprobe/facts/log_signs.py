@@ -156,7 +156,7 @@ def _with_tail(output: Output, first: LogFailure | None, budget: int) -> Output:
         first is not None
         and base
         and output.file.replace("\\", "/").rsplit("/", 1)[-1] == base
-        and line.isdigit()
+        and line.isdecimal()
     ):
         rows = tuple(row for row in rows if row[0] <= int(line) + BEHIND_LINES)
     elif first is not None and first.at is not None:

@@ -15,7 +15,7 @@ def steps_printed(text: str) -> int | None:
     largest: int | None = None
     losses = 0
     for line in text.splitlines():
-        if not any(character.isdigit() for character in line[:2000]):
+        if not any(character.isdecimal() for character in line[:2000]):
             continue
         losses += has_loss(line)
         numbers = steps_in(line)

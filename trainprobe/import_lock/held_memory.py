@@ -56,7 +56,7 @@ def limit_bytes() -> int:
             )
             while path:
                 text = read(f"{folder}{path.rstrip('/')}/{name}").strip()
-                limits += [int(text)] if text.isdigit() else []
+                limits += [int(text)] if text.isdecimal() else []
                 path = os.path.dirname(path) if path != "/" else ""
     return min(limits, default=0)
 

@@ -193,13 +193,13 @@ def held_by(holder: dict[str, str]) -> str:
 def is_ancestor(holder: dict[str, str]) -> bool:
     """Is this process below the holder?"""
     pid, ancestor = holder.get("pid", ""), os.getppid()
-    if not pid.isdigit() or holder.get("host") != host():
+    if not pid.isdecimal() or holder.get("host") != host():
         return False
     for _ in range(64):
         if ancestor == int(pid):
             return True
         parent = read(f"/proc/{ancestor}/stat").rpartition(")")[2].split()[1:2]
-        if ancestor <= 1 or not parent or not parent[0].isdigit():
+        if ancestor <= 1 or not parent or not parent[0].isdecimal():
             break
         ancestor = int(parent[0])
     return False
@@ -212,7 +212,7 @@ def host() -> str:
 def rank() -> str:
     """The rank as the launcher set it; empty where it did not."""
     values = (os.environ.get(name, "") for name in _RANKS)
-    return next((text for text in values if text.isdigit()), "")
+    return next((text for text in values if text.isdecimal()), "")
 
 
 def read(path: str) -> str:

@@ -218,7 +218,7 @@ def _number(argv: Sequence[str], name: str) -> int | None:
     _, equals, value = argv[place].partition("=")
     if not equals:
         value = "" if _bare(argv, place) else argv[place + 1]
-    return int(value) if value.isdigit() and int(value) > 0 else None
+    return int(value) if value.isdecimal() and int(value) > 0 else None
 
 
 def _bare(argv: Sequence[str], place: int) -> bool:

@@ -202,7 +202,7 @@ def visible_gpus(devices: int, environ: Mapping[str, str]) -> int:
     count = 0
     for word in (part.strip() for part in wanted.split(",")):
         # CUDA stops at the first name that it does not know.
-        if not word or word == "-1" or (word.isdigit() and int(word) >= devices):
+        if not word or word == "-1" or (word.isdecimal() and int(word) >= devices):
             break
         count += 1
     return min(count, devices)

@@ -131,7 +131,7 @@ def row(name: str, value: float, unit: str, source: str, **labels: Any) -> dict[
 def _meminfo(name: str) -> int | None:
     for line in (procfs.read_or_none("/proc/meminfo") or "").splitlines():
         words = line.split()
-        if len(words) >= 2 and words[0] == f"{name}:" and words[1].isdigit():
+        if len(words) >= 2 and words[0] == f"{name}:" and words[1].isdecimal():
             return int(words[1]) * 1024
     return None
 

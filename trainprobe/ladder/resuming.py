@@ -156,4 +156,4 @@ def _path(interpreter: Any) -> str:
 
 
 def _number(name: str) -> tuple[int, str]:
-    return (int(name[1:]) if name[1:].isdigit() else 0), name
+    return (int(name[1:]) if name[1:].isdecimal() else 0), name

@@ -265,7 +265,7 @@ def _last_attempt(folder: str, first: int, name: str) -> list[tuple[tuple[int, s
     for path in glob.glob(pattern) if folder else ():
         parts = path.split(os.sep)
         attempt, rank, stem = parts[-3].rpartition("_")[2], parts[-2], parts[-1].partition(".")[0]
-        if attempt.isdigit() and rank.isdigit():
+        if attempt.isdecimal() and rank.isdecimal():
             key = (first + int(rank), stem)
             found[key] = max(found.get(key, (-1, "")), (int(attempt), path))
     return [(key, path) for key, (_, path) in sorted(found.items())]

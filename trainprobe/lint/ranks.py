@@ -264,7 +264,7 @@ def _under_main(program: Program, module: Module, node: ast.AST) -> bool:
 
 
 def _number(value: object) -> object:
-    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+    return int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
 
 
 def _against(

@@ -15,8 +15,8 @@ from trainprobe.case import Case
 from trainprobe.logtext.plain import plain
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import Subject
-from trainprobe.redact import looks_secret
 from trainprobe.regular_files import read_regular_file
+from trainprobe.secret_names import looks_secret
 from trainprobe.targets.environment import SCHEMA, is_recordable
 
 VALUE_CAP = 400
@@ -218,7 +218,7 @@ def _counted(found: Values) -> Values:
         ("gpus_per_node", "env.SLURM_GPUS_ON_NODE"),
         ("world_size", "env.SLURM_NTASKS"),
     ):
-        if found.get(of, "").isdigit():
+        if found.get(of, "").isdecimal():
             found.setdefault(name, found[of])
     return found
 
@@ -351,7 +351,7 @@ def _labelled(line: str) -> Values:
         if size is None:
             return {}
         value = _bytes(size.group(1), _UNITS[size.group(2).upper()])
-    elif name in ("cpus", "world_size", "nodes") and not value.isdigit():
+    elif name in ("cpus", "world_size", "nodes") and not value.isdecimal():
         return {}
     return {name: value} if value else {}
 
@@ -392,7 +392,7 @@ def _package(line: str) -> Values:
         values["version.nccl"] = version
     elif name == "torch" and "+cu" in version:
         digits = version.partition("+cu")[2]
-        if digits.isdigit() and len(digits) == 3:
+        if digits.isdecimal() and len(digits) == 3:
             values["version.cuda"] = f"{digits[:2]}.{digits[2]}"
     return values
 

@@ -13,21 +13,13 @@ from trainprobe.logs.rank_assignment import RankAssignment
 from trainprobe.logs.reading import Attempt, ReadFile
 from trainprobe.logs.timeline import LAST, Timeline, split_at_restarts
 from trainprobe.model.request import ExplainRequest
+from trainprobe.redact import Redactor
 
 RECORD_BYTES = 2**20
 ROW_BYTES = 40
 _OF_FILE = ("path", "bytes", "read_bytes", "compression", "lines", "cut_lines", "clock")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-HIDDEN = "<hidden:private-key>"
-MOST_LINES = 200
-TEXT = 4
-RANK = 2
-_BEGINS = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_ENDS = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(r"[A-Za-z0-9+/]{8,80}={0,2}")
-# OpenSSL, OpenSSH and MIME break lines at these widths: such a line belongs to a key or a
-# certificate even where its beginning was not kept.
-_WIDTHS = (64, 70, 76)
+RANK, TEXT = 2, 4
 
 
 def write_extracts(
@@ -93,7 +85,7 @@ def _write_attempt(  # noqa: PLR0917 - one row needs all of it
             ]
             for line in rows
         ]
-        hide_keys(cells)
+        hide_over_lines(cells, case.redactor)
         data = {
             "path": file.path,
             "file": number,
@@ -138,32 +130,15 @@ def _span(text: str) -> float:
     )
 
 
-def hide_keys(rows: list[list[Any]]) -> None:
-    """Replace private keys in rows of log.extract, in place.
-
-    A log prints a key line by line, and no line shows by itself what it is: so keys are hidden
-    here, before each row is redacted. Other lines between those of a key stay.
+def hide_over_lines(rows: list[list[Any]], redactor: Redactor) -> None:
+    """Replace secrets of several lines in rows of log.extract, in place: keys, values below their
+    names, broken tokens. No line of these shows by itself what it is, so they are hidden here,
+    before each row is redacted. Ranks write across each other; the lines of one belong together.
     """
-    inside: dict[Any, int] = {}
-    for row in rows:
-        rank, text = row[RANK], str(row[TEXT]).strip().strip("'\"")
-        begins = _BEGINS.search(text)
-        if begins is not None and _ENDS.search(text) is None:
-            inside[rank] = MOST_LINES
-            row[TEXT] = text[: begins.start()] + HIDDEN
-        elif _ENDS.search(text) is not None and rank in inside:
-            del inside[rank]
-            row[TEXT] = HIDDEN
-        elif _BODY.fullmatch(text) and (rank in inside or _random(text)):
-            row[TEXT] = HIDDEN
-        elif rank in inside:
-            inside[rank] -= 1
-            if inside[rank] <= 0:
-                del inside[rank]
-
-
-def _random(text: str) -> bool:
-    """Whether the line is base64 as wide as the lines of a key."""
-    return len(text) in _WIDTHS and all(
-        any(test(sign) for sign in text) for test in (str.isupper, str.islower, str.isdigit)
-    )
+    places: dict[Any, list[int]] = {}
+    for place, row in enumerate(rows):
+        places.setdefault(row[RANK], []).append(place)
+    for of_one in places.values():
+        shown = redactor.lines([rows[place][TEXT] for place in of_one])
+        for place, text in zip(of_one, shown, strict=True):
+            rows[place][TEXT] = text

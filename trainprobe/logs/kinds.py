@@ -303,7 +303,7 @@ def _rank_in(content_row: dict[str, Any]) -> int | None:
     for part in (content_row, extra):
         for name in ("rank", "global_rank"):
             value = part.get(name) if isinstance(part, dict) else None
-            if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 7:
+            if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 7:
                 return int(value)
             if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1_000_000:
                 return value

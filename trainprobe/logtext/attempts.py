@@ -180,7 +180,7 @@ class Attempts:
         return (
             not line.startswith(("Traceback (", " ", "During handling of", "The above exception"))
             and len(line.strip()) >= 12
-            and any(character.isdigit() or character.isalpha() for character in line)
+            and any(character.isdecimal() or character.isalpha() for character in line)
             and _shape(line) in self._shapes[:1]
         )
 

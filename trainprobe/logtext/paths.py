@@ -87,11 +87,11 @@ def rank_of_path(path: str) -> int | None:
     if stream is not None:
         return _small(stream.group(1))
     stem = _ENDINGS.sub("", name)
-    if len(parts) > 2 and parts[-2].isdigit() and _ATTEMPT.match(parts[-3]):
+    if len(parts) > 2 and parts[-2].isdecimal() and _ATTEMPT.match(parts[-3]):
         return _small(parts[-2])
     if (
         len(parts) > 1
-        and parts[-2].isdigit()
+        and parts[-2].isdecimal()
         and len(parts[-2]) < 4
         and not stem.strip("0123456789")
     ):
@@ -99,7 +99,7 @@ def rank_of_path(path: str) -> int | None:
     if (
         re.fullmatch(r"std(?:out|err)", stem or name.split(".")[0])
         and len(parts) > 1
-        and parts[-2].isdigit()
+        and parts[-2].isdecimal()
         and len(parts[-2]) < 5
     ):
         return _small(parts[-2])

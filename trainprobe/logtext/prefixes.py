@@ -213,7 +213,7 @@ def learn_labels(lines: Iterable[str]) -> Labels:
     words = [
         match.group(1)
         for match in map(_HOST_LABEL.match, past)
-        if match and not match.group(1).isdigit() and not _COMMON_WORDS.search(match.group(1))
+        if match and not match.group(1).isdecimal() and not _COMMON_WORDS.search(match.group(1))
     ]
     if len(words) >= max(6, 0.95 * len(sample)) and len(set(words)) <= 4:
         hosts = words  # hosts without a number in their names
@@ -305,7 +305,7 @@ def _take_bracket(text: str, found: _Found, labels: Labels) -> int:
     elif (
         (match := _HOST_ROLE.match(text))
         and not _SOURCE.search(match.group(1))
-        and not match.group(1).isdigit()
+        and not match.group(1).isdecimal()
         and not _LEVELS.fullmatch(match.group(1).lower())
     ):
         found.host = match.group(1)
@@ -410,7 +410,7 @@ def _past_stamp(line: str, found: _Found, labels: Labels) -> int:
         return when.end + gap + taken
     # A runtime's stamp (`kubectl logs --timestamps`, `ts`) stands before any line; a logger's is
     # followed by a level, a name or a dash.
-    zoned = line[: when.end].rstrip().endswith("Z") and when.kind == "full" and line[:1].isdigit()
+    zoned = line[: when.end].rstrip().endswith("Z") and when.kind == "full" and line[:1].isdecimal()
     if zoned and gap:
         return when.end + 1
     unheaded = text[:1] in ("\t", " ") or text.startswith(

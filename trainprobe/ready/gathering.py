@@ -312,7 +312,7 @@ def _without_the_job(case: Case) -> set[str]:
 
 def _port(text: str) -> int:
     """The job's own port where it is valid; the check of the launch plan reports an invalid one."""
-    valid = text.isascii() and text.isdigit() and len(text) <= 5 and 0 < int(text) < 1 << 16
+    valid = text.isascii() and text.isdecimal() and len(text) <= 5 and 0 < int(text) < 1 << 16
     return int(text) if valid else MEETING_PORT
 
 

@@ -33,7 +33,7 @@ def ask_python(path: str, timeout_s: float = START_S) -> JobPython:
         return JobPython("unknown", f"{path} was not tried: {error.strerror or error}.")
     version = ran.stdout.decode("ascii", "replace").strip()
     numbers = version.split(".")
-    if ran.ended.how == "exited" and ran.ended.code == 0 and all(map(str.isdigit, numbers)):
+    if ran.ended.how == "exited" and ran.ended.code == 0 and all(map(str.isdecimal, numbers)):
         if tuple(map(int, numbers[:2])) >= OLDEST:
             return JobPython("ok", f"{path} starts, and is Python {version}.", version)
         needed = ".".join(map(str, OLDEST))

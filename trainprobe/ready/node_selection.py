@@ -22,7 +22,7 @@ def leads(environ: Mapping[str, str] = os.environ) -> bool:
     task of a step.
     """
     step = environ.get("SLURM_STEP_ID", "")
-    return not (step.isdigit() and _several(environ) and environ.get("SLURM_PROCID", "0") != "0")
+    return not (step.isdecimal() and _several(environ) and environ.get("SLURM_PROCID", "0") != "0")
 
 
 def way_to_nodes(request: ReadyRequest, environ: Mapping[str, str] = os.environ) -> Way:
@@ -63,4 +63,4 @@ def _alone(way: Way, environ: Mapping[str, str]) -> Way:
 
 def _several(environ: Mapping[str, str]) -> bool:
     tasks = environ.get("SLURM_STEP_NUM_TASKS") or environ.get("SLURM_NTASKS", "")
-    return environ.get("SLURM_STEP_ID", "").isdigit() and tasks.isdigit() and int(tasks) > 1
+    return environ.get("SLURM_STEP_ID", "").isdecimal() and tasks.isdecimal() and int(tasks) > 1

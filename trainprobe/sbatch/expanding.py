@@ -165,7 +165,7 @@ def _parameter(inner: str, values: Mapping[str, str], depth: int) -> str:
         place = index.removesuffix("]")
         if place in ("@", "*"):
             return " ".join(items)
-        if place.isdigit() and int(place) < len(items) and "$" not in elements:
+        if place.isdecimal() and int(place) < len(items) and "$" not in elements:
             return items[int(place)]
     found = _PARAMETER.fullmatch(inner)
     if found is None or depth > 8:

@@ -155,13 +155,13 @@ def _meeting(manifest: Manifest, work: Workload, pods: Pods) -> Iterator[Finding
         return
     for name in ("node-rank", "machine-rank"):
         fixed = options.get(name, "")
-        if fixed.isdigit() and pods.count > 1:
+        if fixed.isdecimal() and pods.count > 1:
             says = f"--{name}={fixed} of {pods.name} is the same in {pods.count} pods"
             yield RENDEZVOUS.fail(says, "the variable that numbers the pods", line, fixed)
             return
     for name in ("RANK", "NODE_RANK", "PET_NODE_RANK"):
         fixed = pods.environ.get(name, "")
-        if fixed.isdigit() and pods.count > 1:
+        if fixed.isdecimal() and pods.count > 1:
             says = f"{name}={fixed} of {pods.name} is the same in {pods.count} pods"
             yield RENDEZVOUS.fail(says, f"leave {name} to the controller", line, fixed)
             return
@@ -179,7 +179,7 @@ def _meeting(manifest: Manifest, work: Workload, pods: Pods) -> Iterator[Finding
         )
         yield RENDEZVOUS.fail(says, "--rdzv-backend=c10d --rdzv-endpoint=…", line)
     host = endpoint.partition(":")[0]
-    if work.kind == "Job" and "." in host and "$" not in host and not host[0].isdigit():
+    if work.kind == "Job" and "." in host and "$" not in host and not host[0].isdecimal():
         service = host.split(".")[1]
         if pods.template.get("subdomain") != service and not host.endswith(".local"):
             says = (

@@ -38,7 +38,8 @@ def megabytes(text: str) -> float | None:
 
 
 def whole(text: str) -> int | None:
-    return int(text) if re.fullmatch(r"\d{1,9}", text.strip()) else None
+    text = text.strip()  # int() strips less
+    return int(text) if re.fullmatch(r"\d{1,9}", text) else None
 
 
 def node_range(text: str) -> tuple[int, int] | None:

@@ -158,7 +158,7 @@ def _stack_line(line: str, death: Dump) -> None:
         return
     frame = _FRAME.match(line)
     if frame is not None and death.threads:
-        number = int(frame.group(2)) if frame.group(2).isdigit() else 0
+        number = int(frame.group(2)) if frame.group(2).isdecimal() else 0
         if len(death.threads[-1].frames) < FRAMES_CAP:
             death.threads[-1].frames.append(Frame(frame.group(3), frame.group(1), number))
         return

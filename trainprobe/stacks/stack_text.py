@@ -255,7 +255,11 @@ class _Reader:
 
 
 def _row(name: str, file: str, line: str | None) -> dict[str, Any]:
-    return {"name": name.strip(), "file": file, "line": int(line) if line and line.isdigit() else 0}
+    return {
+        "name": name.strip(),
+        "file": file,
+        "line": int(line) if line and line.isdecimal() else 0,
+    }
 
 
 def _whole_path(short: str, function: str) -> str:

@@ -87,7 +87,7 @@ def _box(lines: list[str], place: int) -> int:
         lines[place] = ""
         if code is not None:
             lines[place] = f"    {code.group(1).strip()}"
-        elif frame is not None and not inner[:1].isdigit():
+        elif frame is not None and not inner[:1].isdecimal():
             lines[place] = f'  File "{frame.group(1)}", line {frame.group(2)}, in {frame.group(3)}'
         path = inner.startswith(("/", "~")) and " " not in inner
         left = inner if frame is None and code is None and path else ""

@@ -19,6 +19,7 @@ from trainprobe.system.anonymous_files import anonymous_file
 from trainprobe.system.child import Child, ChildSpec, Descendant, ended_from_status
 from trainprobe.system.proc import read_stat
 from trainprobe.system.tree import kill_below
+from trainprobe.system.working_folders import working_folder_of
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "keeper_process.py")
 HEARD_S = 10.0  # how long the keeper may take to read a command before it counts as broken
@@ -33,6 +34,7 @@ class Keeper:
     """Starts children and sees everything below them; a context manager, one per cell.
 
     When it is closed, or this process ends in whatever way, every process below it is killed.
+    Where this process ends without closing it, it also removes the working folder `folder` is in.
     `trouble` holds one sentence when the keeper itself broke. `close_s` is how long closing it may
     take where something below cannot be killed.
     """
@@ -53,7 +55,10 @@ class Keeper:
         self._bell, rung = os.pipe()
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", "-E", PROGRAM, str(self._status.fileno()), str(rung)],
+                [
+                    *(sys.executable, "-I", "-S", "-E", PROGRAM),
+                    *(str(self._status.fileno()), str(rung), working_folder_of(folder)),
+                ],
                 stdin=commands,
                 stdout=self._errors,
                 stderr=self._errors,
@@ -177,6 +182,7 @@ class Keeper:
             return
         self.poll()
         self._closing = True
+        self._tell(do="leave")  # the working folder is still in use
         os.close(self._commands)
         try:
             self._process.wait(self._close_s)

@@ -1,14 +1,16 @@
 """The keeper: a small program that no process it has started can outlive.
 
-It is run as `python -I -S -E keeper_process.py STATUS_FD BELL_FD` with the command pipe as standard
-input, and uses the standard library only. It makes itself the child subreaper, so that whoever
-double-forks, calls setsid or loses its parent stays below it. When the command pipe ends, however
-the tool went, it kills everything below it and goes.
+It is run as `python -I -S -E keeper_process.py STATUS_FD BELL_FD FOLDER` with the command pipe as
+standard input, and uses the standard library only. It makes itself the child subreaper, so that
+whoever double-forks, calls setsid or loses its parent stays below it. When the command pipe ends,
+however the tool went, it kills everything below it and goes; where the tool went without a word,
+it takes the tool's working folder along (FOLDER, empty for none).
 
-Commands, one JSON object a line: `start` (key, argv, env, cwd, stdout, stderr, cap_bytes) and
-`stop` (grace_s, kill_s). Status, one JSON object a line and one write a line, to STATUS_FD: ready,
-started, not_started, ended, seen, changed, gone, cut, left, stopped, fault. With each a byte goes
-to BELL_FD, so that the tool can sleep until there is news.
+Commands, one JSON object a line: `start` (key, argv, env, cwd, stdout, stderr, cap_bytes), `stop`
+(grace_s, kill_s) and `leave` (the tool removes its working folder itself). Status, one JSON object
+a line and one write a line, to STATUS_FD: ready, started, not_started, ended, seen, changed, gone,
+cut, left, stopped, fault. With each a byte goes to BELL_FD, so that the tool can sleep until there
+is news.
 """
 
 from __future__ import annotations
@@ -36,6 +38,7 @@ from trainprobe.system.proc import read_file, read_stat
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 SOON_S, IDLE_S = 0.01, 1.0
 LAST_KILL_S = 10.0  # how long it goes on killing once the tool is gone
+LAST_SWEEP_S = 5.0  # how long it waits until the tool, whose pipe has ended, has gone
 IGNORED = (
     signal.SIGINT,
     signal.SIGTERM,
@@ -61,6 +64,7 @@ class Keeper:
         self.writers: Dict[Tuple[int, int], Set[str]] = {}
         self.starting: Dict[int, Tuple[Process, bytes]] = {}  # by the pipe that its exec closes
         self.lifeline, self.unread = True, b""
+        self.tool_sweeps = False
         self.grace_until = 0.0
         self.kill_until: Optional[float] = None  # None while nobody has asked to stop
         self.open_files = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -128,6 +132,8 @@ class Keeper:
                 self.start(command)
             elif command["do"] == "stop":
                 self.stop(command["grace_s"], command["kill_s"])
+            elif command["do"] == "leave":
+                self.tool_sweeps = True
 
     def start(self, spec: Dict[str, Any]) -> None:
         key, files = spec["key"], []
@@ -294,6 +300,10 @@ def main() -> None:
     try:
         keeper.set_up()
         keeper.serve()
+        if sys.argv[3] and not keeper.tool_sweeps:
+            from trainprobe.system.working_folders import remove_abandoned
+
+            remove_abandoned(sys.argv[3], LAST_SWEEP_S)
     except BaseException as error:
         line = error.__traceback__.tb_lineno if error.__traceback__ else 0
         keeper.tell("fault", reason=f"{type(error).__name__}: {error}", line=line)

@@ -65,7 +65,7 @@ def read_stat(pid: int) -> Optional[Stat]:
 
 def listed_pids() -> Set[int]:
     """Return every pid that /proc shows us."""
-    return {int(name) for name in os.listdir("/proc") if name.isdigit()}
+    return {int(name) for name in os.listdir("/proc") if name.isdecimal()}
 
 
 def read_cmdline(pid: int) -> Tuple[str, Optional[int], bool]:

@@ -1,5 +1,5 @@
 """Our own working folders in the temporary directory: each says whose it is, so that those of a
-killed run can be cleared away by the next.
+killed run can be cleared away by the keeper or by the next run.
 
 A folder goes only if it is ours beyond doubt: a real folder of this user with our kind of name, in
 which a plain file of ours names a process of this very boot and pid namespace that is gone. Another
@@ -24,9 +24,11 @@ PREFIX = "trainprobe-"
 # `pid start boot namespace`: the process that made the folder, its start in clock ticks, and where
 # that means anything
 MARK = ".trainprobe-owner"
-NAME = re.compile(r"trainprobe-[a-z0-9_]{8}")  # as tempfile.mkdtemp makes them
+# as tempfile.mkdtemp makes them, and as collect/exchange.py does beside a process of the job
+NAME = re.compile(r"trainprobe-(?:[a-z0-9_]{8}|[0-9a-f]{12})")
 SWEEP_S = 1.0
 LOOK_AT = 200
+MOST_ABOVE = 4
 MARK_LINE = re.compile(r"(\d{1,10}) (\d{1,20}) ([0-9a-f-]{36} pid:\[\d{1,20}\])\n")
 
 
@@ -54,17 +56,48 @@ def working_folder() -> Iterator[str]:
 
 def mark(folder: str) -> None:
     """Write into a new folder whose it is, where that can be told."""
-    now, own_place = read_stat(os.getpid()), _own_place()
-    if now is not None and own_place:
+    line = mark_line(os.getpid())
+    if line:
         with (
             contextlib.suppress(OSError),
             open(os.path.join(folder, MARK), "x", encoding="ascii") as file,
         ):
-            file.write(f"{os.getpid()} {now.started_ticks} {own_place}\n")
+            file.write(line)
 
 
-def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
-    """Remove the folders of runs that are gone, as far as possible, and return their paths."""
+def mark_line(pid: int) -> str:
+    """What the mark says of a folder that may go with process `pid`; "" where nothing can."""
+    now, own_place = read_stat(pid), _own_place()
+    return f"{pid} {now.started_ticks} {own_place}\n" if now is not None and own_place else ""
+
+
+def working_folder_of(path: str) -> str:
+    """Return the marked folder of our own that `path` lies in, else ""."""
+    for _ in range(MOST_ABOVE):
+        if NAME.fullmatch(os.path.basename(path)) and os.path.lexists(os.path.join(path, MARK)):
+            return path
+        path = os.path.dirname(path)
+    return ""
+
+
+def remove_abandoned(path: str, within_s: float) -> bool:
+    """Remove one folder as soon as its process is gone, and say whether it was."""
+    ends, own_place = time.monotonic() + within_s, _own_place()
+    if not own_place or not NAME.fullmatch(os.path.basename(path)):
+        return False
+    while not _abandoned(path, own_place):
+        if time.monotonic() > ends or not os.path.isdir(path):
+            return False
+        time.sleep(0.02)
+    shutil.rmtree(path, ignore_errors=True)
+    return True
+
+
+def sweep(root: str = "", within_s: float = SWEEP_S, owner: Optional[int] = None) -> List[str]:
+    """Remove the folders of runs that are gone, as far as possible, and return their paths.
+
+    They belong to this user, or to `owner`, whose job was looked into.
+    """
     ends, removed = time.monotonic() + within_s, []
     own_place = _own_place()
     try:
@@ -77,20 +110,21 @@ def sweep(root: str = "", within_s: float = SWEEP_S) -> List[str]:
         path = os.path.join(root or tempfile.gettempdir(), name)
         if time.monotonic() > ends:
             break
-        if own_place and _abandoned(path, own_place):
+        if own_place and _abandoned(path, own_place, owner):
             shutil.rmtree(path, ignore_errors=True)  # does not follow links
             removed.append(path)
     return removed
 
 
-def _abandoned(path: str, own_place: str) -> bool:
+def _abandoned(path: str, own_place: str, owner: Optional[int] = None) -> bool:
     try:
         folder = os.lstat(path)
         mark = os.lstat(os.path.join(path, MARK))
     except OSError:
         return False
     own = (
-        folder.st_uid == mark.st_uid == os.getuid()
+        folder.st_uid == mark.st_uid
+        and folder.st_uid in (os.getuid(), owner)
         and stat.S_ISDIR(folder.st_mode)
         and stat.S_ISREG(mark.st_mode)
         and mark.st_nlink == 1
@@ -103,7 +137,7 @@ def _abandoned(path: str, own_place: str) -> bool:
     if answer is None or answer.group(3) != own_place:
         return False
     now = read_stat(int(answer.group(1)))
-    return now is None or now.started_ticks != int(answer.group(2))
+    return now is None or now.dead or now.started_ticks != int(answer.group(2))
 
 
 def _own_place() -> Optional[str]:

@@ -49,7 +49,7 @@ def allocation_around(environ: Mapping[str, str] = os.environ) -> Allocation | N
 def _slurm(environ: Mapping[str, str]) -> Allocation | None:
     job = environ.get("SLURM_JOB_ID", "")
     listed = environ.get("SLURM_JOB_NODELIST") or environ.get("SLURM_NODELIST", "")
-    if not job.isdigit() or not listed:
+    if not job.isdecimal() or not listed:
         return None
     return Allocation("slurm", job, host_names("SLURM_JOB_NODELIST", listed))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from trainprobe.redact import looks_secret
+from trainprobe.secret_names import looks_secret
 
 VALUE_CAP = 400
 WHOLE_CAP_BYTES = 2**20

@@ -167,7 +167,7 @@ def _rows(value: object) -> Iterable[object]:
 def _place(name: str) -> list[tuple[int, int, str]]:
     """train-10 comes after train-9."""
     return [
-        (0, int(part), "") if part.isdigit() else (1, 0, part)
+        (0, int(part), "") if part.isdecimal() else (1, 0, part)
         for part in re.split(r"(\d{1,18})", name)
     ]
 

@@ -126,7 +126,7 @@ def _of_command(plan: Plan) -> float | None:
         match = _DDP_TIMEOUT.fullmatch(word)
         if match is not None:
             seconds = match[1] or after
-            return float(seconds) if seconds.isdigit() and int(seconds) > 0 else None
+            return float(seconds) if seconds.isdecimal() and int(seconds) > 0 else None
     return None
 
 

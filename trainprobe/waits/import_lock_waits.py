@@ -136,7 +136,7 @@ def rank_of(event: LogEvent) -> int | None:
 
 
 def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdigit() else None
+    return int(text) if text and text.isdecimal() else None
 
 
 def _seconds(text: str | None) -> float:

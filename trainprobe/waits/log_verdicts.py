@@ -66,7 +66,7 @@ def logged_situation(facts: Facts) -> Situation | None:
 
 def _number(cell: str) -> int:
     tail = cell.rpartition("-")[2]
-    return int(tail) if tail.isdigit() else 0
+    return int(tail) if tail.isdecimal() else 0
 
 
 def _attempt(facts: Facts, job: LogJob) -> Situation:
@@ -401,7 +401,7 @@ def _slow(job: LogJob, told: LogEvent) -> Situation:
             {
                 int(part)
                 for part in told.captured.get("ranks", "").split(",")
-                if part.strip().isdigit()
+                if part.strip().isdecimal()
             }
         )
     )

@@ -326,3 +326,36 @@ def test_the_folder_belongs_to_the_user_of_the_process(case: Case) -> None:
     finally:
         process.kill()
         process.communicate()
+
+
+KILLED = """
+import os, signal, sys
+from trainprobe.collect.exchange import Exchange
+with Exchange(int(sys.argv[1])) as exchange:
+    exchange.put("payload.py", b"pass")
+    exchange.left = sys.argv[2] == "left"
+    print(exchange.path, flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("how", ["asked", "left"])
+def test_what_a_killed_look_leaves_goes_with_the_next(
+    how: str, case: Case, start: Start, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    first = start(WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace"), TMPDIR=str(folder))
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, str(first.pid), how], capture_output=True, check=False
+    )
+    left = Path(done.stdout.decode().strip())
+    assert left in folder.iterdir()
+    second = start(WITH_RECORDER.replace("FUNCTION", "_dump_fr_trace"), TMPDIR=str(folder))
+    look(case, second.pid)
+    # a request that the process may still run keeps its file
+    assert list(folder.iterdir()) == ([left] if how == "left" else [])
+    first.kill()
+    first.wait()
+    look(case, second.pid)
+    assert list(folder.iterdir()) == []

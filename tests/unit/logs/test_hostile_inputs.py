@@ -24,13 +24,15 @@ from tests.conftest import ROOT
 from trainprobe.case import Case
 from trainprobe.cli import run
 from trainprobe.logs.environment_reports import read_environment_report
-from trainprobe.logs.extracts import HIDDEN, hide_keys
+from trainprobe.logs.extracts import hide_over_lines
 from trainprobe.logs.finding import find_inputs
 from trainprobe.logs.gathering import first_interrupt_stops, gather
 from trainprobe.logs.read_ahead import ReadAhead
 from trainprobe.model.progress import Silence
 from trainprobe.model.request import ExplainRequest
 from trainprobe.pipelines import explain
+from trainprobe.redact import Redactor
+from trainprobe.secret_lines import KEY
 
 CRASH = (
     '[rank1]: Traceback (most recent call last):\n[rank1]:   File "/w/train.py", line 12, in'
@@ -211,8 +213,8 @@ def test_only_lines_of_keys_are_hidden() -> None:
         "-----END CERTIFICATE-----",
     ]
     rows: list[list[Any]] = [[number, None, None, "", word] for number, word in enumerate(words)]
-    hide_keys(rows)
-    assert [row[4] for row in rows] == [word if word != KEY_LINE else HIDDEN for word in words]
+    hide_over_lines(rows, Redactor({}))
+    assert [row[4] for row in rows] == [word if word != KEY_LINE else KEY for word in words]
 
 
 def test_an_empty_log_is_called_empty(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import os
 import resource
+import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -213,3 +214,29 @@ def test_large_environments_pass_through(tmp_path: Path, keeper: Keeper) -> None
     )
     end_of(keeper)
     assert [(tmp_path / f"{place}.out").read_text() for place in range(4)] == ["100000\n"] * 4
+
+
+TOOL = """
+import os, signal, sys, time
+from trainprobe.system.child import ChildSpec
+from trainprobe.system.keeper import Keeper
+from trainprobe.system.working_folders import make_working_folder
+folder = make_working_folder(sys.argv[1])
+os.mkdir(folder + "/cell")
+with Keeper(folder + "/cell") as keeper:
+    print("ready", flush=True)
+    if sys.argv[2] == "killed":
+        os.kill(os.getpid(), signal.SIGKILL)
+time.sleep(float(sys.argv[3]))
+"""
+
+
+@pytest.mark.parametrize("how", ["killed", "closed"])
+def test_the_working_folder_goes_with_a_tool_that_was_killed(how: str, tmp_path: Path) -> None:
+    subprocess.run(
+        [sys.executable, "-c", TOOL, str(tmp_path), how, "0.5"], check=False, stdout=subprocess.PIPE
+    )
+    until = time.monotonic() + 30
+    while how == "killed" and list(tmp_path.iterdir()) and time.monotonic() < until:
+        time.sleep(0.05)
+    assert len(list(tmp_path.iterdir())) == (0 if how == "killed" else 1)

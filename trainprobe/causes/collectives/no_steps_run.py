@@ -99,7 +99,7 @@ def _from_log(scene: Scene, job: LogJob) -> Weighings:
         resumed := first_found(
             event
             for event in scene.events("resumed-at")
-            if event.captured.get("step", "").isdigit()
+            if event.captured.get("step", "").isdecimal()
         )
     ) is not None and not step:
         yield weighing(6, "source", f"It resumed at step {resumed.captured['step']}", resumed)

@@ -69,7 +69,7 @@ def _unusual(scene: Scene) -> dict[str, str]:
     timeout = settings.get("IB_TIMEOUT", "20").rstrip(".")
     if {"P2P_DISABLE", "SHM_DISABLE"} <= set(off):
         odd.update(dict.fromkeys(off, "1"))
-    if timeout.isdigit() and not 10 <= int(timeout) <= 25:
+    if timeout.isdecimal() and not 10 <= int(timeout) <= 25:
         odd["IB_TIMEOUT"] = timeout
     return odd
 

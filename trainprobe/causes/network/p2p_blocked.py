@@ -88,7 +88,7 @@ def _spins(scene: Scene) -> Weighings:
     first = [
         event
         for event in timeouts
-        if event.captured.get("seq", "").isdigit() and int(event.captured["seq"]) <= FIRST
+        if event.captured.get("seq", "").isdecimal() and int(event.captured["seq"]) <= FIRST
     ]
     if channels and first and len(first) == len(timeouts) and lines(scene, "nccl-init-complete"):
         says = (

@@ -77,7 +77,7 @@ def _weigh(scene: Scene) -> Weighings:
     if len(stated) > 1:
         sizes = and_list(
             [
-                f"{ranks_say([int(who) for who in whose if who.isdigit()])} has {size}"
+                f"{ranks_say([int(who) for who in whose if who.isdecimal()])} has {size}"
                 for size, whose in stated.items()
             ]
         )
@@ -124,7 +124,7 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
         return absent(scene) if job is not None and not job.elsewhere else ()
     fewest = min(stated.values(), key=len)
     if sum(len(whose) == len(fewest) for whose in stated.values()) == 1:
-        return tuple(sorted(int(who) for who in fewest if who.isdigit()))
+        return tuple(sorted(int(who) for who in fewest if who.isdecimal()))
     return ()
 
 

@@ -127,11 +127,11 @@ def timeouts(
         if call["seconds"] is not None
     ]
     for name, value in _options(arguments):
-        if _TIMEOUT_OPTION.match(name) and value.isdigit():
+        if _TIMEOUT_OPTION.match(name) and value.isdecimal():
             unit_s = 60.0 if "minutes" in name else 1.0
             found.append((int(value) * unit_s, f"command line: {name} {value}"))
     minutes = environment.get("DEEPSPEED_TIMEOUT", "")
-    if minutes.isdigit():
+    if minutes.isdecimal():
         found.append((int(minutes) * 60.0, f"DEEPSPEED_TIMEOUT={minutes}"))
     if not found and not any(call["given"] and call["seconds"] is None for _, call in calls):
         kind = "nccl" if "nccl" in backend or (not backend and device == "cuda") else ""
@@ -143,10 +143,10 @@ def timeouts(
 def scheduler_end(environment: Mapping[str, str]) -> Optional[Dict[str, Any]]:
     """When SLURM will end the job, by its variable (since 22.05) or by scontrol."""
     end = environment.get("SLURM_JOB_END_TIME", "")
-    if end.isdigit():
+    if end.isdecimal():
         return {"ends_at": float(end), "source": "SLURM_JOB_END_TIME"}
     job = environment.get("SLURM_JOB_ID") or environment.get("SLURM_JOBID") or ""
-    if not job.isdigit():
+    if not job.isdecimal():
         return None
     from trainprobe.system.run import run
 

@@ -141,13 +141,13 @@ def _opened(pid: int, names: Dict[int, str], proc: str) -> List[Opened]:
     for fd, name in names.items():
         info = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "")
         flags, pos, inode = info.get("flags", ""), info.get("pos", ""), info.get("ino", "")
-        mode = ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else ""
+        mode = ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdecimal() else ""
         local = kinds.get(info.get("mnt_id", "")) in mount_table.LOCAL
         kind, size = _kind(name, f"{proc}/{pid}/fd/{fd}" if local else "")
-        if kind == "pipe" and name[6:-1].isdigit():
+        if kind == "pipe" and name[6:-1].isdecimal():
             inode = name[6:-1]
-        number = int(inode) if inode.isdigit() else None
-        at = int(pos) if pos.isdigit() and kind == "file" else None
+        number = int(inode) if inode.isdecimal() else None
+        at = int(pos) if pos.isdecimal() and kind == "file" else None
         found.append(Opened(fd, name, kind, mode, at, number, size))
     return found
 
@@ -190,7 +190,7 @@ def _joined(
         for pid, fd in holders:
             info = procfs.status_fields(procfs.read_page(f"{proc}/{pid}/fdinfo/{fd}") or "")
             flags = info.get("flags", "")
-            for mode in ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdigit() else "":
+            for mode in ACCESS.get(int(flags, 8) & os.O_ACCMODE, "") if flags.isdecimal() else "":
                 pipes[name][mode].add(pid)
             commands.setdefault(pid, command_of(pid, proc))
     return pipes, commands, outside.whole

@@ -91,13 +91,16 @@ def read_kernel_log(since: float, deadline_s: float) -> LookResult:
     )
 
 
+_MOMENT = re.compile(r"[0-9]{1,20}").fullmatch  # 64 bits
+
+
 def parse_kmsg(content: bytes, booted_at: float) -> Lines:
     """Parse `prio,seq,µs since boot,flags;text` (Documentation/ABI/testing/dev-kmsg)."""
     lines: Lines = []
     for line in content.decode("utf-8", "replace").split("\n"):
         head, semicolon, text = line.partition(";")
         fields = head.split(",")
-        if semicolon and not line.startswith(" ") and len(fields) >= 3 and fields[2].isdigit():
+        if semicolon and not line.startswith(" ") and len(fields) >= 3 and _MOMENT(fields[2]):
             lines.append((booted_at + int(fields[2]) / 1e6, text))
     return lines
 

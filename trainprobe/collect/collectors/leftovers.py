@@ -199,7 +199,7 @@ def port_of(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[int]:
         or option(rest, "rdzv-endpoint").rpartition(":")[2]
         or environ.get("PET_MASTER_PORT", "")
     )
-    if port.isdigit():
+    if port.isdecimal():
         return int(port) or None
     alone = any(
         re.fullmatch(r"--standalone|--rdzv[-_](?:backend|endpoint).*", word) for word in rest
@@ -207,7 +207,7 @@ def port_of(argv: Sequence[str], environ: Mapping[str, str]) -> Optional[int]:
     if launcher_kind(argv) == "torchrun" and not alone:
         return DEFAULT_PORT
     port = "" if launcher_kind(argv) else environ.get("MASTER_PORT", "")
-    return int(port) if port.isdigit() else None
+    return int(port) if port.isdecimal() else None
 
 
 def _ticks(rows: Sequence[Earlier]) -> Dict[int, int]:

@@ -160,7 +160,7 @@ def devices_of_mounts(mountinfo: str) -> Dict[str, str]:
     devices = {}
     for columns in (line.split(None, 3) for line in mountinfo.splitlines()):
         major, _, minor = columns[2].partition(":") if len(columns) > 3 else ("", "", "")
-        if major.isdigit() and minor.isdigit():
+        if major.isdecimal() and minor.isdecimal():
             devices[columns[0]] = f"{int(major):02x}:{int(minor):02x}"
     return devices
 
@@ -169,7 +169,7 @@ def place_of(fdinfo: str, devices: Dict[str, str]) -> Optional[Place]:
     """Device and inode of /proc/PID/fdinfo/N, by its `ino:` line (Linux 5.14) or its lock."""
     lines = dict(line.split(":", 1) for line in fdinfo.splitlines() if ":" in line)
     inode, device = lines.get("ino", "").strip(), devices.get(lines.get("mnt_id", "").strip())
-    if inode.isdigit() and device:
+    if inode.isdecimal() and device:
         return device, int(inode)
     match = _LINE.match(lines.get("lock", "").strip() + " ")
     return (match.group(6), int(match.group(7))) if match else None

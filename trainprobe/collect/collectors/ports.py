@@ -117,7 +117,7 @@ def parse_tcp(snmp: str, netstat: str) -> Dict[str, int]:
     for text, head in ((snmp, "Tcp:"), (netstat, "TcpExt:")):
         lines = [line.split() for line in text.splitlines() if line.startswith(head)]
         if len(lines) == 2:
-            pairs = (pair for pair in zip(*lines) if pair[1].lstrip("-").isdigit())
+            pairs = (pair for pair in zip(*lines) if pair[1].lstrip("-").isdecimal())
             found.update({name: int(value) for name, value in pairs})
     return {name: found[name] for name in TCP.split() if name in found}
 
@@ -129,7 +129,7 @@ def parse_interfaces(text: str) -> Dict[str, Dict[str, int]]:
     found: Dict[str, Dict[str, int]] = {}
     for line in text.splitlines()[2:]:
         name, colon, rest = line.partition(":")
-        numbers = [int(word) for word in rest.split() if word.isdigit()]
+        numbers = [int(word) for word in rest.split() if word.isdecimal()]
         if colon and len(numbers) >= 16:
             columns = {**INTERFACE_COUNTERS, **INTERFACE_ERRORS}
             found[name.strip()] = {counter: numbers[place] for counter, place in columns.items()}

@@ -115,7 +115,7 @@ def parse_cpu_stat(text: str, version: int) -> Optional[Dict[str, float]]:
     counts = {
         columns[0]: int(columns[1])
         for columns in (line.split() for line in text.splitlines())
-        if len(columns) == 2 and columns[1].isdigit()
+        if len(columns) == 2 and columns[1].isdecimal()
     }
     if "nr_throttled" not in counts:
         return None

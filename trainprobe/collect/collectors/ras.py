@@ -86,7 +86,7 @@ class RasCommunicator(Fact):
 def port_of(environment: Mapping[str, str]) -> int:
     """The port in NCCL_RAS_ADDR (`host:port`), else NCCL's own."""
     digits = environment.get("NCCL_RAS_ADDR", "").rpartition(":")[2]
-    return int(digits) if digits.isdigit() else PORT
+    return int(digits) if digits.isdecimal() else PORT
 
 
 def look(job: JobView, deadline_s: float) -> List[LookResult]:
@@ -300,7 +300,7 @@ def _ras_rank(row: Mapping[str, Any]) -> RasRank:
 
 
 def _count(text: str) -> Optional[int]:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < DIGITS_CAP else None
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < DIGITS_CAP else None
 
 
 def _operation(what: str) -> str:

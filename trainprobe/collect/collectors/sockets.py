@@ -81,7 +81,7 @@ class Connection(Fact):
     def port(self) -> Optional[int]:
         """The remote port; None for a unix socket."""
         digits = self.remote.rpartition(":")[2]
-        return int(digits) if self.kind != "unix" and digits.isdigit() else None
+        return int(digits) if self.kind != "unix" and digits.isdecimal() else None
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def parse_unix(text: str, unix: Dict[int, unix_peers.UnixSocket]) -> List[Row]:
     rows = []
     for line in text.splitlines()[1:]:
         columns = line.split(None, 7)
-        if len(columns) < 7 or not columns[6].isdigit():
+        if len(columns) < 7 or not columns[6].isdecimal():
             continue
         state = (
             "LISTEN" if columns[3] == "00010000" else "ESTAB" if columns[5] == "03" else "UNCONN"

@@ -283,7 +283,7 @@ def _world_size(plan: Plan, launch: Launch) -> Iterator[Finding]:
     for argument, given in launch.named_values:
         if _WORLD.fullmatch(argument):
             name, value = argument, given
-    if not value.isdigit() or int(value) == tasks or plan.about(launch).get("spawns"):
+    if not value.isdecimal() or int(value) == tasks or plan.about(launch).get("spawns"):
         return
     assigned = plan.assignment("WORLD_SIZE") if name == "WORLD_SIZE" else None
     line = assigned.line if assigned else launch.line

@@ -235,7 +235,7 @@ def _port(plan: Plan, launches: Sequence[Launch]) -> Finding:
     line, value = line or launch.line, port[:100]
     if not port:
         return _default_port(plan, launch)
-    if port.isdigit():
+    if port.isdecimal():
         return _fixed_port(plan, launch, port, line)
     if _RANDOM.search(port):
         if task and launch.shape.all_tasks > 1:
@@ -386,7 +386,7 @@ def _torchrun(plan: Plan, launch: Launch) -> Iterator[Finding]:
         fix = "--rdzv-backend=c10d, which needs no node rank"
         yield RENDEZVOUS.fail(says, fix, line, "static", edits)
         return
-    if node_rank.isdigit() and backend == "static":
+    if node_rank.isdecimal() and backend == "static":
         says = (
             f"--node-rank={node_rank} in line {line} is the same on all {nodes} nodes of the step"
         )
@@ -432,7 +432,7 @@ def _accelerate(launch: Launch) -> Iterator[Finding]:
     elif "machine-rank" not in options and backend == "static":
         says = f"{launch.place} has no --machine_rank: every node is machine 0"
         yield RENDEZVOUS.fail(says, f"--rdzv_backend c10d, or {in_task}", line)
-    elif options.get("machine-rank", "").isdigit() and backend == "static":
+    elif options.get("machine-rank", "").isdecimal() and backend == "static":
         rank = f"--machine_rank {options['machine-rank']}"
         says = f"{rank} in line {line} is the same on all {nodes} nodes"
         yield RENDEZVOUS.fail(says, in_task, line)
@@ -446,7 +446,7 @@ def _environment(plan: Plan, launch: Launch) -> Iterator[Finding]:
     for name in ("RANK", "LOCAL_RANK"):
         value = environ.get(name, "")
         variable = _frozen_in(value)
-        if variable or value.isdigit():
+        if variable or value.isdecimal():
             assigned = plan.assignment(name)
             line = assigned.line if assigned else launch.line
             how = f"is {value} for all tasks"
