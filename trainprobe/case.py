@@ -21,6 +21,7 @@ from trainprobe import __version__
 from trainprobe.errors import UsageError
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence, LookOutcome
+from trainprobe.model.record_classes import RecordClass, Table
 from trainprobe.model.subjects import JOB, Subject
 from trainprobe.redact import Redactor, clean
 from trainprobe.regular_files import open_regular
@@ -178,6 +179,55 @@ class Case:
         made = ("subject", "cell", "source", "began", "took_s", "outcome", "reason", "data")
         return self.add(
             record.kind, **{**{name: getattr(record, name) for name in made}, **changed}
+        )
+
+    def keep_classes(self, classes: Sequence[Tuple[RecordClass, Sequence[int]]]) -> None:
+        """Keep the records of classes under ids of this case, each with the place that a record
+        has among them all: a class in one line where there is nothing to hide or to clean in any
+        record, else one by one. Raises ValueError where they are no evidence.
+        """
+        places = sorted(
+            (place, number, seat)
+            for number, (_, at) in enumerate(classes)
+            for seat, place in enumerate(at)
+        )
+        if not all(self._is_plain(records) for records, _ in classes):
+            several = [records.evidence() for records, _ in classes]
+            for _, number, seat in places:
+                self.keep(several[number][seat])
+            return
+        with self._lock:
+            if self._sealed:
+                return
+            ids: List[List[str]] = [[""] * records.count for records, _ in classes]
+            for last, (_, number, seat) in enumerate(places, self._last + 1):
+                ids[number][seat] = f"E{last}"
+            kept = [
+                records.changed({("id",): own, ("redacted",): [0]})
+                for own, (records, _) in zip(ids, classes)
+            ]
+            several = [records.evidence() for records in kept]
+            found = [several[number][seat] for _, number, seat in places]
+            self._last += len(found)
+            self._evidence += found
+            for new in found:
+                self.heard(new)
+            self._unwritten += [(own[0], records.line()) for own, records in zip(ids, kept)]
+            self._write()
+
+    def _is_plain(self, records: RecordClass) -> bool:
+        """Whether records of a class can be kept as they are."""
+        columns: List[Tuple[str, Sequence[Any]]] = [("", records.form.keys)]
+        for place, column in zip(records.form.places, records.columns):
+            if isinstance(place, Table):
+                for table in column:
+                    columns += [(each.name, one) for each, one in zip(place.columns, table[1:])]
+            else:
+                columns.append((place.name, column))
+        return (
+            not any(records.column("files"))
+            and {Evidence.schema}.issuperset(records.column("schema"))
+            and self.redactor.has_nothing_in(columns)
         )
 
     def keep_file(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> str:

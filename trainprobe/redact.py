@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from trainprobe.secret_forms import FORMS, compiled
 
@@ -165,6 +165,7 @@ _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 MOST_DEPTH = 100
 SHORT, MOST_SEEN = 200, 20_000
 MANY = 20  # rows from which on they are looked at together first
+_SCALARS = frozenset((str, int, float, bool, type(None)))
 _LARGEST = 1e300  # and so neither infinite nor no number
 Hide = Callable[[str, str], str]
 
@@ -262,6 +263,8 @@ class Redactor:
         self._known: Dict[str, str] = {}
         # short texts that hold nothing: evidence repeats its keys and words some hundred times
         self._seen: Set[str] = set()
+        # of these also those that are hidden under no name, and in no place of a list
+        self._plain: Set[str] = set()
         self.learn(environ)
 
     def learn(self, environ: Mapping[str, str]) -> None:
@@ -286,6 +289,7 @@ class Redactor:
             # a new one: another thread may still add to the old what was looked at with less
             # knowledge
             self._seen = set()
+            self._plain = set()
 
     def text(self, text: str) -> Tuple[str, int]:
         """Return `text` with secrets hidden, and how many were."""
@@ -304,6 +308,41 @@ class Redactor:
         it. Numbers that JSON does not have become their names: nan, inf, -inf.
         """
         return self._data(data, 0)
+
+    def has_nothing_in(self, columns: Iterable[Tuple[str, Sequence[Any]]]) -> bool:
+        """Say whether `data` would return everything in these columns as it is; each has a name and
+        the values that stand under it. False also where only a look at each of them can tell.
+        """
+        plain = self._plain
+        fresh: Set[str] = set()
+        for name, values in columns:
+            texts: List[str] = []
+            for value in values:
+                kind = value.__class__
+                if kind is str:
+                    texts.append(value)
+                elif kind is list:
+                    # "-" may begin an option, which hides what follows it
+                    if self._list(value, 0) != (value, 0):
+                        return False
+                elif kind not in _SCALARS or (kind is float and not -_LARGEST < value < _LARGEST):
+                    return False
+            if texts and looks_secret(name) and not all(
+                _tells_nothing(name, text) for text in texts if text
+            ):
+                return False
+            unknown = {text for text in texts if text not in plain}
+            if any(_random(text.strip("'\"")) for text in unknown) and not _identifies(name):
+                return False
+            fresh |= unknown
+        if fresh:
+            text = "\n".join(fresh)
+            if clean(text) != text or self.text(text)[1]:
+                return False
+            if len(plain) + len(fresh) > MOST_SEEN:
+                plain.clear()
+            plain.update(one for one in fresh if len(one) <= SHORT and not _random(one))
+        return True
 
     def _cleaned(self, text: str) -> Tuple[str, int]:
         harmless = self._seen

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from trainprobe.model.record_classes import classes_of
+
 LIMIT_S, LIMIT_MB = 30.0, 500.0
 RECORDED = Path(__file__).with_name("recorded")
 ROOT = Path(__file__).resolve().parents[2]
@@ -134,7 +136,8 @@ def made(folder: Path, count: int, stuck: int) -> None:
     templates = {number: recorded(number) for number in range(1, THREE + 1)}
     for place in range(count):
         node = Node(place, count, stuck)
-        text = "".join(json.dumps(row) + "\n" for row in node.rows(templates[node.of]))
+        first, *rows, last = node.rows(templates[node.of])
+        text = "".join(json.dumps(row) + "\n" for row in (first, *classes_of(rows), last))
         (folder / f"{node.name}.jsonl").write_text(
             text.replace(f'"now": {templates[node.of][-1]["now"]}', f'"now": {time.time()}'),
             encoding="utf-8",

@@ -79,6 +79,7 @@ from trainprobe.facts.worlds import in_one_cell
 from trainprobe.model import fields
 from trainprobe.model.evidence import LAST_MOMENT, Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.model.record_classes import LazyData
 
 Parser = Callable[[Evidence], "list[Fact]"]
 
@@ -220,6 +221,8 @@ def read(evidence: Iterable[Evidence]) -> Facts:
             )
             if not record.data:
                 continue
+        if isinstance(record.data, LazyData):
+            record = replace(record, data=record.data.whole())  # noqa: PLW2901 - until it is parsed
         found, flaw = _parsed(record, parsers.get(record.kind, ()))
         facts += facts_at(found, record.subject.host, places)
         if flaw:
@@ -277,8 +280,8 @@ def _newest_output(records: list[Evidence]) -> list[Evidence]:
 
 def _place_of_output(record: Evidence) -> tuple[object, ...]:
     """Empty for a record that is no output of a file; in other kinds `path` need not be a text."""
-    path, subject = record.data.get("path"), record.subject
-    if record.kind != "output" or not path or not isinstance(path, str):
+    path, subject = record.data.get("path") if record.kind == "output" else None, record.subject
+    if not path or not isinstance(path, str):
         return ()
     return record.cell, subject.host, subject.rank, path, record.outcome
 

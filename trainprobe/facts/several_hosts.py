@@ -20,7 +20,8 @@ from trainprobe.facts.remote_locks import with_remote_locks
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
-from trainprobe.model.pids import HostPid
+from trainprobe.model.pids import HostPid, names_a_pid
+from trainprobe.model.record_classes import LazyData
 
 _LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
@@ -164,7 +165,11 @@ def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
     subject = record.subject
     if subject.pid is not None:
         subject = replace(subject, pid=_pid(subject.pid, host, places[host]))
-    data = _rewritten(record.data, host, places[host], depth=0)
+    place = places[host]
+    if isinstance(record.data, LazyData):
+        data: Mapping[str, Any] = record.data.wrapped(lambda value: _pid(value, host, place))
+    else:
+        data = _rewritten(record.data, host, place, depth=0)
     return replace(record, subject=subject, data=data)
 
 
@@ -176,7 +181,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
         return {
             key: (
                 _pid(item, host, place)
-                if _names_a_pid(key)
+                if _is_name_of_pid(key)
                 else (
                     item
                     if item.__class__ in _PLAIN  # most of what a node sends
@@ -190,11 +195,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
     return value
 
 
-@functools.lru_cache(maxsize=4096)
-def _names_a_pid(key: object) -> bool:
-    return isinstance(key, str) and (
-        key in ("pid", "ppid", "pids", "used_by", "orphaned") or key.endswith(("_pid", "_pids"))
-    )
+_is_name_of_pid = functools.lru_cache(maxsize=4096)(names_a_pid)
 
 
 def _pid(value: Any, host: str, place: int) -> Any:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from trainprobe.model.evidence import Ended
 from trainprobe.model.subjects import Subject
-from trainprobe.nodes.answers import Accept, Answer, at_host, is_whole, read_answer
+from trainprobe.nodes.answers import Accept, Answer, all_at_host, at_host, is_whole, read_answer
 from trainprobe.nodes.transports import Node
 from trainprobe.nodes.tree import MANY, asked_by_tree
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -236,6 +236,9 @@ def _kept(case: Case, node: Node, call: Call, accept: Accept) -> tuple[bool, boo
         return answer.whole, False
     for record in answer.records:
         case.keep(at_host(record, node.name, skew))
+    case.keep_classes(
+        [(all_at_host(records, node.name, skew), at) for records, at in answer.classes]
+    )
     return True, True
 
 
@@ -271,7 +274,7 @@ def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[
         why = "the look was interrupted" if call.interrupted else "the time was over"
         return "unavailable", f"{node.name} was not asked: {why}"
     late = ran.ended.how == "timed_out" and not answer.whole
-    sent = any(record.kind == accept.tells for record in answer.records)
+    sent = answer.tells(accept.tells)
     if sent and answer.whole and not answer.flood and not ran.cut and not answer.reason:
         return "ok", ""
     if call.interrupted and not sent:
@@ -287,7 +290,7 @@ def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[
             flaw = "more than a look may send"
         else:
             flaw = f"then: {answer.reason}" if answer.whole else "not its end"
-        return "partial", f"{node.name} sent {len(answer.records)} records and {flaw}"
+        return "partial", f"{node.name} sent {answer.count} records and {flaw}"
     if late:
         return "timed_out", f"{node.name} did not answer within {call.ended - call.began:.0f} s"
     lines = ran.stderr[-4000:].decode("utf-8", "replace").strip().splitlines()
