@@ -165,7 +165,8 @@ _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 MOST_DEPTH = 100
 SHORT, MOST_SEEN = 200, 20_000
 MANY = 20  # rows from which on they are looked at together first
-_SCALARS = frozenset((str, int, float, bool, type(None)))
+_UNHIDDEN = frozenset((int, bool, type(None)))
+_KEPT = _UNHIDDEN | {str, float, list}
 _LARGEST = 1e300  # and so neither infinite nor no number
 Hide = Callable[[str, str], str]
 
@@ -316,22 +317,24 @@ class Redactor:
         plain = self._plain
         fresh: Set[str] = set()
         for name, values in columns:
-            texts: List[str] = []
-            for value in values:
-                kind = value.__class__
-                if kind is str:
-                    texts.append(value)
-                elif kind is list:
-                    # "-" may begin an option, which hides what follows it
-                    if self._list(value, 0) != (value, 0):
-                        return False
-                elif kind not in _SCALARS or (kind is float and not -_LARGEST < value < _LARGEST):
+            kinds = set(map(type, values))
+            if kinds <= _UNHIDDEN:
+                continue
+            if not kinds <= _KEPT:
+                return False
+            texts = values
+            if kinds != {str}:
+                # "-" may begin an option, which hides what follows it
+                if any(self._list(each, 0) != (each, 0) for each in values if type(each) is list):
                     return False
-            if texts and looks_secret(name) and not all(
+                if not all(math.isfinite(each) for each in values if type(each) is float):
+                    return False
+                texts = [each for each in values if type(each) is str]
+            if looks_secret(name) and not all(
                 _tells_nothing(name, text) for text in texts if text
             ):
                 return False
-            unknown = {text for text in texts if text not in plain}
+            unknown = set(texts) - plain
             if any(_random(text.strip("'\"")) for text in unknown) and not _identifies(name):
                 return False
             fresh |= unknown

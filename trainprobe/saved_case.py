@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, Dict, List, Tuple
 from trainprobe.errors import UsageError
 from trainprobe.model.codec import from_json
 from trainprobe.model.evidence import Evidence
-from trainprobe.model.record_classes import read_class
+from trainprobe.model.record_classes import LazyData, read_class
 from trainprobe.regular_files import open_regular, read_regular_file
 
 SCHEMA = "trainprobe.case/1"
@@ -48,7 +48,10 @@ def read_case(folder: str) -> SavedCase:
         damage.append(f"{EVIDENCE} {_refusal(error)}.")
     if len(damage) > MOST_DAMAGE:
         damage[MOST_DAMAGE:] = [f"{len(damage) - MOST_DAMAGE} more lines cannot be read."]
-    return SavedCase(folder, meta, tuple(sorted(evidence.values(), key=_number)), damage)
+    found = list(evidence.values())
+    if any(isinstance(record.data, LazyData) for record in found):
+        found.sort(key=_number)
+    return SavedCase(folder, meta, tuple(found), damage)
 
 
 def _number(record: Evidence) -> int:

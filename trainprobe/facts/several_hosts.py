@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -167,7 +167,7 @@ def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
         subject = replace(subject, pid=_pid(subject.pid, host, places[host]))
     place = places[host]
     if isinstance(record.data, LazyData):
-        data: Mapping[str, Any] = record.data.wrapped(lambda value: _pid(value, host, place))
+        data: Mapping[str, Any] = record.data.wrapped(_pids_of(host, place))
     else:
         data = _rewritten(record.data, host, place, depth=0)
     return replace(record, subject=subject, data=data)
@@ -203,6 +203,20 @@ def _pid(value: Any, host: str, place: int) -> Any:
         return [_pid(item, host, place) for item in value]
     plain = isinstance(value, int) and not isinstance(value, (bool, HostPid))
     return _host_pid(value, host, place) if plain and 0 < value < 1 << _PID_BITS else value
+
+
+@functools.lru_cache(maxsize=64)
+def _pids_of(host: str, place: int) -> Callable[[Any], Any]:
+    known: dict[int, Any] = {}
+
+    def wrap(value: Any) -> Any:
+        if value.__class__ is not int:
+            return _pid(value, host, place)
+        if value not in known:
+            known[value] = _pid(value, host, place)
+        return known[value]
+
+    return wrap
 
 
 # Each process stands in hundreds of records, above all as the end of connections.

@@ -116,9 +116,17 @@ def build(kind: Callable[..., T], data: Mapping[str, Any], /, **known: Any) -> T
     """Build a dataclass from the fields of the same names in `data`, each read by its type, and
     from `known`. Fields of other types than those above are only taken from `known`.
     """
-    for name, read in _readers(kind):
-        if name not in known and data.get(name) is not None:
-            known[name] = read(data, name)
+    get = data.get
+    for name, read, plain_type in _readers(kind):
+        if name in known or (value := get(name)) is None:
+            continue
+        # nearly all values have the type of their field
+        right = value.__class__ is plain_type and (
+            plain_type is bool
+            or (plain_type is str and len(value) <= TEXT_CAP)
+            or (plain_type is not str and -NUMBER_CAP < value < NUMBER_CAP)
+        )
+        known[name] = value if right else read(data, name)
     return kind(**known)
 
 
@@ -133,7 +141,10 @@ def fact(
 
 
 @functools.cache
-def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], Any]], ...]:
+def _readers(
+    kind: Any,
+) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], Any], type | None], ...]:
+    """Each field of these types with its reader and its plain type, if it has one."""
     readers: dict[Any, Callable[[Mapping[str, Any], str], Any]] = {
         str: text,
         int: whole,
@@ -145,8 +156,13 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], A
     readers |= {typing.Tuple[str, ...]: texts, typing.Tuple[int, ...]: wholes}
     readers |= {typing.Optional[plain]: read for plain, read in readers.items()}
     hints = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
-    return tuple((name, readers[hints[name]]) for name in names if hints[name] in readers)
+    plain_types = {hint: one for one in (str, int, float, bool) for hint in (one, one | None)}
+    plain_types |= {typing.Optional[one]: one for one in (str, int, float, bool)}
+    return tuple(
+        (field.name, readers[hint], plain_types.get(hint))
+        for field in dataclasses.fields(kind)
+        if (hint := hints[field.name]) in readers
+    )
 
 
 def plain(value: Any, depth: int = 0) -> Any:

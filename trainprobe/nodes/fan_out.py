@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -141,8 +142,15 @@ def call_all(
     with ThreadPoolExecutor(max_workers=min(width, max(1, len(nodes)))) as pool:
         shorter = Shorter(until)
         least_s = look_s if most_s is not None and len(nodes) > width else 0.0
-        waiting = {pool.submit(_asked, node, shorter, least_s): node for node in nodes}
-        while waiting:
+        waiting: dict[Future[Call], Node] = {}
+        later = iter(nodes)
+        while True:
+            # Of the others none is asked before there is room: a thousand answers that wait to be
+            # read take more memory than all that is kept of them.
+            for node in itertools.islice(later, 2 * width - len(waiting)):
+                waiting[pool.submit(_asked, node, shorter, least_s)] = node
+            if not waiting:
+                break
             done, _ = wait(waiting, timeout=AGAIN_S, return_when=FIRST_COMPLETED)
             shorter.interrupted = interruption.asked
             for future in done:
@@ -193,6 +201,7 @@ def _asked(node: Node, deadline: Shorter, least_s: float = 0.0) -> Call:
             hold_input=node.held,
             # srun may take many seconds to end where the way back from a node is blocked
             enough=is_whole,
+            without_fork=True,
         )
     except OSError as error:  # no room for the answer, or no descriptor left
         ran = Ran(

@@ -301,9 +301,17 @@ def _table(path: str) -> str:
 
 
 def parse_sockets(record: Evidence) -> List[Fact]:
+    evidence, at = (record.id,), record.began or None
+
     def connection(row: Mapping[str, Any]) -> Fact:
-        rank, at = fields.whole(row, "rank"), record.began or None
-        return fields.fact(Connection, record, row, rank=rank, at=at)
+        return fields.build(
+            Connection,
+            row,
+            evidence=evidence,
+            cell=record.cell,
+            rank=fields.whole(row, "rank"),
+            at=at,
+        )
 
     return fields.each(fields.items(record.data, "connections"), connection)
 
