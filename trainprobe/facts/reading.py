@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from trainprobe.collect.collector import every_collector
+from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
@@ -192,6 +193,10 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
 )
 
 
+# From here on no join looks at connections, of which there are more than of all other facts.
+_FIRST_WITHOUT_CONNECTIONS = join_log_jobs
+
+
 def read(evidence: Iterable[Evidence]) -> Facts:
     """Parse every record; one that cannot be understood yields nothing and is counted in
     `Facts.unreadable`.
@@ -235,12 +240,16 @@ def read(evidence: Iterable[Evidence]) -> Facts:
                 facts = collector.join(facts)
             except Exception:  # noqa: BLE001 - a plug-in's join must not end the judgement
                 unreadable.append(f"all of kind {collector.kind}")
+    connections: list[Fact] = []
     for join in JOINS:
+        if join is _FIRST_WITHOUT_CONNECTIONS:
+            connections = [fact for fact in facts if isinstance(fact, Connection)]
+            facts = [fact for fact in facts if not isinstance(fact, Connection)]
         try:
             facts = join(facts)
         except Exception:  # noqa: BLE001 - what one join cannot tell must not end the judgement
             unreadable.append(f"all that {join.__name__} adds")
-    return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
+    return Facts([*facts, *connections], looked=looked, refused=refused, unreadable=unreadable)
 
 
 def _at_a_real_time(record: Evidence) -> Evidence:
