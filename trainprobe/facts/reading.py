@@ -62,6 +62,7 @@ from trainprobe.facts.process_listings import parse_process_listings
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.removed_columns import parse_removed_columns
+from trainprobe.facts.resting_connections import without_resting
 from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.samples import parse_samples
 from trainprobe.facts.several_hosts import (
@@ -70,7 +71,7 @@ from trainprobe.facts.several_hosts import (
     parse_reach,
     places_of,
     silent_nodes,
-    told_apart,
+    with_host,
 )
 from trainprobe.facts.shared_folders import join_shared_folders
 from trainprobe.facts.table import Facts, Look, Refusal
@@ -169,6 +170,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_log_stacks,
     join_threads,
     join_sleep,
+    without_resting,
     join_log_jobs,
     join_log_order,
     join_printed_endings,
@@ -208,11 +210,11 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     standing = [_at_a_real_time(record) for record in _newest_output(_standing(evidence))]
     standing = in_one_cell(standing)
     places = places_of(standing)
-    records = told_apart(standing, places)
-    facts += silent_nodes(records)
+    facts += silent_nodes(standing)
     collectors = every_collector()
     parsers = {**{one.kind: (one.parse,) for one in collectors if one.parse}, **PARSERS}
-    for record in records:
+    # one by one: a second copy of all records would take more memory than their facts
+    for record in (with_host(each, places) for each in standing):
         if record.outcome not in ("ok", "partial"):
             refused.append(
                 Refusal(

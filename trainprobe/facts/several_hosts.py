@@ -136,13 +136,6 @@ def places_of(records: Sequence[Evidence]) -> dict[str, int]:
     return {host: place for place, host in enumerate(sorted(several)[:MOST_HOSTS], 1)}
 
 
-def told_apart(records: Sequence[Evidence], places: Mapping[str, int]) -> list[Evidence]:
-    """Return the records with pids that carry their host, as they are where there are no
-    `places`.
-    """
-    return [_with_host(record, places) for record in records] if places else list(records)
-
-
 def facts_at(found: Sequence[Fact], host: str, places: Mapping[str, int]) -> list[Fact]:
     """The same for what was read of one host: counters of a host carry its name, and so do pids
     from a text, as from a line of the kernel's log.
@@ -158,7 +151,8 @@ def _fact_at(fact: Fact, host: str, place: int) -> Fact:
     return fact
 
 
-def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
+def with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
+    """The record with pids that carry their host, as it is where that is none of `places`."""
     host = record.subject.host
     if host not in places:
         return record
@@ -225,7 +219,7 @@ _host_pid = functools.lru_cache(maxsize=65536)(HostPid)
 
 def join_hosts(facts: list[Fact]) -> list[Fact]:
     """Make one Job of those that several hosts saw of one cell, and join the ends of connections
-    between them.
+    between them. `facts` are changed.
     """
     jobs: dict[str, list[Job]] = {}
     for fact in facts:
@@ -242,16 +236,21 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         return facts
     rest: list[Fact] = []
     told: set[str] = set()
-    facts = _renumbered(facts, parted)
-    for fact in facts:
+    renumbered = _renumbered(facts, parted)
+    for fact in renumbered:
         if isinstance(fact, Job) and fact.cell in parted:
             if fact.cell not in told:
                 told.add(fact.cell)
-                ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == fact.cell]
+                ranks = [
+                    one for one in renumbered if isinstance(one, JobRank) and one.cell == fact.cell
+                ]
                 rest.append(_one_job(parted[fact.cell], ranks, reach, silent))
         else:
             rest.append(fact)
-    return with_remote_locks(_joined_ends(rest, parted))
+    del renumbered
+    facts[:] = rest  # a connection whose end is found needs no second place
+    del rest
+    return with_remote_locks(_joined_ends(facts, parted))
 
 
 def _renumbered(facts: list[Fact], parted: Mapping[str, Sequence[Job]]) -> list[Fact]:
@@ -337,29 +336,21 @@ def _one_job(
 
 def _joined_ends(facts: list[Fact], cells: Mapping[str, object]) -> list[Fact]:
     """A TCP connection between two hosts is seen from both: each row names the process at its
-    other end then.
+    other end then. `facts` are changed.
     """
-    ends: dict[tuple[str, str, str], Connection] = {}
-    for fact in facts:
-        if (
-            isinstance(fact, Connection)
-            and fact.cell in cells
-            and fact.kind == "tcp"
-            and not fact.local.startswith(_LOOPBACK)
-        ):
-            ends.setdefault((fact.cell, fact.local, fact.remote), fact)
+    ends: dict[str, dict[tuple[str, str], int]] = {cell: {} for cell in cells}
+    for place, fact in enumerate(facts):
+        if isinstance(fact, Connection) and fact.cell in cells and _leaves_its_host(fact):
+            ends[fact.cell].setdefault((fact.local, fact.remote), place)
+    # A table of all connections is the largest thing there is, so it is changed and not copied.
+    for place, fact in enumerate(facts):
+        if isinstance(fact, Connection) and not fact.peer_pid and _leaves_its_host(fact):
+            other = ends.get(fact.cell, {}).get((fact.remote, fact.local))
+            end = facts[other] if other is not None else None
+            if isinstance(end, Connection):
+                facts[place] = replace(fact, peer_pid=end.pid, peer_rank=end.rank)
+    return facts
 
-    def joined(fact: Fact) -> Fact:
-        if (
-            not isinstance(fact, Connection)
-            or fact.peer_pid
-            or fact.kind != "tcp"
-            or fact.local.startswith(_LOOPBACK)
-        ):
-            return fact
-        other = ends.get((fact.cell, fact.remote, fact.local))
-        return (
-            replace(fact, peer_pid=other.pid, peer_rank=other.rank) if other is not None else fact
-        )
 
-    return [joined(fact) for fact in facts]
+def _leaves_its_host(fact: Connection) -> bool:
+    return fact.kind == "tcp" and not fact.local.startswith(_LOOPBACK)

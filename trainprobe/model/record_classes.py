@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import zlib
 from itertools import repeat
 from typing import (
@@ -256,7 +257,7 @@ class RecordClass:
                 Evidence(
                     id_,
                     kind,
-                    Subject(*subject),
+                    _subject(*subject),
                     cell,
                     source,
                     began,
@@ -273,6 +274,8 @@ class RecordClass:
 
     def _spread(self, path: Path) -> Iterable[Any]:
         column = self.column(*path)
+        if path[-1] in _FEW:  # each node says the same
+            column = list(map(sys.intern, column))
         return column if len(column) > 1 else repeat(column[0], self.count)
 
 
@@ -314,6 +317,10 @@ def read_class(row: Mapping[str, Any]) -> RecordClass:
     if not isinstance(form, str) or not isinstance(columns, list) or count.__class__ is not int:
         raise ValueError("a class has a form, columns and a count")
     return RecordClass(form, columns, count)
+
+
+# Each rank of a node has a record of nearly each kind.
+_subject = functools.lru_cache(maxsize=256)(Subject)
 
 
 # The columns of the classes of some nodes, which are read in their order.
@@ -396,6 +403,7 @@ def _are_texts(value: Any) -> bool:
     return value.__class__ is list and all(map(_is_text, value))
 
 
+_FEW = frozenset(("kind", "host", "role", "cell", "source", "outcome", "reason"))
 _OF_SUBJECT = ("kind", "host", "rank", "pid", "started_ticks", "gpu", "role")
 _FIELDS = (
     "id",

@@ -263,4 +263,6 @@ def _wait(
 
 
 def _read(output: IO[bytes], cap_bytes: int) -> bytes:
-    return os.pread(output.fileno(), cap_bytes, 0)
+    # Python sets aside as much memory as it is told to read
+    size = os.fstat(output.fileno()).st_size
+    return os.pread(output.fileno(), min(size, cap_bytes), 0)
