@@ -15,7 +15,7 @@ import threading
 import time
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
@@ -267,6 +267,17 @@ class Case:
         with self._lock:
             self._sealed = True
             return tuple(self._evidence)
+
+    def give_away(self) -> Iterator[Evidence]:
+        """Seal the case and give its evidence away piece by piece: the records of thousands of
+        ranks take as much memory as what is read from them.
+        """
+        with self._lock:
+            self._sealed = True
+            given, self._evidence = self._evidence, []
+        given.reverse()
+        while given:
+            yield given.pop()
 
     def close(self) -> None:
         """Write what is still unwritten, and close the file. Evidence stays readable here."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trainprobe.collect.collector import every_collector
@@ -62,6 +62,7 @@ from trainprobe.facts.process_listings import parse_process_listings
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.removed_columns import parse_removed_columns
+from trainprobe.facts.resting_connections import KIND as SOCKETS
 from trainprobe.facts.resting_connections import without_resting
 from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.samples import parse_samples
@@ -69,7 +70,9 @@ from trainprobe.facts.several_hosts import (
     facts_at,
     join_hosts,
     parse_reach,
+    pids_of,
     places_of,
+    renumbered,
     silent_nodes,
     with_host,
 )
@@ -170,7 +173,6 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_log_stacks,
     join_threads,
     join_sleep,
-    without_resting,
     join_log_jobs,
     join_log_order,
     join_printed_endings,
@@ -213,8 +215,25 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     facts += silent_nodes(standing)
     collectors = every_collector()
     parsers = {**{one.kind: (one.parse,) for one in collectors if one.parse}, **PARSERS}
-    # one by one: a second copy of all records would take more memory than their facts
-    for record in (with_host(each, places) for each in standing):
+    sockets: list[Evidence] = []
+
+    def records() -> Iterator[Evidence]:
+        standing.reverse()
+        while standing:  # a record that was read may go, where nobody else has it
+            record = standing.pop()
+            if record.kind == SOCKETS and record.subject.host in places:
+                sockets.append(record)
+            else:
+                yield with_host(record, places)
+        yield from without_resting(
+            sockets,
+            facts,
+            lambda record: with_host(record, places),
+            lambda host: pids_of(host, places[host]),
+            renumbered(facts),
+        )
+
+    for record in records():
         if record.outcome not in ("ok", "partial"):
             refused.append(
                 Refusal(

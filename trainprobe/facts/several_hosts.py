@@ -17,13 +17,13 @@ from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.remote_locks import with_remote_locks
+from trainprobe.facts.resting_connections import LOOPBACK
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.model.pids import HostPid, names_a_pid
 from trainprobe.model.record_classes import LazyData
 
-_LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
 KIND = "node.look"
 TELLS_A_PART = (
@@ -153,17 +153,16 @@ def _fact_at(fact: Fact, host: str, place: int) -> Fact:
 
 def with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
     """The record with pids that carry their host, as it is where that is none of `places`."""
-    host = record.subject.host
-    if host not in places:
+    subject, data = record.subject, record.data
+    if subject.host not in places:
         return record
-    subject = record.subject
-    if subject.pid is not None:
-        subject = replace(subject, pid=_pid(subject.pid, host, places[host]))
-    place = places[host]
-    if isinstance(record.data, LazyData):
-        data: Mapping[str, Any] = record.data.wrapped(_pids_of(host, place))
+    wrap = pids_of(subject.host, places[subject.host])
+    if isinstance(data, LazyData):
+        data = data.whole(wrap)
     else:
-        data = _rewritten(record.data, host, place, depth=0)
+        data = _rewritten(data, subject.host, places[subject.host], depth=0)
+    if subject.pid is not None:
+        subject = replace(subject, pid=wrap(subject.pid))
     return replace(record, subject=subject, data=data)
 
 
@@ -199,8 +198,9 @@ def _pid(value: Any, host: str, place: int) -> Any:
     return _host_pid(value, host, place) if plain and 0 < value < 1 << _PID_BITS else value
 
 
-@functools.lru_cache(maxsize=64)
-def _pids_of(host: str, place: int) -> Callable[[Any], Any]:
+@functools.lru_cache(maxsize=4096)  # hosts of which one has connections to another
+def pids_of(host: str, place: int) -> Callable[[Any], Any]:
+    """What gives each pid of a host its host."""
     known: dict[int, Any] = {}
 
     def wrap(value: Any) -> Any:
@@ -236,36 +236,50 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         return facts
     rest: list[Fact] = []
     told: set[str] = set()
-    renumbered = _renumbered(facts, parted)
-    for fact in renumbered:
+    numbered = _with_numbers(facts, parted)
+    for fact in numbered:
         if isinstance(fact, Job) and fact.cell in parted:
             if fact.cell not in told:
                 told.add(fact.cell)
                 ranks = [
-                    one for one in renumbered if isinstance(one, JobRank) and one.cell == fact.cell
+                    one for one in numbered if isinstance(one, JobRank) and one.cell == fact.cell
                 ]
                 rest.append(_one_job(parted[fact.cell], ranks, reach, silent))
         else:
             rest.append(fact)
-    del renumbered
+    del numbered
     facts[:] = rest  # a connection whose end is found needs no second place
     del rest
     return with_remote_locks(_joined_ends(facts, parted))
 
 
-def _renumbered(facts: list[Fact], parted: Mapping[str, Sequence[Job]]) -> list[Fact]:
+def renumbered(facts: Sequence[Fact]) -> dict[tuple[str, int], int]:
     """One host alone can only guess its ranks' numbers where nothing tells them, and may guess what
     another host knows. Where one process is left for the one number that nobody has, it is that.
+    The numbers by cell and pid.
     """
+    ranks_of: dict[str, list[JobRank]] = {}
+    worlds: dict[str, int] = {}
+    for fact in facts:
+        if isinstance(fact, JobRank):
+            ranks_of.setdefault(fact.cell, []).append(fact)
+        elif isinstance(fact, Job):
+            worlds[fact.cell] = max(worlds.get(fact.cell, 0), fact.world_size or 0)
     given: dict[tuple[str, int], int] = {}
-    for cell, jobs in parted.items():
-        ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == cell]
-        known = {one.rank for one in ranks if one.rank_source not in _GUESSED}
-        world = max((job.world_size or 0 for job in jobs), default=0)
+    for cell, world in worlds.items():
+        ranks = ranks_of.get(cell, [])
         guessed = [one for one in ranks if one.rank_source in _GUESSED]
+        if len(guessed) != 1:
+            continue
+        known = {one.rank for one in ranks if one.rank_source not in _GUESSED}
         free = set(range(world)) - known
-        if len(guessed) == len(free) == 1 and guessed[0].rank in known:
+        if len(free) == 1 and guessed[0].rank in known:
             given[cell, guessed[0].pid] = free.pop()
+    return given
+
+
+def _with_numbers(facts: list[Fact], parted: Mapping[str, Sequence[Job]]) -> list[Fact]:
+    given = {key: rank for key, rank in renumbered(facts).items() if key[0] in parted}
     if not given:
         return facts
     return [
@@ -353,4 +367,4 @@ def _joined_ends(facts: list[Fact], cells: Mapping[str, object]) -> list[Fact]:
 
 
 def _leaves_its_host(fact: Connection) -> bool:
-    return fact.kind == "tcp" and not fact.local.startswith(_LOOPBACK)
+    return fact.kind == "tcp" and not fact.local.startswith(LOOPBACK)

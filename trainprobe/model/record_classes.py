@@ -60,12 +60,13 @@ class Table(NamedTuple):
 
 class Form(NamedTuple):
     """A form that was read: its nested places, and the same in their order. `paths` lead to the
-    values that stand in no list. `begins` is the first place of each of the record's own fields.
+    values that stand in no list, `tables` to such tables. `begins` is the first place of each of the record's own fields.
     """
 
     shape: Dict[str, Any]
     places: Tuple[Any, ...]
     paths: Dict[Path, int]
+    tables: Dict[Path, int]
     begins: Dict[str, int]
     keys: Tuple[str, ...]
 
@@ -119,6 +120,7 @@ def form_of(text: str) -> Form:
     """Read a form of records. Raises ValueError where it is none."""
     places: List[Any] = []
     paths: Dict[Path, int] = {}
+    tables: Dict[Path, int] = {}
     begins: Dict[str, int] = {}
     keys: Dict[str, None] = {}
 
@@ -150,6 +152,8 @@ def form_of(text: str) -> Form:
                 raise ValueError("a table has names")
             keys.update(dict.fromkeys(names))
             plain = sealed or of_pid
+            if not listed:
+                tables[path] = len(places)
             places.append(Table(tuple(Value(one, not plain and names_a_pid(one)) for one in names)))
             return places[-1]
         return [read(item, (*path, name), of_pid, sealed, True) for item in part]
@@ -160,7 +164,7 @@ def form_of(text: str) -> Form:
         raise ValueError("the form is too deep") from None
     if not isinstance(shape, dict):
         raise ValueError("a record is an object")
-    return Form(shape, tuple(places), paths, begins, tuple(keys))
+    return Form(shape, tuple(places), paths, tables, begins, tuple(keys))
 
 
 class RecordClass:
@@ -202,6 +206,18 @@ class RecordClass:
         if path not in self.form.paths:
             raise ValueError(f"{'.'.join(path)} is no value")
         return self.columns[self.form.paths[path]]
+
+    def table(self, path: Path, place: int) -> Optional[Dict[str, Sequence[Any]]]:
+        """The columns of the table at `path` in the record at `place`."""
+        if path not in self.form.tables:
+            return None
+        number = self.form.tables[path]
+        column = self.columns[number]
+        count, *columns = column[place] if len(column) > 1 else column[0]
+        return {
+            each.name: one if len(one) == count else one * count
+            for each, one in zip(self.form.places[number].columns, columns)
+        }
 
     def changed(self, changes: Mapping[Path, List[Any]]) -> RecordClass:
         """The same with other values, of the right type, at some paths."""
@@ -268,6 +284,7 @@ class RecordClass:
                     tuple(files),
                     redacted,
                     schema,
+                    _NOTHING,
                 )
             )
         return found
@@ -282,19 +299,21 @@ class RecordClass:
 class LazyData(Mapping[str, Any]):
     """The data of one record of a class."""
 
-    __slots__ = ("_of", "_place", "_wrap")
+    __slots__ = ("_of", "_place")
 
-    def __init__(self, of: RecordClass, place: int, wrap: Optional[Wrap] = None) -> None:
-        self._of, self._place, self._wrap = of, place, wrap
+    def __init__(self, of: RecordClass, place: int) -> None:
+        self._of, self._place = of, place
 
-    def whole(self) -> Dict[str, Any]:
-        """All of it, to be looked at more than once."""
-        found: Dict[str, Any] = self._of.field("data", self._place, self._wrap)
+    def whole(self, wrap: Optional[Wrap] = None) -> Dict[str, Any]:
+        """All of it, to be looked at more than once, with each number of a process passed through
+        `wrap`.
+        """
+        found: Dict[str, Any] = self._of.field("data", self._place, wrap)
         return found
 
-    def wrapped(self, wrap: Wrap) -> LazyData:
-        """The same with each number of a process passed through `wrap`."""
-        return LazyData(self._of, self._place, wrap)
+    def table(self, name: str) -> Optional[Dict[str, Sequence[Any]]]:
+        """The columns of the table under `name` by their names; None where there is no table."""
+        return self._of.table(("data", name), self._place)
 
     def __getitem__(self, key: str) -> Any:
         return self.whole()[key]
@@ -319,8 +338,9 @@ def read_class(row: Mapping[str, Any]) -> RecordClass:
     return RecordClass(form, columns, count)
 
 
+_NOTHING: Mapping[str, Any] = {}
 # Each rank of a node has a record of nearly each kind.
-_subject = functools.lru_cache(maxsize=256)(Subject)
+_subject = functools.lru_cache(maxsize=256)(functools.partial(Subject, extra=_NOTHING))
 
 
 # The columns of the classes of some nodes, which are read in their order.
