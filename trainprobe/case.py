@@ -25,7 +25,7 @@ from trainprobe.model.record_classes import RecordClass, Table
 from trainprobe.model.subjects import JOB, Subject
 from trainprobe.redact import Redactor, clean
 from trainprobe.regular_files import open_regular
-from trainprobe.saved_case import EVIDENCE, META, SCHEMA, read_case, why
+from trainprobe.saved_case import EVIDENCE, META, SCHEMA, WITH_CLASSES, read_case, why
 
 FILES = "files"
 MOST_FILE_BYTES = 64 * 2**20
@@ -48,6 +48,7 @@ class Case:
         # Called with each piece of evidence before it is written.
         self.heard: Callable[[Evidence], None] = lambda _: None
         self._stuck = self._lost = ""
+        self._announced = False
         self._torn, self._size, self._sealed, self._last = False, 0, False, 0
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._fd = os.open(os.path.join(folder, EVIDENCE), flags, 0o600)
@@ -212,8 +213,22 @@ class Case:
             self._evidence += found
             for new in found:
                 self.heard(new)
+            self._announce_classes()
             self._unwritten += [(own[0], records.line()) for own, records in zip(ids, kept)]
             self._write()
+
+    def _announce_classes(self) -> None:
+        """An older version must not take a case for empty of which it cannot read a line."""
+        if self._announced:
+            return
+        self._announced = True
+        path = os.path.join(self.folder, META)
+        try:
+            with open(path, "rb") as file:
+                meta = {**json.load(file), "schema": WITH_CLASSES}
+            _write_whole(path, json.dumps(meta, indent=1).encode() + b"\n")
+        except (OSError, ValueError) as error:
+            self._lost = f"{META} could not be written into the case {self.name}: {why(error)}."
 
     def _is_plain(self, records: RecordClass) -> bool:
         """Whether records of a class can be kept as they are."""

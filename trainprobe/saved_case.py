@@ -17,6 +17,7 @@ from trainprobe.model.record_classes import LazyData, read_class
 from trainprobe.regular_files import open_regular, read_regular_file
 
 SCHEMA = "trainprobe.case/1"
+WITH_CLASSES = "trainprobe.case/2"  # the same, with lines that hold a class of records
 META, EVIDENCE = "case.json", "evidence.jsonl"
 MOST_META_BYTES = 2**20
 MOST_EVIDENCE_BYTES = 2**30
@@ -48,10 +49,10 @@ def read_case(folder: str) -> SavedCase:
         damage.append(f"{EVIDENCE} {_refusal(error)}.")
     if len(damage) > MOST_DAMAGE:
         damage[MOST_DAMAGE:] = [f"{len(damage) - MOST_DAMAGE} more lines cannot be read."]
-    found = list(evidence.values())
-    if any(isinstance(record.data, LazyData) for record in found):
-        found.sort(key=_number)
-    return SavedCase(folder, meta, tuple(found), damage)
+    records = list(evidence.values())
+    if any(isinstance(record.data, LazyData) for record in records):
+        records.sort(key=_number)
+    return SavedCase(folder, meta, tuple(records), damage)
 
 
 def _number(record: Evidence) -> int:
@@ -134,9 +135,9 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     schema = meta.get("schema") if isinstance(meta, dict) else None
     if not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
         raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
-    if schema != SCHEMA:
+    if schema not in (SCHEMA, WITH_CLASSES):
         raise UsageError(
-            f"{path} has the format {schema}; this version reads {SCHEMA}.",
+            f"{path} has the format {schema}; this version reads {SCHEMA} and {WITH_CLASSES}.",
             "Read it with the version that wrote it.",
         )
     for name, kind in (("command", str), ("case", str), ("tool", dict)):

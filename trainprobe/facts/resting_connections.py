@@ -61,15 +61,16 @@ def without_resting(
     renumbered: Mapping[tuple[str, int], int],
 ) -> Iterator[Evidence]:
     """The records of sockets, each with the connections that tell something and with the process
-    at the other end where that is on another host. `facts` are those of all other records;
-    `at_host` and `pids_of` tell how a record and a pid of a host are written, `renumbered` the rank of a process whose own
-    host did not know it.
+    at the other end where that is on another host. `facts` are those of all other records.
+
+    `at_host` and `pids_of` tell how a record and a pid of a host are written, `renumbered` the
+    rank of a process whose own host did not know it.
     """
     known = _known(facts, renumbered)
     ends = _ends(records)
     for record in records:
         try:
-            rows = _telling(record, ends, known, pids_of)
+            rows = _telling(record, ends, known, pids_of) if ends is not None else None
         except (TypeError, ValueError, AttributeError, OverflowError):
             rows = None  # its parser says what is wrong
         if rows is None:
@@ -95,15 +96,18 @@ def _known(facts: Iterable[Fact], renumbered: Mapping[tuple[str, int], int]) -> 
 _Ends = dict[str, dict[tuple[str, str], tuple[str, Any, Any]]]
 
 
-def _ends(records: Iterable[Evidence]) -> _Ends:
+def _ends(records: Iterable[Evidence]) -> _Ends | None:
     """The connections that leave their hosts by cell, local and remote address, with the host, the
-    pid and the rank that has each; of several looks at a process the last counts.
+    pid and the rank that has each; of several looks at a process the last counts. None where a
+    table has another form than ours.
     """
     ends: _Ends = {}
     told: dict[tuple[str, str], set[Any]] = {}
     for record in sorted(records, key=lambda one: -one.began):
         columns = _columns(record)
         if columns is None:
+            if record.outcome in ("ok", "partial") and record.data.get("connections"):
+                return None  # then nobody knows which connections lead there
             continue
         host = record.subject.host
         of_cell = ends.setdefault(record.cell, {})
@@ -122,7 +126,7 @@ def _ends(records: Iterable[Evidence]) -> _Ends:
                     of_cell.setdefault((local, remote), (host, pid, rank))
             before.update(columns["pid"])
         except (TypeError, AttributeError):
-            continue
+            return None
     return ends
 
 
@@ -150,7 +154,7 @@ def _telling(
         local,
         remote,
         peer_pid,
-        peer_rank,
+        told_rank,
         rx_queue,
         tx_queue,
         retransmits,
@@ -158,7 +162,7 @@ def _telling(
         silent_s,
     ) in enumerate(rows):
         pid = wrap(own)
-        peer = wrap(peer_pid)
+        peer, peer_rank = wrap(peer_pid), told_rank
         if not peer_pid and kind == "tcp" and not local.startswith(LOOPBACK):
             end = found.get((remote, local))
             if end is not None:
@@ -173,9 +177,7 @@ def _telling(
             and (cell, peer) in known.ranks
             and (cell, pid, fd) not in known.awaited
         )
-        of_store = not stores.isdisjoint(
-            (local.rpartition(":")[2], remote.rpartition(":")[2])
-        )
+        of_store = not stores.isdisjoint((local.rpartition(":")[2], remote.rpartition(":")[2]))
         address = (own, local.rpartition(":")[0])
         if not rests or address not in addresses or (of_store and len(stores) > 1):
             stays.add(place)
@@ -202,15 +204,19 @@ def _telling(
 
 def _columns(record: Evidence) -> _Columns | None:
     """The columns of its table; None where there is none, or one lacks some of them."""
-    data = record.data
     if record.outcome not in ("ok", "partial"):
         return None
-    if isinstance(data, LazyData):
-        columns = data.table("connections")
+    if isinstance(record.data, LazyData):
+        columns = record.data.table("connections")
     else:
-        rows = data.get("connections")
-        names = tuple(rows[0]) if isinstance(rows, list) and rows and rows[0].__class__ is dict else ()
-        if not names or not all(row.__class__ is dict and tuple(row) == names for row in rows):
-            return None
-        columns = {name: [row[name] for row in rows] for name in names}
+        columns = _transposed(record.data.get("connections"))
     return columns if columns is not None and columns.keys() >= set(_NAMES) else None
+
+
+def _transposed(rows: Any) -> dict[str, Sequence[Any]] | None:
+    if not isinstance(rows, list) or not rows or not isinstance(rows[0], dict):
+        return None
+    names = tuple(rows[0])
+    if not all(isinstance(row, dict) and tuple(row) == names for row in rows):
+        return None
+    return {name: [row[name] for row in rows] for name in names}

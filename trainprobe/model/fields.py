@@ -119,17 +119,9 @@ def build(kind: Callable[..., T], data: Mapping[str, Any], /, **known: Any) -> T
     """Build a dataclass from the fields of the same names in `data`, each read by its type, and
     from `known`. Fields of other types than those above are only taken from `known`.
     """
-    get = data.get
-    for name, read, plain_type in _readers(kind):
-        if name in known or (value := get(name)) is None:
-            continue
-        # nearly all values have the type of their field
-        right = value.__class__ is plain_type and (
-            plain_type is bool
-            or (plain_type is str and len(value) <= TEXT_CAP)
-            or (plain_type is not str and -NUMBER_CAP < value < NUMBER_CAP)
-        )
-        known[name] = value if right else read(data, name)
+    for name, read, _ in _readers(kind):
+        if name not in known and data.get(name) is not None:
+            known[name] = read(data, name)
     return kind(**known)
 
 
@@ -207,8 +199,8 @@ def _readers(
     readers |= {typing.Tuple[str, ...]: texts, typing.Tuple[int, ...]: wholes}
     readers |= {typing.Optional[plain]: read for plain, read in readers.items()}
     hints = typing.get_type_hints(kind)
-    plain_types = {hint: one for one in (str, int, float, bool) for hint in (one, one | None)}
-    plain_types |= {typing.Optional[one]: one for one in (str, int, float, bool)}
+    plain_types: dict[Any, type] = {one: one for one in (str, int, float, bool)}
+    plain_types |= {typing.Optional[one]: one for one in plain_types.values()}
     return tuple(
         (field.name, readers[hint], plain_types.get(hint))
         for field in dataclasses.fields(kind)

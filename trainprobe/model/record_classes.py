@@ -59,8 +59,10 @@ class Table(NamedTuple):
 
 
 class Form(NamedTuple):
-    """A form that was read: its nested places, and the same in their order. `paths` lead to the
-    values that stand in no list, `tables` to such tables. `begins` is the first place of each of the record's own fields.
+    """A form that was read: its nested places, and the same in their order.
+
+    `paths` lead to the values that stand in no list, `tables` to such tables. `begins` is the first
+    place of each of the record's own fields.
     """
 
     shape: Dict[str, Any]
@@ -124,7 +126,9 @@ def form_of(text: str) -> Form:
     begins: Dict[str, int] = {}
     keys: Dict[str, None] = {}
 
-    def read(part: Any, path: Path, of_pid: bool, sealed: bool, listed: bool) -> Any:
+    def read(
+        part: Any, path: Path, *, of_pid: bool = False, sealed: bool = False, listed: bool = False
+    ) -> Any:
         """`sealed`: below something that stands under a pid's name without being a number."""
         if len(path) > MOST_DEPTH:
             raise ValueError("the form is too deep")
@@ -142,7 +146,7 @@ def form_of(text: str) -> Form:
                 if not path:
                     begins[key] = len(places)
                 pid = not sealed and names_a_pid(key)
-                made[key] = read(item, (*path, key), pid, sealed, listed)
+                made[key] = read(item, (*path, key), of_pid=pid, sealed=sealed, listed=listed)
             return made
         if not isinstance(part, list):
             raise ValueError("a form holds only places")
@@ -156,10 +160,12 @@ def form_of(text: str) -> Form:
                 tables[path] = len(places)
             places.append(Table(tuple(Value(one, not plain and names_a_pid(one)) for one in names)))
             return places[-1]
-        return [read(item, (*path, name), of_pid, sealed, True) for item in part]
+        return [
+            read(item, (*path, name), of_pid=of_pid, sealed=sealed, listed=True) for item in part
+        ]
 
     try:
-        shape = read(json.loads(text), (), False, False, False)
+        shape = read(json.loads(text), ())
     except RecursionError:
         raise ValueError("the form is too deep") from None
     if not isinstance(shape, dict):
@@ -172,13 +178,18 @@ class RecordClass:
 
     __slots__ = ("_columns", "_packed", "_right", "count", "form", "form_text")
 
-    def __init__(self, form: str, columns: List[List[Any]], count: int) -> None:
-        """Raises ValueError where the columns do not fit the form."""
+    def __init__(
+        self, form: str, columns: List[List[Any]], count: int, *, right: bool = False
+    ) -> None:
+        """`right`: the columns fit the form, and the records are evidence. Raises ValueError where
+        the columns do not fit.
+        """
         self.form_text, self.form, self.count = form, form_of(form), count
-        _check(self.form, columns, count)
         self._columns: Optional[List[List[Any]]] = columns
         self._packed = b""
-        self._right = False
+        self._right = right
+        if not right:
+            _check(self.form, columns, count)
 
     @property
     def columns(self) -> List[List[Any]]:
@@ -224,10 +235,7 @@ class RecordClass:
         columns = list(self.columns)
         for path, column in changes.items():
             columns[self.form.paths[path]] = column
-        made = RecordClass.__new__(RecordClass)
-        made.form_text, made.form, made.count = self.form_text, self.form, self.count
-        made._columns, made._packed, made._right = columns, b"", self._right
-        return made
+        return RecordClass(self.form_text, columns, self.count, right=self._right)
 
     def _filled(self, shape: Any, begin: int, place: int, wrap: Optional[Wrap]) -> Any:
         columns = self.columns
@@ -268,7 +276,9 @@ class RecordClass:
         own = zip(*(self._spread((name,)) for name in _FIELDS if name not in ("subject", "data")))
         found = []
         for place, (subject, values) in enumerate(zip(subjects, own)):
-            id_, kind, cell, source, began, took_s, outcome, reason, files, redacted, schema = values
+            id_, kind, cell, source, began, took_s, outcome, reason, files, redacted, schema = (
+                values
+            )
             found.append(
                 Evidence(
                     id_,

@@ -194,8 +194,7 @@ def record_of(row: Mapping[str, Any], accept: Accept) -> Evidence | None:
         return None
 
 
-def class_of(
-    row: Mapping[str, Any]) -> tuple[RecordClass, tuple[int, ...]] | None:
+def class_of(row: Mapping[str, Any]) -> tuple[RecordClass, tuple[int, ...]] | None:
     """The class in a row and the places of its records; None where there is none."""
     at = row.get("at")
     if not isinstance(at, list) or not all(place.__class__ is int for place in at):
