@@ -140,7 +140,7 @@ def test_a_class_of_something_else_is_no_evidence(change: dict[str, Any]) -> Non
     row = to_json(rank(0))
     row = {**row, **change, "subject": {**row["subject"], **change.get("subject", {})}}
     (line,) = classes_of([row])
-    with pytest.raises(ValueError, match="type|reason"):
+    with pytest.raises(ValueError, match=r"type|reason"):
         read_class(line).evidence()
 
 

@@ -93,13 +93,13 @@ def _known(facts: Iterable[Fact], renumbered: Mapping[tuple[str, int], int]) -> 
     return _Known(frozenset(ranks), frozenset(awaited), stores, renumbered)
 
 
-_Ends = dict[str, dict[tuple[str, str], tuple[str, Any, Any]]]
+# By cell, and by both addresses as one text, of which there are millions.
+_Ends = dict[str, dict[str, tuple[str, Any, Any]]]
 
 
 def _ends(records: Iterable[Evidence]) -> _Ends | None:
-    """The connections that leave their hosts by cell, local and remote address, with the host, the
-    pid and the rank that has each; of several looks at a process the last counts. None where a
-    table has another form than ours.
+    """The connections that leave their hosts, with the host, the pid and the rank that has each; of
+    several looks at a process the last counts. None where a table has another form than ours.
     """
     ends: _Ends = {}
     told: dict[tuple[str, str], set[Any]] = {}
@@ -112,6 +112,7 @@ def _ends(records: Iterable[Evidence]) -> _Ends | None:
         host = record.subject.host
         of_cell = ends.setdefault(record.cell, {})
         before = told.setdefault((record.cell, host), set())
+        owners: dict[tuple[Any, Any], tuple[str, Any, Any]] = {}
         try:
             for kind, pid, rank, peer, local, remote in zip(
                 *(columns[name] for name in ("kind", "pid", "rank", "peer_pid", "local", "remote")),
@@ -123,7 +124,8 @@ def _ends(records: Iterable[Evidence]) -> _Ends | None:
                     and not local.startswith(LOOPBACK)
                     and pid not in before
                 ):
-                    of_cell.setdefault((local, remote), (host, pid, rank))
+                    owner = owners.setdefault((pid, rank), (host, pid, rank))
+                    of_cell.setdefault(f"{local} {remote}", owner)
             before.update(columns["pid"])
         except (TypeError, AttributeError):
             return None
@@ -164,7 +166,7 @@ def _telling(
         pid = wrap(own)
         peer, peer_rank = wrap(peer_pid), told_rank
         if not peer_pid and kind == "tcp" and not local.startswith(LOOPBACK):
-            end = found.get((remote, local))
+            end = found.get(f"{remote} {local}")
             if end is not None:
                 peer = pids_of(end[0])(end[1])
                 peer_rank = known.renumbered.get((cell, peer), end[2])

@@ -442,7 +442,7 @@ def test_a_flood_of_a_class_is_cut_and_said_to_be(
 
 
 def test_no_more_answers_wait_to_be_read_than_nodes_are_asked(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     asked: list[str] = []
     most: list[int] = []
