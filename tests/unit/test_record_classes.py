@@ -174,6 +174,16 @@ def test_a_case_of_classes_holds_what_the_records_alone_would(
     assert SECRET not in json.dumps(alone)
 
 
+def test_a_form_hides_no_words_under_a_name_that_comes_again(tmp_path: Path) -> None:
+    ((one, _),) = classes(rank(0))
+    form = one.form.text.replace('"state": 0', f'"state": {{"{SECRET}": 0}}, "state": 0')
+    row = {"form": form, "columns": one.columns, "count": 1}
+    with Case.create(str(tmp_path / "case"), "attach", ()) as case:
+        case.keep_classes([(read_class(row), [0])])
+    assert case.evidence[0].data["state"] == "S"
+    assert SECRET not in (tmp_path / "case" / "evidence.jsonl").read_text(encoding="utf-8")
+
+
 def test_lines_of_classes_take_less_room_and_say_so(tmp_path: Path) -> None:
     case, _ = kept_together(tmp_path, *(rank(number) for number in range(64)))
     alone = tmp_path / "alone"

@@ -62,7 +62,8 @@ class Form(NamedTuple):
     """A form that was read: its nested places, and the same in their order.
 
     `paths` lead to the values that stand in no list, `tables` to such tables. `begins` is the first
-    place of each of the record's own fields.
+    place of each of the record's own fields. `text` is the form as it is written: nothing stands in
+    it but places and `keys`.
     """
 
     shape: Dict[str, Any]
@@ -71,6 +72,7 @@ class Form(NamedTuple):
     tables: Dict[Path, int]
     begins: Dict[str, int]
     keys: Tuple[str, ...]
+    text: str
 
 
 def classes_of(rows: Iterable[Mapping[str, Any]]) -> Iterator[Dict[str, Any]]:
@@ -165,18 +167,19 @@ def form_of(text: str) -> Form:
         ]
 
     try:
-        shape = read(json.loads(text), ())
+        found = json.loads(text)
+        shape = read(found, ())
     except RecursionError:
         raise ValueError("the form is too deep") from None
     if not isinstance(shape, dict):
         raise ValueError("a record is an object")
-    return Form(shape, tuple(places), paths, tables, begins, tuple(keys))
+    return Form(shape, tuple(places), paths, tables, begins, tuple(keys), json.dumps(found))
 
 
 class RecordClass:
     """`count` records of one form."""
 
-    __slots__ = ("_columns", "_packed", "_right", "count", "form", "form_text")
+    __slots__ = ("_columns", "_packed", "_right", "count", "form")
 
     def __init__(
         self, form: str, columns: List[List[Any]], count: int, *, right: bool = False
@@ -184,7 +187,7 @@ class RecordClass:
         """`right`: the columns fit the form, and the records are evidence. Raises ValueError where
         the columns do not fit.
         """
-        self.form_text, self.form, self.count = form, form_of(form), count
+        self.form, self.count = form_of(form), count
         self._columns: Optional[List[List[Any]]] = columns
         self._packed = b""
         self._right = right
@@ -201,7 +204,7 @@ class RecordClass:
         """
         text = json.dumps(self.columns).encode()
         self._packed, self._columns = zlib.compress(text, 1), None
-        form = json.dumps(self.form_text).encode()
+        form = json.dumps(self.form.text).encode()
         return b'{"form": %b, "count": %d, "columns": %b}\n' % (form, self.count, text)
 
     def rows(self) -> List[Dict[str, Any]]:
@@ -235,7 +238,7 @@ class RecordClass:
         columns = list(self.columns)
         for path, column in changes.items():
             columns[self.form.paths[path]] = column
-        return RecordClass(self.form_text, columns, self.count, right=self._right)
+        return RecordClass(self.form.text, columns, self.count, right=self._right)
 
     def _filled(self, shape: Any, begin: int, place: int, wrap: Optional[Wrap]) -> Any:
         columns = self.columns

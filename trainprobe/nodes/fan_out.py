@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import queue
 import re
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -143,15 +144,18 @@ def call_all(
         shorter = Shorter(until)
         least_s = look_s if most_s is not None and len(nodes) > width else 0.0
         waiting: dict[Future[Call], Node] = {}
+        ended: queue.SimpleQueue[Future[Call]] = queue.SimpleQueue()
         later = iter(nodes)
         while True:
             # Of the others none is asked before there is room: a thousand answers that wait to be
             # read take more memory than all that is kept of them.
             for node in itertools.islice(later, 2 * width - len(waiting)):
-                waiting[pool.submit(_asked, node, shorter, least_s)] = node
+                future = pool.submit(_asked, node, shorter, least_s)
+                waiting[future] = node
+                future.add_done_callback(ended.put)
             if not waiting:
                 break
-            done, _ = wait(waiting, timeout=AGAIN_S, return_when=FIRST_COMPLETED)
+            done = _all_of(ended)
             shorter.interrupted = interruption.asked
             for future in done:
                 answered += heard(waiting.pop(future), future.result())
@@ -168,6 +172,16 @@ def call_all(
                     + (f"; waiting for {names}" if names else "")
                     + "."
                 )
+
+
+def _all_of(ended: queue.SimpleQueue[Future[Call]]) -> list[Future[Call]]:
+    """What has ended; one of them is waited for, for a moment."""
+    found: list[Future[Call]] = []
+    with contextlib.suppress(queue.Empty):
+        found.append(ended.get(timeout=AGAIN_S))
+        while True:
+            found.append(ended.get_nowait())
+    return found
 
 
 class Shorter:
