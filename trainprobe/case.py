@@ -187,6 +187,8 @@ class Case:
         has among them all: a class in one line where there is nothing to hide or to clean in any
         record, else one by one. Raises ValueError where they are no evidence.
         """
+        if not classes:
+            return
         places = sorted(
             (place, number, seat)
             for number, (_, at) in enumerate(classes)

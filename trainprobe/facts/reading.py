@@ -225,13 +225,14 @@ def read(evidence: Iterable[Evidence]) -> Facts:
                 sockets.append(record)
             else:
                 yield with_host(record, places)
-        yield from without_resting(
-            sockets,
-            facts,
-            lambda record: with_host(record, places),
-            lambda host: pids_of(host, places[host]),
-            renumbered(facts),
-        )
+        if sockets:  # what they tell depends on what all the others have told
+            yield from without_resting(
+                sockets,
+                facts,
+                lambda record: with_host(record, places),
+                lambda host: pids_of(host, places[host]),
+                renumbered(facts),
+            )
 
     for record in records():
         if record.outcome not in ("ok", "partial"):

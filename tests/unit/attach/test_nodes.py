@@ -422,6 +422,11 @@ def test_an_answer_in_classes_says_what_one_in_records_says(tmp_path: Path) -> N
     assert [to_json(one) for one in together["node7"][1:]] == [to_json(one) for one in alone[1:]]
     assert {one.subject.host for one in together["node7"]} == {"node7"}
     assert together["node7"][1].data["host"] == "node7"
+    schemas = [
+        json.loads((tmp_path / name / "case" / "case.json").read_text(encoding="utf-8"))["schema"]
+        for name in ("alone", "together")
+    ]
+    assert schemas == ["trainprobe.case/1", "trainprobe.case/2"]
 
 
 @pytest.mark.parametrize("field", ["kind", "cell", "began", "took_s"])
