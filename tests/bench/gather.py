@@ -28,7 +28,7 @@ from typing import Any
 
 from trainprobe.model.record_classes import classes_of
 
-LIMIT_S, LIMIT_MB = 30.0, 500.0
+LIMIT_S, LIMIT_MB = 30.0, 200.0
 RECORDED = Path(__file__).with_name("recorded")
 ROOT = Path(__file__).resolve().parents[2]
 EACH, THREE = 8, 3
