@@ -179,8 +179,9 @@ def _telling(
             and (cell, peer) in known.ranks
             and (cell, pid, fd) not in known.awaited
         )
-        of_store = not stores.isdisjoint((local.rpartition(":")[2], remote.rpartition(":")[2]))
-        address = (own, local.rpartition(":")[0])
+        host, _, port = local.rpartition(":")
+        of_store = port in stores or remote.rpartition(":")[2] in stores
+        address = (own, host)
         if not rests or address not in addresses or (of_store and len(stores) > 1):
             stays.add(place)
         addresses.add(address)
@@ -190,14 +191,11 @@ def _telling(
                 if silent_s < least[0]:
                     silent[own, which] = silent_s, place
     stays.update(place for _, place in silent.values())
-    names = list(columns)
-    wrapped = {name for name in names if name in ("pid", "peer_pid")}
+    names, table = list(columns), list(columns.values())
     kept: list[dict[str, Any]] = []
     for place in sorted(stays):
-        row = {
-            name: wrap(columns[name][place]) if name in wrapped else columns[name][place]
-            for name in names
-        }
+        row = dict(zip(names, (column[place] for column in table), strict=True))
+        row["pid"], row["peer_pid"] = wrap(row["pid"]), wrap(row["peer_pid"])
         if place in others:
             row["peer_pid"], row["peer_rank"] = others[place]
         kept.append(row)
