@@ -15,16 +15,17 @@ import threading
 import time
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Callable, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence, LookOutcome
+from trainprobe.model.record_classes import RecordClass, Table
 from trainprobe.model.subjects import JOB, Subject
 from trainprobe.redact import Redactor, clean
 from trainprobe.regular_files import open_regular
-from trainprobe.saved_case import EVIDENCE, META, SCHEMA, read_case, why
+from trainprobe.saved_case import EVIDENCE, META, SCHEMA, WITH_CLASSES, read_case, why
 
 FILES = "files"
 MOST_FILE_BYTES = 64 * 2**20
@@ -47,6 +48,7 @@ class Case:
         # Called with each piece of evidence before it is written.
         self.heard: Callable[[Evidence], None] = lambda _: None
         self._stuck = self._lost = ""
+        self._announced = False
         self._torn, self._size, self._sealed, self._last = False, 0, False, 0
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._fd = os.open(os.path.join(folder, EVIDENCE), flags, 0o600)
@@ -180,6 +182,71 @@ class Case:
             record.kind, **{**{name: getattr(record, name) for name in made}, **changed}
         )
 
+    def keep_classes(self, classes: Sequence[Tuple[RecordClass, Sequence[int]]]) -> None:
+        """Keep the records of classes under ids of this case, each with the place that a record
+        has among them all: a class in one line where there is nothing to hide or to clean in any
+        record, else one by one. Raises ValueError where they are no evidence.
+        """
+        if not classes:
+            return
+        places = sorted(
+            (place, number, seat)
+            for number, (_, at) in enumerate(classes)
+            for seat, place in enumerate(at)
+        )
+        if not all(self._is_plain(records) for records, _ in classes):
+            several = [records.evidence() for records, _ in classes]
+            for _, number, seat in places:
+                self.keep(several[number][seat])
+            return
+        with self._lock:
+            if self._sealed:
+                return
+            ids: List[List[str]] = [[""] * records.count for records, _ in classes]
+            for last, (_, number, seat) in enumerate(places, self._last + 1):
+                ids[number][seat] = f"E{last}"
+            kept = [
+                records.changed({("id",): own, ("redacted",): [0]})
+                for own, (records, _) in zip(ids, classes)
+            ]
+            several = [records.evidence() for records in kept]
+            found = [several[number][seat] for _, number, seat in places]
+            self._last += len(found)
+            self._evidence += found
+            for new in found:
+                self.heard(new)
+            self._announce_classes()
+            self._unwritten += [(own[0], records.line()) for own, records in zip(ids, kept)]
+            self._write()
+
+    def _announce_classes(self) -> None:
+        """An older version must not take a case for empty of which it cannot read a line."""
+        if self._announced:
+            return
+        self._announced = True
+        path = os.path.join(self.folder, META)
+        try:
+            with open(path, "rb") as file:
+                meta = {**json.load(file), "schema": WITH_CLASSES}
+            _write_whole(path, json.dumps(meta, indent=1).encode() + b"\n")
+        except (OSError, ValueError) as error:
+            self._lost = f"{META} could not be written into the case {self.name}: {why(error)}."
+
+    def _is_plain(self, records: RecordClass) -> bool:
+        """Whether records of a class can be kept as they are."""
+        columns: List[Tuple[str, Sequence[Any]]] = [("", records.form.keys)]
+        for place, column in zip(records.form.places, records.columns):
+            if isinstance(place, Table):
+                for table in column:
+                    columns += [(each.name, one) for each, one in zip(place.columns, table[1:])]
+            else:
+                columns.append((place.name, column))
+        return (
+            not any(records.column("files"))
+            and {Evidence.schema}.issuperset(records.column("schema"))
+            and self.redactor.has_nothing_in(columns)
+        )
+
     def keep_file(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> str:
         """Keep a redacted copy of `content`, bytes or the path of a file, and return its name
         relative to the case.
@@ -217,6 +284,17 @@ class Case:
         with self._lock:
             self._sealed = True
             return tuple(self._evidence)
+
+    def give_away(self) -> Iterator[Evidence]:
+        """Seal the case and give its evidence away piece by piece: the records of thousands of
+        ranks take as much memory as what is read from them.
+        """
+        with self._lock:
+            self._sealed = True
+            given, self._evidence = self._evidence, []
+        given.reverse()
+        while given:
+            yield given.pop()
 
     def close(self) -> None:
         """Write what is still unwritten, and close the file. Evidence stays readable here."""

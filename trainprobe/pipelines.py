@@ -115,7 +115,7 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
         nodes.look(case, progress)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
-    report = _concluded(case, case.seal(), "attach", case.name)
+    report = _concluded(case, case.give_away(), "attach", case.name)
     return _kept(case, report)
 
 
@@ -267,7 +267,8 @@ def conclude(
     from trainprobe.judge import judge
     from trainprobe.report.json_report import report_of
 
-    records = tuple(evidence)
+    records = list(evidence)
+    looked_s = round(_looked_s(records), 1)
     added = plugins.causes(known={cause.id for cause in causes.built()})
     failures: list[str] = []
     # A fault in one cause must not cost the report.
@@ -279,13 +280,20 @@ def conclude(
         for says in _listed(record.data.get("says"))
     ]
     diagnosis = judge(
-        read(records),
+        read(_given_away(records)),
         (*built, *added.found),
         load_priors(),
         (*left_out, *notes, *collectors.added().trouble, *added.trouble),
     )
     diagnosis = replace(diagnosis, unexplained=(*diagnosis.unexplained, *failures, *added.failures))
-    return report_of(diagnosis, command=command, case=case, looked_s=round(_looked_s(records), 1))
+    return report_of(diagnosis, command=command, case=case, looked_s=looked_s)
+
+
+def _given_away(records: list[Evidence]) -> Iterator[Evidence]:
+    """The records one by one, which then are nobody's but the reader's."""
+    records.reverse()
+    while records:
+        yield records.pop()
 
 
 def _concluded(case: Case, evidence: Iterable[Evidence], command: str, name: str) -> Report:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
 from trainprobe.secret_forms import FORMS, compiled
 from trainprobe.secret_lines import hide_over_lines
@@ -161,6 +161,8 @@ _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 MOST_DEPTH = 100
 MOST_SEEN = 20_000
 MANY = 20  # rows from which on they are looked at together first
+_UNHIDDEN = frozenset((int, bool, type(None)))
+_KEPT = _UNHIDDEN | {str, float, list}
 _LARGEST = 1e300  # and so neither infinite nor no number
 Hide = Callable[[str, str], str]
 
@@ -210,6 +212,8 @@ class Redactor:
         self._known: Dict[str, str] = {}
         # short texts that hold nothing: evidence repeats its keys and words some hundred times
         self._seen: Set[str] = set()
+        # of these also those that are hidden under no name, and in no place of a list
+        self._plain: Set[str] = set()
         self.learn(environ)
 
     def learn(self, environ: Mapping[str, str]) -> None:
@@ -235,6 +239,7 @@ class Redactor:
             # a new one: another thread may still add to the old what was looked at with less
             # knowledge
             self._seen = set()
+            self._plain = set()
 
     def text(self, text: str) -> Tuple[str, int]:
         """Return `text` with secrets hidden, and how many were."""
@@ -267,6 +272,41 @@ class Redactor:
         it. Numbers that JSON does not have become their names: nan, inf, -inf.
         """
         return self._data(data, 0)
+
+    def has_nothing_in(self, columns: Iterable[Tuple[str, Sequence[Any]]]) -> bool:
+        """Say whether `data` would return everything in these columns as it is; each has a name and
+        the values that stand under it. False also where only a look at each of them can tell.
+        """
+        plain = self._plain
+        fresh: Set[str] = set()
+        for name, values in columns:
+            kinds = set(map(type, values))
+            if kinds <= _UNHIDDEN:
+                continue
+            if not kinds <= _KEPT:
+                return False
+            texts = values
+            if kinds != {str}:
+                # "-" may begin an option, which hides what follows it
+                if any(self._list(each, 0) != (each, 0) for each in values if type(each) is list):
+                    return False
+                if not all(math.isfinite(each) for each in values if type(each) is float):
+                    return False
+                texts = [each for each in values if type(each) is str]
+            if looks_secret(name) and not all(_tells_nothing(name, text) for text in texts if text):
+                return False
+            unknown = set(texts) - plain
+            if any(_random(text.strip("'\"")) for text in unknown) and not _identifies(name):
+                return False
+            fresh |= unknown
+        if fresh:
+            text = "\n".join(fresh)
+            if clean(text) != text or self.text(text)[1]:
+                return False
+            if len(plain) + len(fresh) > MOST_SEEN:
+                plain.clear()
+            plain.update(one for one in fresh if len(one) <= SHORT and not _random(one))
+        return True
 
     def _cleaned(self, text: str) -> Tuple[str, int]:
         harmless = self._seen

@@ -13,9 +13,11 @@ from typing import Any, BinaryIO, Dict, List, Tuple
 from trainprobe.errors import UsageError
 from trainprobe.model.codec import from_json
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.record_classes import LazyData, read_class
 from trainprobe.regular_files import open_regular, read_regular_file
 
 SCHEMA = "trainprobe.case/1"
+WITH_CLASSES = "trainprobe.case/2"  # the same, with lines that hold a class of records
 META, EVIDENCE = "case.json", "evidence.jsonl"
 MOST_META_BYTES = 2**20
 MOST_EVIDENCE_BYTES = 2**30
@@ -47,7 +49,16 @@ def read_case(folder: str) -> SavedCase:
         damage.append(f"{EVIDENCE} {_refusal(error)}.")
     if len(damage) > MOST_DAMAGE:
         damage[MOST_DAMAGE:] = [f"{len(damage) - MOST_DAMAGE} more lines cannot be read."]
-    return SavedCase(folder, meta, tuple(evidence.values()), damage)
+    records = list(evidence.values())
+    if any(isinstance(record.data, LazyData) for record in records):
+        records.sort(key=_number)
+    return SavedCase(folder, meta, tuple(records), damage)
+
+
+def _number(record: Evidence) -> int:
+    """Records of classes stand in other lines than they were made in."""
+    digits = record.id[1:]
+    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 19 else 0
 
 
 def _read_lines(
@@ -75,14 +86,30 @@ def _read_lines(
 
 def _read_line(line: bytes, number: int, evidence: Dict[str, Evidence], damage: List[str]) -> None:
     try:
-        new = from_json(Evidence, json.loads(line.decode("utf-8")))
+        row = json.loads(line.decode("utf-8"))
+        found = _of_a_class(row) if _is_class(row) else [from_json(Evidence, row)]
     except (ValueError, RecursionError) as error:
         damage.append(f"Line {number} of {EVIDENCE} cannot be read: {_short(error)}.")
         return
-    if new.id in evidence:
-        damage.append(f"Line {number} of {EVIDENCE} uses {new.id} again; the first one counts.")
-        return
-    evidence[new.id] = new
+    for new in found:
+        if new.id in evidence:
+            damage.append(f"Line {number} of {EVIDENCE} uses {new.id} again; the first one counts.")
+        else:
+            evidence[new.id] = new
+
+
+def _is_class(row: Any) -> bool:
+    return isinstance(row, dict) and "form" in row and "id" not in row
+
+
+def _of_a_class(row: Mapping[str, Any]) -> List[Evidence]:
+    records = read_class(row)
+    try:
+        found = records.evidence()
+    except ValueError:
+        return [from_json(Evidence, one) for one in records.rows()]
+    records.line()
+    return found
 
 
 def _refusal(error: BaseException) -> str:
@@ -108,9 +135,9 @@ def _read_meta(folder: str) -> Dict[str, Any]:
     schema = meta.get("schema") if isinstance(meta, dict) else None
     if not isinstance(schema, str) or not schema.startswith("trainprobe.case/"):
         raise UsageError(f"{folder} is not a case: {path} does not say so.", do)
-    if schema != SCHEMA:
+    if schema not in (SCHEMA, WITH_CLASSES):
         raise UsageError(
-            f"{path} has the format {schema}; this version reads {SCHEMA}.",
+            f"{path} has the format {schema}; this version reads {SCHEMA} and {WITH_CLASSES}.",
             "Read it with the version that wrote it.",
         )
     for name, kind in (("command", str), ("case", str), ("tool", dict)):

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.bench.gather import EACH, gathered, made, name, wrong
+from trainprobe.attach.nodes import accepted
+from trainprobe.model.evidence import Evidence
+from trainprobe.nodes.answers import read_answer
 
 
 @pytest.mark.parametrize(
@@ -21,9 +25,21 @@ def test_the_one_stuck_rank_of_many_nodes_is_named(tmp_path: Path, nodes: int, s
 
 def test_the_answers_of_the_nodes_differ_in_host_rank_and_process(tmp_path: Path) -> None:
     made(tmp_path, 4, 2 * EACH + 5)
-    found = [(tmp_path / f"{name(place)}.jsonl").read_text(encoding="utf-8") for place in range(4)]
-    assert [f'"host": "{name(place)}"' in text for place, text in enumerate(found)] == [True] * 4
+    found = [records(tmp_path / f"{name(place)}.jsonl") for place in range(4)]
+    assert [{one.subject.host for one in answer} for answer in found] == [
+        {name(place)} for place in range(4)
+    ]
     assert [
-        '"rank": 21,' in text and '"kind": "FLOCK", "mode": "WRITE", "pid": ' in text
-        for text in found
+        any(one.subject.rank == 21 for one in answer)
+        and any(lock["path"].endswith("shared.lock") for lock in held(answer))
+        for answer in found
     ] == [False, False, True, False]
+
+
+def records(path: Path) -> list[Evidence]:
+    answer = read_answer(path.read_bytes(), accepted())
+    return [one for alike, _ in answer.classes for one in alike.evidence()]
+
+
+def held(answer: list[Evidence]) -> list[Any]:
+    return [lock for one in answer if one.kind == "locks" for lock in one.data["held"]]

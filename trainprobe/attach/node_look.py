@@ -46,8 +46,7 @@ def look_here(slurm: str, timeout_s: float) -> int:
                     Silence(),
                     cell=cell,
                 )
-            for record in case.seal():
-                telling.record(record)
+            telling.records(case.seal())
             case.close()
     return 0
 

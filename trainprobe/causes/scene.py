@@ -35,7 +35,7 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.waits import Divergence, SuspectGroup
-from trainprobe.waits.activity import Watch
+from trainprobe.waits.activity import Watch, watch_of
 
 __all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "first_found", "user_frame", "weighing"]
 
@@ -191,8 +191,17 @@ class Scene:
 
     def thread(self, rank: int) -> MainThread | None:
         """Where the rank's main thread stands, by py-spy where that could look."""
-        found = [fact for fact in self.of(MainThread, rank=rank) if fact.role == "rank"]
-        return min(found, key=lambda fact: fact.source != "py-spy", default=None)
+        return self._threads.get(rank)
+
+    @cached_property
+    def _threads(self) -> dict[int | None, MainThread]:
+        found: dict[int | None, MainThread] = {}
+        for fact in self.of(MainThread):
+            if fact.role == "rank":
+                known = found.setdefault(fact.rank, fact)
+                if known.source != "py-spy" and fact.source == "py-spy":
+                    found[fact.rank] = fact
+        return found
 
     def threads(self, ranks: Iterable[int]) -> tuple[MainThread, ...]:
         if not self.of(MainThread):
@@ -230,7 +239,7 @@ class Scene:
     @cached_property
     def watch(self) -> Watch:
         """What each process of a live job does, by the same rule as the verdict."""
-        return Watch(self.facts, self.cell)
+        return watch_of(self.facts, self.cell)
 
     def whole_path(self, path: str) -> str:
         """The path in full: a relative one lies in the job's working directory."""
@@ -240,8 +249,15 @@ class Scene:
         return path
 
     def process(self, rank: int) -> ProcessState | None:
-        found = self.of(ProcessState, rank=rank)
-        return next((fact for fact in found if fact.role == "rank"), None)
+        return self._processes.get(rank)
+
+    @cached_property
+    def _processes(self) -> dict[int | None, ProcessState]:
+        found: dict[int | None, ProcessState] = {}
+        for fact in self.of(ProcessState):
+            if fact.role == "rank":
+                found.setdefault(fact.rank, fact)
+        return found
 
     def process_of(self, pid: int) -> ProcessState | None:
         return next((fact for fact in self.of(ProcessState) if fact.pid == pid), None)

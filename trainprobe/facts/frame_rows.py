@@ -40,4 +40,13 @@ _same_frame = functools.lru_cache(maxsize=16384)(Frame)
 def frames_of(rows: Iterable[Any], *, leaf_first: bool = False) -> tuple[Frame, ...]:
     """Return frames outermost first."""
     found = [frame_of(row) for row in rows if isinstance(row, Mapping)][:FRAMES_CAP]
-    return tuple(reversed(found)) if leaf_first else tuple(found)
+    frames = tuple(reversed(found)) if leaf_first else tuple(found)
+    # what takes no part in comparing frames is no part of the key either
+    if any(frame.locals for frame in frames):
+        return frames
+    return _same_stack(frames, tuple(frame.text for frame in frames))
+
+
+@functools.lru_cache(maxsize=4096)
+def _same_stack(frames: tuple[Frame, ...], _: tuple[str, ...]) -> tuple[Frame, ...]:
+    return frames

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trainprobe.collect.collector import every_collector
+from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
@@ -61,15 +62,19 @@ from trainprobe.facts.process_listings import parse_process_listings
 from trainprobe.facts.processes import join_processes, parse_process
 from trainprobe.facts.progress import join_progress, parse_printed_progress, parse_witness_progress
 from trainprobe.facts.removed_columns import parse_removed_columns
+from trainprobe.facts.resting_connections import KIND as SOCKETS
+from trainprobe.facts.resting_connections import without_resting
 from trainprobe.facts.rungs import parse_rung
 from trainprobe.facts.samples import parse_samples
 from trainprobe.facts.several_hosts import (
     facts_at,
     join_hosts,
     parse_reach,
+    pids_of,
     places_of,
+    renumbered,
     silent_nodes,
-    told_apart,
+    with_host,
 )
 from trainprobe.facts.shared_folders import join_shared_folders
 from trainprobe.facts.table import Facts, Look, Refusal
@@ -79,6 +84,7 @@ from trainprobe.facts.worlds import in_one_cell
 from trainprobe.model import fields
 from trainprobe.model.evidence import LAST_MOMENT, Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.model.record_classes import LazyData
 
 Parser = Callable[[Evidence], "list[Fact]"]
 
@@ -191,6 +197,10 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
 )
 
 
+# From here on no join looks at connections, of which there are more than of all other facts.
+_FIRST_WITHOUT_CONNECTIONS = join_log_jobs
+
+
 def read(evidence: Iterable[Evidence]) -> Facts:
     """Parse every record; one that cannot be understood yields nothing and is counted in
     `Facts.unreadable`.
@@ -202,11 +212,29 @@ def read(evidence: Iterable[Evidence]) -> Facts:
     standing = [_at_a_real_time(record) for record in _newest_output(_standing(evidence))]
     standing = in_one_cell(standing)
     places = places_of(standing)
-    records = told_apart(standing, places)
-    facts += silent_nodes(records)
+    facts += silent_nodes(standing)
     collectors = every_collector()
     parsers = {**{one.kind: (one.parse,) for one in collectors if one.parse}, **PARSERS}
-    for record in records:
+    sockets: list[Evidence] = []
+
+    def records() -> Iterator[Evidence]:
+        standing.reverse()
+        while standing:  # a record that was read may go, where nobody else has it
+            record = standing.pop()
+            if record.kind == SOCKETS and record.subject.host in places:
+                sockets.append(record)
+            else:
+                yield with_host(record, places)
+        if sockets:  # what they tell depends on what all the others have told
+            yield from without_resting(
+                sockets,
+                facts,
+                lambda record: with_host(record, places),
+                lambda host: pids_of(host, places[host]),
+                renumbered(facts),
+            )
+
+    for record in records():
         if record.outcome not in ("ok", "partial"):
             refused.append(
                 Refusal(
@@ -220,6 +248,8 @@ def read(evidence: Iterable[Evidence]) -> Facts:
             )
             if not record.data:
                 continue
+        if isinstance(record.data, LazyData):
+            record = replace(record, data=record.data.whole())  # noqa: PLW2901 - until it is parsed
         found, flaw = _parsed(record, parsers.get(record.kind, ()))
         facts += facts_at(found, record.subject.host, places)
         if flaw:
@@ -232,12 +262,16 @@ def read(evidence: Iterable[Evidence]) -> Facts:
                 facts = collector.join(facts)
             except Exception:  # noqa: BLE001 - a plug-in's join must not end the judgement
                 unreadable.append(f"all of kind {collector.kind}")
+    connections: list[Fact] = []
     for join in JOINS:
+        if join is _FIRST_WITHOUT_CONNECTIONS:
+            connections = [fact for fact in facts if isinstance(fact, Connection)]
+            facts = [fact for fact in facts if not isinstance(fact, Connection)]
         try:
             facts = join(facts)
         except Exception:  # noqa: BLE001 - what one join cannot tell must not end the judgement
             unreadable.append(f"all that {join.__name__} adds")
-    return Facts(facts, looked=looked, refused=refused, unreadable=unreadable)
+    return Facts([*facts, *connections], looked=looked, refused=refused, unreadable=unreadable)
 
 
 def _at_a_real_time(record: Evidence) -> Evidence:
@@ -277,8 +311,8 @@ def _newest_output(records: list[Evidence]) -> list[Evidence]:
 
 def _place_of_output(record: Evidence) -> tuple[object, ...]:
     """Empty for a record that is no output of a file; in other kinds `path` need not be a text."""
-    path, subject = record.data.get("path"), record.subject
-    if record.kind != "output" or not path or not isinstance(path, str):
+    path, subject = record.data.get("path") if record.kind == "output" else None, record.subject
+    if not path or not isinstance(path, str):
         return ()
     return record.cell, subject.host, subject.rank, path, record.outcome
 

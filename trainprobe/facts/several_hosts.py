@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -17,12 +17,14 @@ from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.facts.jobs import Job, JobRank
 from trainprobe.facts.kernel_logs import OomKill, Segfault, Xid
 from trainprobe.facts.remote_locks import with_remote_locks
+from trainprobe.facts.resting_connections import LOOPBACK
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
-from trainprobe.model.pids import HostPid
+from trainprobe.model.pids import HostPid, names_a_pid
+from trainprobe.model.record_classes import LazyData
+from trainprobe.model.subjects import Subject
 
-_LOOPBACK = ("127.", "[::1]")  # the same address means another socket on each host
 MOST_HOSTS = 1 << 20
 KIND = "node.look"
 TELLS_A_PART = (
@@ -135,13 +137,6 @@ def places_of(records: Sequence[Evidence]) -> dict[str, int]:
     return {host: place for place, host in enumerate(sorted(several)[:MOST_HOSTS], 1)}
 
 
-def told_apart(records: Sequence[Evidence], places: Mapping[str, int]) -> list[Evidence]:
-    """Return the records with pids that carry their host, as they are where there are no
-    `places`.
-    """
-    return [_with_host(record, places) for record in records] if places else list(records)
-
-
 def facts_at(found: Sequence[Fact], host: str, places: Mapping[str, int]) -> list[Fact]:
     """The same for what was read of one host: counters of a host carry its name, and so do pids
     from a text, as from a line of the kernel's log.
@@ -157,15 +152,44 @@ def _fact_at(fact: Fact, host: str, place: int) -> Fact:
     return fact
 
 
-def _with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
-    host = record.subject.host
-    if host not in places:
+def with_host(record: Evidence, places: Mapping[str, int]) -> Evidence:
+    """The record with pids that carry their host, as it is where that is none of `places`."""
+    subject, data = record.subject, record.data
+    if subject.host not in places:
         return record
-    subject = record.subject
+    wrap = pids_of(subject.host, places[subject.host])
+    if isinstance(data, LazyData):
+        data = data.whole(wrap)
+    else:
+        data = _rewritten(data, subject.host, places[subject.host], depth=0)
     if subject.pid is not None:
-        subject = replace(subject, pid=_pid(subject.pid, host, places[host]))
-    data = _rewritten(record.data, host, places[host], depth=0)
-    return replace(record, subject=subject, data=data)
+        subject = Subject(
+            subject.kind,
+            subject.host,
+            subject.rank,
+            wrap(subject.pid),
+            subject.started_ticks,
+            subject.gpu,
+            subject.role,
+            subject.extra,
+        )
+    # `replace` takes four times as long, and there are sixty records for each node
+    return Evidence(
+        record.id,
+        record.kind,
+        subject,
+        record.cell,
+        record.source,
+        record.began,
+        record.took_s,
+        record.outcome,
+        record.reason,
+        data,
+        record.files,
+        record.redacted,
+        record.schema,
+        record.extra,
+    )
 
 
 def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
@@ -176,7 +200,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
         return {
             key: (
                 _pid(item, host, place)
-                if _names_a_pid(key)
+                if _is_name_of_pid(key)
                 else (
                     item
                     if item.__class__ in _PLAIN  # most of what a node sends
@@ -190,11 +214,7 @@ def _rewritten(value: Any, host: str, place: int, *, depth: int) -> Any:
     return value
 
 
-@functools.lru_cache(maxsize=4096)
-def _names_a_pid(key: object) -> bool:
-    return isinstance(key, str) and (
-        key in ("pid", "ppid", "pids", "used_by", "orphaned") or key.endswith(("_pid", "_pids"))
-    )
+_is_name_of_pid = functools.lru_cache(maxsize=4096)(names_a_pid)
 
 
 def _pid(value: Any, host: str, place: int) -> Any:
@@ -204,13 +224,28 @@ def _pid(value: Any, host: str, place: int) -> Any:
     return _host_pid(value, host, place) if plain and 0 < value < 1 << _PID_BITS else value
 
 
+@functools.lru_cache(maxsize=4096)  # hosts of which one has connections to another
+def pids_of(host: str, place: int) -> Callable[[Any], Any]:
+    """What gives each pid of a host its host."""
+    known: dict[int, Any] = {}
+
+    def wrap(value: Any) -> Any:
+        if value.__class__ is not int:
+            return _pid(value, host, place)
+        if value not in known:
+            known[value] = _pid(value, host, place)
+        return known[value]
+
+    return wrap
+
+
 # Each process stands in hundreds of records, above all as the end of connections.
 _host_pid = functools.lru_cache(maxsize=65536)(HostPid)
 
 
 def join_hosts(facts: list[Fact]) -> list[Fact]:
     """Make one Job of those that several hosts saw of one cell, and join the ends of connections
-    between them.
+    between them. `facts` are changed.
     """
     jobs: dict[str, list[Job]] = {}
     for fact in facts:
@@ -227,31 +262,50 @@ def join_hosts(facts: list[Fact]) -> list[Fact]:
         return facts
     rest: list[Fact] = []
     told: set[str] = set()
-    facts = _renumbered(facts, parted)
-    for fact in facts:
+    numbered = _with_numbers(facts, parted)
+    for fact in numbered:
         if isinstance(fact, Job) and fact.cell in parted:
             if fact.cell not in told:
                 told.add(fact.cell)
-                ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == fact.cell]
+                ranks = [
+                    one for one in numbered if isinstance(one, JobRank) and one.cell == fact.cell
+                ]
                 rest.append(_one_job(parted[fact.cell], ranks, reach, silent))
         else:
             rest.append(fact)
-    return with_remote_locks(_joined_ends(rest, parted))
+    del numbered
+    facts[:] = rest  # a connection whose end is found needs no second place
+    del rest
+    return with_remote_locks(_joined_ends(facts, parted))
 
 
-def _renumbered(facts: list[Fact], parted: Mapping[str, Sequence[Job]]) -> list[Fact]:
+def renumbered(facts: Sequence[Fact]) -> dict[tuple[str, int], int]:
     """One host alone can only guess its ranks' numbers where nothing tells them, and may guess what
     another host knows. Where one process is left for the one number that nobody has, it is that.
+    The numbers by cell and pid.
     """
+    ranks_of: dict[str, list[JobRank]] = {}
+    worlds: dict[str, int] = {}
+    for fact in facts:
+        if isinstance(fact, JobRank):
+            ranks_of.setdefault(fact.cell, []).append(fact)
+        elif isinstance(fact, Job):
+            worlds[fact.cell] = max(worlds.get(fact.cell, 0), fact.world_size or 0)
     given: dict[tuple[str, int], int] = {}
-    for cell, jobs in parted.items():
-        ranks = [one for one in facts if isinstance(one, JobRank) and one.cell == cell]
-        known = {one.rank for one in ranks if one.rank_source not in _GUESSED}
-        world = max((job.world_size or 0 for job in jobs), default=0)
+    for cell, world in worlds.items():
+        ranks = ranks_of.get(cell, [])
         guessed = [one for one in ranks if one.rank_source in _GUESSED]
+        if len(guessed) != 1:
+            continue
+        known = {one.rank for one in ranks if one.rank_source not in _GUESSED}
         free = set(range(world)) - known
-        if len(guessed) == len(free) == 1 and guessed[0].rank in known:
+        if len(free) == 1 and guessed[0].rank in known:
             given[cell, guessed[0].pid] = free.pop()
+    return given
+
+
+def _with_numbers(facts: list[Fact], parted: Mapping[str, Sequence[Job]]) -> list[Fact]:
+    given = {key: rank for key, rank in renumbered(facts).items() if key[0] in parted}
     if not given:
         return facts
     return [
@@ -322,29 +376,21 @@ def _one_job(
 
 def _joined_ends(facts: list[Fact], cells: Mapping[str, object]) -> list[Fact]:
     """A TCP connection between two hosts is seen from both: each row names the process at its
-    other end then.
+    other end then. `facts` are changed.
     """
-    ends: dict[tuple[str, str, str], Connection] = {}
-    for fact in facts:
-        if (
-            isinstance(fact, Connection)
-            and fact.cell in cells
-            and fact.kind == "tcp"
-            and not fact.local.startswith(_LOOPBACK)
-        ):
-            ends.setdefault((fact.cell, fact.local, fact.remote), fact)
+    ends: dict[str, dict[tuple[str, str], int]] = {cell: {} for cell in cells}
+    for place, fact in enumerate(facts):
+        if isinstance(fact, Connection) and fact.cell in cells and _leaves_its_host(fact):
+            ends[fact.cell].setdefault((fact.local, fact.remote), place)
+    # A table of all connections is the largest thing there is, so it is changed and not copied.
+    for place, fact in enumerate(facts):
+        if isinstance(fact, Connection) and not fact.peer_pid and _leaves_its_host(fact):
+            other = ends.get(fact.cell, {}).get((fact.remote, fact.local))
+            end = facts[other] if other is not None else None
+            if isinstance(end, Connection):
+                facts[place] = replace(fact, peer_pid=end.pid, peer_rank=end.rank)
+    return facts
 
-    def joined(fact: Fact) -> Fact:
-        if (
-            not isinstance(fact, Connection)
-            or fact.peer_pid
-            or fact.kind != "tcp"
-            or fact.local.startswith(_LOOPBACK)
-        ):
-            return fact
-        other = ends.get((fact.cell, fact.remote, fact.local))
-        return (
-            replace(fact, peer_pid=other.pid, peer_rank=other.rank) if other is not None else fact
-        )
 
-    return [joined(fact) for fact in facts]
+def _leaves_its_host(fact: Connection) -> bool:
+    return fact.kind == "tcp" and not fact.local.startswith(LOOPBACK)

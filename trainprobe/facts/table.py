@@ -18,6 +18,8 @@ class AnyRank(enum.Enum):
 
     ANY = "any"
 
+    __hash__ = object.__hash__  # the one of Enum takes longer than the look-up
+
 
 ANY: Final = AnyRank.ANY
 _Place = tuple["str | None", "int | AnyRank | None"]
@@ -65,9 +67,11 @@ class Facts:
         self._by_kind: dict[type[Fact], list[Fact]] = {}
         for fact in self.all:
             self._by_kind.setdefault(type(fact), []).append(fact)
-        # By cell and rank, None and ANY included: of thousands of ranks each is asked for many
-        # times.
-        self._found: dict[type[Fact], dict[_Place, tuple[Fact, ...]]] = {}
+        # By cell and rank, None included: of thousands of ranks each is asked for many times.
+        self._of_ranks: dict[type[Fact], dict[_Place, tuple[Fact, ...]]] = {}
+        self._of_cells: dict[type[Fact], dict[_Place, tuple[Fact, ...]]] = {}
+        self.derived: dict[object, Any] = {}
+        """What functions over all facts have found in them, by function and arguments."""
         self._told = {
             (look.kind, cell, rank)
             for look in self._looked
@@ -81,19 +85,19 @@ class Facts:
         """All facts of a kind, in the order of their evidence; `cell` None and `rank` ANY do not
         restrict.
         """
-        if kind not in self._found:
-            places: dict[_Place, list[Fact]] = {}
-            for fact in self._by_kind.get(kind, ()):
-                for place in (
-                    (None, ANY),
-                    (None, fact.rank),
-                    (fact.cell, ANY),
-                    (fact.cell, fact.rank),
-                ):
-                    places.setdefault(place, []).append(fact)
-            self._found[kind] = {place: tuple(facts) for place, facts in places.items()}
-        found: Any = self._found[kind].get((cell, rank), ())
+        index = self._of_ranks if rank is not ANY else self._of_cells
+        if kind not in index:
+            index[kind] = self._indexed(kind, by_rank=rank is not ANY)
+        found: Any = index[kind].get((cell, rank), ())
         return found  # type: ignore[no-any-return] # facts of the kind asked for, by the key
+
+    def _indexed(self, kind: type[Fact], *, by_rank: bool) -> dict[_Place, tuple[Fact, ...]]:
+        places: dict[_Place, list[Fact]] = {}
+        for fact in self._by_kind.get(kind, ()):
+            rank = fact.rank if by_rank else ANY
+            for place in ((None, rank), (fact.cell, rank)):
+                places.setdefault(place, []).append(fact)
+        return {place: tuple(facts) for place, facts in places.items()}
 
     def one(
         self, kind: type[F], *, cell: str | None = None, rank: int | AnyRank | None = ANY

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
+import sys
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.model.pids import HostPid
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Fact)
@@ -116,10 +119,58 @@ def build(kind: Callable[..., T], data: Mapping[str, Any], /, **known: Any) -> T
     """Build a dataclass from the fields of the same names in `data`, each read by its type, and
     from `known`. Fields of other types than those above are only taken from `known`.
     """
-    for name, read in _readers(kind):
+    for name, read, _ in _readers(kind):
         if name not in known and data.get(name) is not None:
             known[name] = read(data, name)
     return kind(**known)
+
+
+def table(kind: Callable[..., T], rows: Sequence[Any], /, **known: Any) -> list[T]:
+    """The same for many rows, as `each` does. Where all have the same names, and under each of
+    them values of one type, their columns are checked and not each value.
+    """
+    columns = _columns(kind, rows, known)
+    if columns is None:
+        return each(rows, lambda row: build(kind, row, **known))
+    return list(map(kind, *columns))
+
+
+def _columns(
+    kind: Callable[..., T], rows: Sequence[Any], known: Mapping[str, Any]
+) -> list[Iterable[Any]] | None:
+    """The arguments of `kind` for all rows; None where these cannot be read together."""
+    names = tuple(rows[0]) if rows and isinstance(rows[0], dict) else ()
+    if not names or not all(row.__class__ is dict and tuple(row) == names for row in rows):
+        return None
+    given = dict(zip(names, zip(*(row.values() for row in rows), strict=True), strict=True))
+    plain_types = {name: plain_type for name, _, plain_type in _readers(kind)}
+    found: list[Iterable[Any]] = []
+    for field in dataclasses.fields(kind):  # type: ignore[arg-type]
+        default = known.get(field.name, field.default)
+        column = given.get(field.name) if field.name in plain_types else None
+        if column is None or field.name in known:
+            if default is dataclasses.MISSING:
+                return None
+            found.append(itertools.repeat(default, len(rows)))
+            continue
+        types, plain_type = set(map(type, column)), plain_types[field.name]
+        empty = type(None) in types
+        types -= {type(None), HostPid if plain_type is int else plain_type}
+        if types - {plain_type} or not _in_bounds(column, plain_type, empty):
+            return None
+        if plain_type is str and not empty:
+            column = map(sys.intern, column)  # each address is an end of two connections
+        found.append([default if one is None else one for one in column] if empty else column)
+    return found
+
+
+def _in_bounds(column: Sequence[Any], plain_type: type | None, empty: bool) -> bool:
+    values = [one for one in column if one is not None] if empty else column
+    if not values or plain_type is bool:
+        return True
+    if plain_type is str:
+        return max(map(len, values)) <= TEXT_CAP
+    return all(-NUMBER_CAP < one < NUMBER_CAP for one in values)
 
 
 def fact(
@@ -133,7 +184,10 @@ def fact(
 
 
 @functools.cache
-def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], Any]], ...]:
+def _readers(
+    kind: Any,
+) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], Any], type | None], ...]:
+    """Each field of these types with its reader and its plain type, if it has one."""
     readers: dict[Any, Callable[[Mapping[str, Any], str], Any]] = {
         str: text,
         int: whole,
@@ -145,8 +199,13 @@ def _readers(kind: Any) -> tuple[tuple[str, Callable[[Mapping[str, Any], str], A
     readers |= {typing.Tuple[str, ...]: texts, typing.Tuple[int, ...]: wholes}
     readers |= {typing.Optional[plain]: read for plain, read in readers.items()}
     hints = typing.get_type_hints(kind)
-    names = [field.name for field in dataclasses.fields(kind)]
-    return tuple((name, readers[hints[name]]) for name in names if hints[name] in readers)
+    plain_types: dict[Any, type] = {one: one for one in (str, int, float, bool)}
+    plain_types |= {typing.Optional[one]: one for one in plain_types.values()}
+    return tuple(
+        (field.name, readers[hint], plain_types.get(hint))
+        for field in dataclasses.fields(kind)
+        if (hint := hints[field.name]) in readers
+    )
 
 
 def plain(value: Any, depth: int = 0) -> Any:

@@ -30,3 +30,10 @@ class HostPid(int):
 
     def __format__(self, spec: str) -> str:
         return format(str(self), spec)
+
+
+def names_a_pid(key: object) -> bool:
+    """Whether a number under `key` in the data of a record is that of a process."""
+    return isinstance(key, str) and (
+        key in ("pid", "ppid", "pids", "used_by", "orphaned") or key.endswith(("_pid", "_pids"))
+    )

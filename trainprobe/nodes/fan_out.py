@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
+import queue
 import re
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainprobe.model.evidence import Ended
 from trainprobe.model.subjects import Subject
-from trainprobe.nodes.answers import Accept, Answer, at_host, is_whole, read_answer
+from trainprobe.nodes.answers import Accept, Answer, all_at_host, at_host, is_whole, read_answer
 from trainprobe.nodes.transports import Node
 from trainprobe.nodes.tree import MANY, asked_by_tree
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -141,9 +143,19 @@ def call_all(
     with ThreadPoolExecutor(max_workers=min(width, max(1, len(nodes)))) as pool:
         shorter = Shorter(until)
         least_s = look_s if most_s is not None and len(nodes) > width else 0.0
-        waiting = {pool.submit(_asked, node, shorter, least_s): node for node in nodes}
-        while waiting:
-            done, _ = wait(waiting, timeout=AGAIN_S, return_when=FIRST_COMPLETED)
+        waiting: dict[Future[Call], Node] = {}
+        ended: queue.SimpleQueue[Future[Call]] = queue.SimpleQueue()
+        later = iter(nodes)
+        while True:
+            # Of the others none is asked before there is room: a thousand answers that wait to be
+            # read take more memory than all that is kept of them.
+            for node in itertools.islice(later, 2 * width - len(waiting)):
+                future = pool.submit(_asked, node, shorter, least_s)
+                waiting[future] = node
+                future.add_done_callback(ended.put)
+            if not waiting:
+                break
+            done = _all_of(ended)
             shorter.interrupted = interruption.asked
             for future in done:
                 answered += heard(waiting.pop(future), future.result())
@@ -160,6 +172,16 @@ def call_all(
                     + (f"; waiting for {names}" if names else "")
                     + "."
                 )
+
+
+def _all_of(ended: queue.SimpleQueue[Future[Call]]) -> list[Future[Call]]:
+    """What has ended; one of them is waited for, for a moment."""
+    found: list[Future[Call]] = []
+    with contextlib.suppress(queue.Empty):
+        found.append(ended.get(timeout=AGAIN_S))
+        while True:
+            found.append(ended.get_nowait())
+    return found
 
 
 class Shorter:
@@ -193,6 +215,7 @@ def _asked(node: Node, deadline: Shorter, least_s: float = 0.0) -> Call:
             hold_input=node.held,
             # srun may take many seconds to end where the way back from a node is blocked
             enough=is_whole,
+            without_fork=True,
         )
     except OSError as error:  # no room for the answer, or no descriptor left
         ran = Ran(
@@ -236,6 +259,9 @@ def _kept(case: Case, node: Node, call: Call, accept: Accept) -> tuple[bool, boo
         return answer.whole, False
     for record in answer.records:
         case.keep(at_host(record, node.name, skew))
+    case.keep_classes(
+        [(all_at_host(records, node.name, skew), at) for records, at in answer.classes]
+    )
     return True, True
 
 
@@ -271,7 +297,7 @@ def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[
         why = "the look was interrupted" if call.interrupted else "the time was over"
         return "unavailable", f"{node.name} was not asked: {why}"
     late = ran.ended.how == "timed_out" and not answer.whole
-    sent = any(record.kind == accept.tells for record in answer.records)
+    sent = answer.tells(accept.tells)
     if sent and answer.whole and not answer.flood and not ran.cut and not answer.reason:
         return "ok", ""
     if call.interrupted and not sent:
@@ -287,7 +313,7 @@ def outcome_of(node: Node, call: Call, answer: Answer, accept: Accept) -> tuple[
             flaw = "more than a look may send"
         else:
             flaw = f"then: {answer.reason}" if answer.whole else "not its end"
-        return "partial", f"{node.name} sent {len(answer.records)} records and {flaw}"
+        return "partial", f"{node.name} sent {answer.count} records and {flaw}"
     if late:
         return "timed_out", f"{node.name} did not answer within {call.ended - call.began:.0f} s"
     lines = ran.stderr[-4000:].decode("utf-8", "replace").strip().splitlines()

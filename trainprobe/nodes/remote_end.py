@@ -8,13 +8,14 @@ import select
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
 from trainprobe.errors import UsageError
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence
+from trainprobe.model.record_classes import classes_of
 from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import SCHEMA
 from trainprobe.redact import Redactor
@@ -56,6 +57,11 @@ class RecordSender:
     def record(self, record: Evidence) -> None:
         """Send a record as it is: the records of a case are already redacted."""
         self._line(to_json(record))
+
+    def records(self, records: Iterable[Evidence]) -> None:
+        """Send several, what is the same in them only once."""
+        for alike in classes_of(to_json(record) for record in records):
+            self._line(alike)
 
     def tell(self, kind: str, data: Mapping[str, Any], **more: Any) -> None:
         """Send a redacted record of this host. `more` are fields of Evidence."""

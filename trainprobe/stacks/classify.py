@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.stacks import places
 from trainprobe.stacks.frames import Frame
@@ -50,12 +50,32 @@ def classify(
     """Classify a stack, outermost frame first. `wchan`, `syscall` and `state` are the thread's
     from /proc, "" where unknown.
     """
+    stack = _stack(frames)
+    leaf, op = _leaf(stack.tail, stack.best, wchan, syscall, state)
+    return replace(stack.place, leaf=leaf, op=op)
+
+
+@dataclass(frozen=True)
+class _Stack:
+    """What the frames alone tell; its place has no leaf yet."""
+
+    tail: list[Frame]
+    best: tuple[Rule, Frame] | None
+    place: Place
+
+
+_MOST_STACKS = 4096
+_stacks: dict[int, tuple[Sequence[Frame], _Stack]] = {}
+
+
+def _stack(frames: Sequence[Frame]) -> _Stack:
+    """Thousands of ranks stand in one and the same stack, which is looked at once."""
+    known = _stacks.get(id(frames))
+    if known is not None and known[0] is frames:
+        return known[1]
     tail = _tail(frames)
-    best = _best(tail)
-    leaf, op = _leaf(tail, best, wchan, syscall, state)
-    return Place(
-        leaf,
-        op,
+    place = Place(
+        "",
         user=places.user_frame(frames),
         importing=places.module_importing(frames),
         in_backward=any(frame.name == "_engine_run_backward" for frame in tail),
@@ -65,6 +85,12 @@ def classify(
         ),
         lock_path=_lock_path(tail),
     )
+    made = _Stack(tail, _best(tail), place)
+    if isinstance(frames, tuple):
+        if len(_stacks) >= _MOST_STACKS:
+            _stacks.clear()
+        _stacks[id(frames)] = frames, made
+    return made
 
 
 def _enters_one_first(tail: Sequence[Frame]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -38,17 +39,16 @@ _OURS = re.compile(r"/_witness/")
 
 def is_native(frame: Frame) -> bool:
     """A frame of a shared library, as native stacks show them."""
-    python = frame.file.endswith((".py", ">")) or frame.file.startswith("<")
-    return not python and bool(_NATIVE.search(frame.file))
+    return _is_native(frame.file)
 
 
 def is_standard(frame: Frame) -> bool:
     """Python's own library, its frozen parts included."""
-    return frame.file.startswith("<frozen") or bool(_STANDARD.search(frame.file))
+    return _is_standard(frame.file)
 
 
 def is_torch(frame: Frame) -> bool:
-    return bool(_TORCH.search(frame.file)) and not is_native(frame)
+    return _is_torch(frame.file)
 
 
 def is_ours(frame: Frame) -> bool:
@@ -56,14 +56,44 @@ def is_ours(frame: Frame) -> bool:
 
 
 def is_library(frame: Frame) -> bool:
-    return bool(_LIBRARY.search(frame.file)) or is_torch(frame)
+    return _is_library(frame.file)
 
 
 def is_user(frame: Frame) -> bool:
     """The user's own file: neither installed nor Python's, and not typed in."""
-    if not frame.file or frame.file.startswith("<") or is_native(frame):
+    return _is_user(frame.file)
+
+
+# The ranks of a job stand in the same few hundred files.
+_of_files = functools.lru_cache(maxsize=8192)
+
+
+@_of_files
+def _is_native(file: str) -> bool:
+    python = file.endswith((".py", ">")) or file.startswith("<")
+    return not python and bool(_NATIVE.search(file))
+
+
+@_of_files
+def _is_standard(file: str) -> bool:
+    return file.startswith("<frozen") or bool(_STANDARD.search(file))
+
+
+@_of_files
+def _is_torch(file: str) -> bool:
+    return bool(_TORCH.search(file)) and not _is_native(file)
+
+
+@_of_files
+def _is_library(file: str) -> bool:
+    return bool(_LIBRARY.search(file)) or _is_torch(file)
+
+
+@_of_files
+def _is_user(file: str) -> bool:
+    if not file or file.startswith("<") or _is_native(file):
         return False
-    return not (is_standard(frame) or is_library(frame) or is_ours(frame))
+    return not (_is_standard(file) or _is_library(file) or _OURS.search(file))
 
 
 def user_frame(frames: Sequence[Frame]) -> Frame | None:

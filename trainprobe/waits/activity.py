@@ -98,6 +98,15 @@ class Activity:
         return self.kind in ("works", "fresh")
 
 
+def watch_of(facts: Facts, cell: str) -> Watch:
+    """The watch over a cell, made once for these facts."""
+    key = (watch_of, cell)
+    if key not in facts.derived:
+        facts.derived[key] = Watch(facts, cell)
+    found: Watch = facts.derived[key]
+    return found
+
+
 class Watch:
     """All processes of one cell, with what each does. It is asked by pid."""
 

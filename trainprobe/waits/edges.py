@@ -12,7 +12,7 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
 from trainprobe.stacks.parting_names import OTHER_END
 from trainprobe.stacks.progress import is_before
-from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper
+from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper, watch_of
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.graph import Graph
@@ -38,7 +38,7 @@ class Edges:
         recorded: Mapping[int, RecordedWait] | None = None,
     ) -> None:
         self.facts, self.cell, self.ranks = facts, cell, ranks
-        self.watch = watch or Watch(facts, cell)
+        self.watch = watch or watch_of(facts, cell)
         self.of_rank = {standing.rank: Node("rank", str(standing.rank)) for standing in ranks}
         self.of_pid = {
             standing.pid: self.of_rank[standing.rank] for standing in ranks if standing.pid

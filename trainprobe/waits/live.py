@@ -15,7 +15,7 @@ from trainprobe.model.node_names import folded
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
-from trainprobe.waits.activity import LONG_WAIT_S, Activity, Watch
+from trainprobe.waits.activity import LONG_WAIT_S, Activity, Watch, watch_of
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.dump_hangs import dumped_world, only_dumps, saved_groups, saved_standings
@@ -54,7 +54,7 @@ def live_view(facts: Facts, job: Job) -> Situation:
     """Judge one live job, or one of which only dumps were saved."""
     if only_dumps(job):
         return replace(_saved_view(facts, job), world_size=job.world_size or 0)
-    watch = Watch(facts, job.cell)
+    watch = watch_of(facts, job.cell)
     ranks = live_standings(facts, job, watch)
     started = any(one.state != "unseen" for one in ranks)
     launchers = waiting_launchers(facts, job) if not started and (job.nnodes or 1) > 1 else ()

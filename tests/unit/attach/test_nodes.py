@@ -12,18 +12,22 @@ import threading
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from trainprobe.attach.nodes import accepted, nobody_answered
 from trainprobe.case import Case
 from trainprobe.errors import UsageError
+from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.progress import Silence
+from trainprobe.model.record_classes import classes_of
+from trainprobe.model.subjects import Subject
 from trainprobe.nodes.answers import SCHEMA
-from trainprobe.nodes.fan_out import ask
+from trainprobe.nodes.fan_out import Call, ask, call_all
 from trainprobe.nodes.transports import Node, ours, srun_way, ssh_way
-from trainprobe.system.interruption import Interrupted
+from trainprobe.system.interruption import Interrupted, Interruption
 
 BEGIN = {"schema": SCHEMA, "says": "begin", "host": "own-name", "now": 0.0}
 JOB = {
@@ -391,3 +395,77 @@ def test_where_one_node_has_shown_a_job_there_is_a_report(tmp_path: Path) -> Non
         )
         nobody_answered(case)
         assert "job" in [record.kind for record in case.evidence]
+
+
+def of_rank(number: int, **data: Any) -> Any:
+    subject = Subject("rank", host="own-name", rank=number, pid=40 + number)
+    return to_json(
+        Evidence(f"E{number + 2}", "process", subject, "job", data={"pid": 40 + number, **data})
+    )
+
+
+WHOLE_JOB = to_json(
+    Evidence(
+        "E1",
+        "job",
+        Subject("job", host="own-name"),
+        "job",
+        data={"host": "own-name", "ranks": []},
+    )
+)
+
+
+def test_an_answer_in_classes_says_what_one_in_records_says(tmp_path: Path) -> None:
+    rows = [WHOLE_JOB, of_rank(0), of_rank(1, frozen=True), of_rank(2)]
+    alone = looked(tmp_path / "alone", [saying("node7", BEGIN, *rows, end())])["node7"]
+    together = looked(tmp_path / "together", [saying("node7", BEGIN, *classes_of(rows), end())])
+    assert [to_json(one) for one in together["node7"][1:]] == [to_json(one) for one in alone[1:]]
+    assert {one.subject.host for one in together["node7"]} == {"node7"}
+    assert together["node7"][1].data["host"] == "node7"
+    schemas = [
+        json.loads((tmp_path / name / "case" / "case.json").read_text(encoding="utf-8"))["schema"]
+        for name in ("alone", "together")
+    ]
+    assert schemas == ["trainprobe.case/1", "trainprobe.case/2"]
+
+
+@pytest.mark.parametrize("field", ["kind", "cell", "began", "took_s"])
+def test_what_no_look_says_is_passed_over_in_a_class_too(tmp_path: Path, field: str) -> None:
+    wrong = {"kind": "reach", "cell": "user_script@4", "began": -5.0, "took_s": float("inf")}
+    rows = [WHOLE_JOB, of_rank(0), {**of_rank(1), field: wrong[field]}, of_rank(2)]
+    found = looked(tmp_path, [saying("node7", BEGIN, *classes_of(rows), end())])["node7"]
+    assert [one.subject.rank for one in found if one.kind == "process"] == [0, 2]
+
+
+def test_a_flood_of_a_class_is_cut_and_said_to_be(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainprobe.nodes.answers.MOST_RECORDS", 3)
+    rows = [WHOLE_JOB, *map(of_rank, range(5))]
+    found = looked(tmp_path, [saying("node7", BEGIN, *classes_of(rows), end())])["node7"]
+    assert [(one.kind, one.outcome) for one in found] == [("node.look", "partial"), ("job", "ok")]
+
+
+def test_no_more_answers_wait_to_be_read_than_nodes_are_asked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    most: list[int] = []
+    heard: list[str] = []
+
+    def answers(node: Node, *_: object) -> Call:
+        asked.append(node.name)
+        return Call(None, 0.0, 0.0)
+
+    def hear(node: Node, _: Call) -> bool:
+        time.sleep(0.005)
+        heard.append(node.name)
+        most.append(len(asked) - len(heard))
+        return True
+
+    monkeypatch.setattr("trainprobe.nodes.fan_out._asked", answers)
+    nodes = [Node(f"node{number}", ("true",)) for number in range(60)]
+    with Interruption() as interruption:
+        call_all(nodes, 1.0, hear, interruption, Silence(), at_once=4)
+    assert len(heard) == 60
+    assert max(most) <= 8

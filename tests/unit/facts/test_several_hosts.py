@@ -21,7 +21,7 @@ from trainprobe.facts import (
     SilentNode,
     read,
 )
-from trainprobe.facts.several_hosts import told_apart
+from trainprobe.facts.several_hosts import with_host
 from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.pids import HostPid
@@ -424,7 +424,7 @@ def test_hosts_that_somebody_listed_need_not_be_all() -> None:
 def test_a_process_of_one_host_is_one_number_however_often_it_is_named() -> None:
     named = [{"pid": 40, "n": n} for n in range(3)]
     record = Evidence("E1", "process", Subject("process", "a", 0, 40), data={"rows": named})
-    (told,) = told_apart([record], {"a": 1})
+    told = with_host(record, {"a": 1})
     pids = [told.subject.pid, *(row["pid"] for row in told.data["rows"])]
     assert all(pid is pids[0] for pid in pids)
     assert str(pids[0]) == "40@a"

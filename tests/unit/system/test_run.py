@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 import time
 from pathlib import Path
+
+import pytest
 
 from trainprobe.system.proc import read_stat
 from trainprobe.system.run import run
@@ -109,3 +112,36 @@ def test_a_program_that_has_said_all_and_does_not_end_is_not_waited_for() -> Non
         enough=lambda tail: tail.endswith(b"end\n"),
     )
     assert (ran.ended.how, ran.ended.code, ran.stdout) == ("exited", 0, b"end\nmore\nend\n")
+
+
+@pytest.mark.parametrize("program", ["/bin/sh", "sh"])
+def test_a_program_that_is_started_without_a_fork_is_no_other(program: str) -> None:
+    ran = run(
+        [program, "-c", "cat; echo err >&2; ps -o pid= -p $$ >/dev/null; exit 3"],
+        timeout_s=30,
+        input=b"given\n",
+        without_fork=True,
+    )
+    assert (ran.argv[0], ran.stdout, ran.stderr) == (program, b"given\n", b"err\n")
+    assert (ran.ended.how, ran.ended.code) == ("exited", 3)
+
+
+def test_a_program_that_is_missing_is_so_without_a_fork_too() -> None:
+    ended = run(["/no/such/program"], timeout_s=30, without_fork=True).ended
+    assert (ended.how, "cannot be run" in ended.reason) == ("not_started", True)
+
+
+def test_a_program_that_was_started_without_a_fork_ends_with_us(tmp_path: Path) -> None:
+    told = tmp_path / "pid"
+    code = (
+        "from trainprobe.system.run import run\n"
+        f"run(['sh', '-c', 'echo $$ > {told}.new; mv {told}.new {told}; sleep 600'],"
+        " timeout_s=600, without_fork=True)"
+    )
+    tool = subprocess.Popen([sys.executable, "-c", code])
+    until = time.monotonic() + 60
+    while not told.exists() and time.monotonic() < until:
+        time.sleep(0.02)
+    tool.kill()
+    tool.wait()
+    assert gone(int(told.read_text()))

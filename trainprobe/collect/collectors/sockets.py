@@ -12,7 +12,7 @@ import socket
 import struct
 import time
 from dataclasses import dataclass
-from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from trainprobe.collect import permission, procfs, tcp_ages, unix_peers
 from trainprobe.collect.collector import Collector
@@ -301,11 +301,9 @@ def _table(path: str) -> str:
 
 
 def parse_sockets(record: Evidence) -> List[Fact]:
-    def connection(row: Mapping[str, Any]) -> Fact:
-        rank, at = fields.whole(row, "rank"), record.began or None
-        return fields.fact(Connection, record, row, rank=rank, at=at)
-
-    return fields.each(fields.items(record.data, "connections"), connection)
+    rows = fields.items(record.data, "connections")
+    known = {"evidence": (record.id,), "cell": record.cell, "at": record.began or None}
+    return list(fields.table(Connection, rows, **known))
 
 
 def join_connections(facts: List[Fact]) -> List[Fact]:
