@@ -293,10 +293,10 @@ class Redactor:
                 if not all(math.isfinite(each) for each in values if type(each) is float):
                     return False
                 texts = [each for each in values if type(each) is str]
-            if looks_secret(name) and not all(_tells_nothing(name, text) for text in texts if text):
+            if looks_secret(name) and not all(tells_nothing(name, text) for text in texts if text):
                 return False
             unknown = set(texts) - plain
-            if any(_random(text.strip("'\"")) for text in unknown) and not _identifies(name):
+            if any(_random(text.strip("'\"")) for text in unknown) and not identifies(name):
                 return False
             fresh |= unknown
         if fresh:

@@ -435,15 +435,10 @@ def _fixes(scene: Scene) -> Fixes:
         )
     mine = next((found[rank] for rank in who if rank in found), None)
     if mine is not None and mine.inside:
-        rest = dict.fromkeys(one.inside for rank, one in found.items() if rank not in who)
-        rest.pop(mine.inside, None)
-        return fixes(
-            INSIDE,
-            place=place,
-            who=ranks_say(who),
-            inside=mine.inside,
-            rest=and_list(list(rest)) or "another call of it",
-        )
+        ways = {one.inside for rank, one in found.items() if rank not in who} - {mine.inside}
+        others = and_list(sorted(ways)) or "another call of it"
+        who_say = ranks_say(who)
+        return fixes(INSIDE, place=place, who=who_say, inside=mine.inside, rest=others)
     blocks = [
         block
         for block in (own_blocks(scene, found, who) if len(who) < len(scene.world) else ())

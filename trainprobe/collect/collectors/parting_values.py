@@ -19,7 +19,7 @@ from trainprobe.collect.members import Member
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
-from trainprobe.redact import looks_secret
+from trainprobe.secret_names import looks_secret
 from trainprobe.stacks.parting_names import Function
 
 if TYPE_CHECKING:
