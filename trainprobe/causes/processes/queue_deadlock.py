@@ -33,7 +33,8 @@ from trainprobe.stacks.places import is_user
 
 
 def _weigh(scene: Scene) -> Weighings:
-    if scene.live is not None and scene.ranks and not any(map(scene.process, scene.ranks)):
+    seen = any(scene.process(rank) or scene.thread(rank) for rank in scene.ranks)
+    if scene.live is not None and scene.ranks and not seen:
         return  # nobody waits for what the children do of a rank that is gone
     calls = at_queues(scene)
     feeding = [thread for thread, call in calls if call == "feed"]
