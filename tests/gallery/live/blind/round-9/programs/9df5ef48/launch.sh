@@ -1,0 +1,6 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1
+export RUN_DB="$(mktemp -d "${TMPDIR:-/tmp}/crop-XXXXXX")/run.db"
+exec $PYTHON -m accelerate.commands.launch --multi_gpu --num_processes 3 --num_machines 1 --mixed_precision no \
+  --dynamo_backend no --main_process_port 0 classify.py --db "$RUN_DB"
