@@ -34,6 +34,7 @@ TRUST: Mapping[str, float] = {
     "slow-job": 0.85,
     "first-failure": 0.9,
     "ended-by-hand": 0.9,
+    "says-it-waits": 0.9,
 }
 # A rank that has passed the rendezvous was counted there: others that still wait in it may belong
 # to another world, and then it holds up nobody.
@@ -51,6 +52,7 @@ TITLES: Mapping[str, str] = {
     "slow-job": "All ranks are slow",
     "first-failure": "One failure came first",
     "ended-by-hand": "Somebody ended it by hand",
+    "says-it-waits": "It waits, by its own words or those of whoever watched it",
     "rank-stopped": "A rank is stopped from outside",
     "waits-outside": "A rank waits for something outside of the job",
     "waits-for-child": "A rank waits for a process that it started",
@@ -163,6 +165,9 @@ def _of_hang(scene: Scene) -> Iterator[Class]:
             yield Class(does[0], TRUST["rank-held-up"] * NARROWER, f"{subject(scene)} {does[1]}")
     elif group.how == "stuck-inside" and threads:
         yield Class("collective-stalls", TRUST["collective-stalls"], _camps(scene) or group.says)
+    elif group.waits:
+        yield Class("says-it-waits", TRUST["says-it-waits"], group.says)
+        yield from _of_component(scene, TRUST["says-it-waits"])
     elif group.how == "never-joined" and group.ranks:
         passed = passed_the_rendezvous(scene)
         trust = PASSED_THE_RENDEZVOUS if passed else TRUST["rank-held-up"]
