@@ -35,6 +35,7 @@ TRUST: Mapping[str, float] = {
     "first-failure": 0.9,
     "ended-by-hand": 0.9,
     "says-it-waits": 0.9,
+    "one-look": 0.7,
 }
 # A rank that has passed the rendezvous was counted there: others that still wait in it may belong
 # to another world, and then it holds up nobody.
@@ -52,6 +53,7 @@ TITLES: Mapping[str, str] = {
     "slow-job": "All ranks are slow",
     "first-failure": "One failure came first",
     "ended-by-hand": "Somebody ended it by hand",
+    "one-look": "One look at one process is all there is",
     "says-it-waits": "It waits, by its own words or those of whoever watched it",
     "rank-stopped": "A rank is stopped from outside",
     "waits-outside": "A rank waits for something outside of the job",
@@ -124,6 +126,8 @@ def classes(scene: Scene) -> tuple[Class, ...]:
         name = f"{STOPS_IN}{phase.id}"
         return (Class(name, STOPS_TRUST, group.says, phase.when),)
     found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
+    if not found and group.mode == "hang" and group.how == "stuck-inside" and scene.live:
+        found = (Class("one-look", TRUST["one-look"], group.says),)
     return found or tuple(_of_component(scene, TRUST["first-failure"]))
 
 

@@ -69,9 +69,7 @@ def parse_log_waits(record: Evidence) -> list[Fact]:
 
 def _waits(text: str) -> bool:
     return (
-        _WAITS.search(text) is not None
-        and _PAST.search(text) is None
-        and read_step(text) is None
+        _WAITS.search(text) is not None and _PAST.search(text) is None and read_step(text) is None
     )
 
 

@@ -31,7 +31,7 @@ def wrap_width(lines: Sequence[str]) -> int:
     """
     longest = max(lines, key=len, default="")
     if len(longest) > MOST_WIDTH and _is_text(longest):
-        return 0  # nearly every log has such a line, and no terminal is as wide
+        return 0  # no terminal is as wide
     by_width: dict[int, list[str]] = {}
     for line in lines:
         by_width.setdefault(len(line), []).append(line)
