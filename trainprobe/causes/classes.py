@@ -17,6 +17,7 @@ from trainprobe.causes.scene import Scene, waits_for_ranks
 from trainprobe.facts import MainThread, ProcessState
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.progress import is_before
+from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.standings import AT_THE_STORE
 
 # How often a class is right, by hand: judged without the causes of one family after the other
@@ -126,7 +127,7 @@ def classes(scene: Scene) -> tuple[Class, ...]:
         name = f"{STOPS_IN}{phase.id}"
         return (Class(name, STOPS_TRUST, group.says, phase.when),)
     found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
-    if not found and group.mode == "hang" and group.how == "stuck-inside" and scene.live:
+    if not found and group.mode == "hang" and scene.live is not None and only_dumps(scene.live):
         found = (Class("one-look", TRUST["one-look"], group.says),)
     return found or tuple(_of_component(scene, TRUST["first-failure"]))
 

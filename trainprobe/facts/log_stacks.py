@@ -169,7 +169,7 @@ def _cut_traceback(record: Evidence, rank: int | None, rows: Sequence[Row]) -> L
             break
         else:
             texts.append(row.text)
-    if first is None or len(frames) < LEAST_FRAMES or "Traceback" in rows[0].text:
+    if first is None or len(frames) < LEAST_FRAMES:
         return None
     header = next((row for row in reversed(rows) if row.place < first.place), None)
     if header is not None and "Traceback (most recent" in header.text:

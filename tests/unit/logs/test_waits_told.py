@@ -33,6 +33,10 @@ def test_the_same_wait_again_and_again_is_a_hang(tmp_path: Path) -> None:
         WAITING.format(1),  # said once
         WAITING.format(1) + WAITING.format(2) + "12:00:30 all came\n12:00:31 go\n12:00:32 on\n",
         "done waiting for the lock\n" * 3,
+        "12:00:01 8/8 workers up\n12:00:09 8/8 workers up\n",
+        "12:00:01.1 rank 0 not ready for fp8\n12:00:01.2 rank 1 not ready for fp8\n",
+        "one line\nThis can potentially cause a hang if the mapping is wrong\n",
+        "one line\n^C\n",
         "step 1 loss 3.0 waiting for data 0.1 s\nstep 2 loss 2.9 waiting for data 0.1 s\n",
     ],
 )
