@@ -103,7 +103,10 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
     found = _unfailed(facts, job)
     if found.verdict == "undetermined":
         still = (
-            still_group(facts, job, failures) or lock_group(facts, job) or _left_behind(facts, job)
+            still_group(facts, job, failures)
+            or lock_group(facts, job)
+            or _left_behind(facts, job)
+            or _told_wait(facts, job, found)
         )
         return _ended(still) if still is not None else found
     return found
@@ -395,6 +398,17 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
     return replace(_group(job, "stuck-inside", says, "hang", _ids(waits)[:8]), waits=True)
 
 
+def _told_wait(facts: Facts, job: LogJob, found: Situation) -> SuspectGroup | None:
+    """The log ends with a wait in words that nothing else knows, in the phase that was found."""
+    told = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == WAIT_TOLD]
+    if not told or not job.ends:
+        return None
+    says = f"The log ends with a wait ({told[-1].seen_at}): {quoted(told[-1].line)}"
+    phase = found.groups[0].phase if found.groups else ""
+    group = _group(job, "stuck-inside", says, "hang", _ids(told)[:8])
+    return replace(group, waits=True, phase=phase)
+
+
 def _all_came(event: LogEvent) -> bool:
     world, joined = event.number("world_size"), event.number("joined")
     return world is None or world == joined
@@ -437,9 +451,7 @@ def _slow(job: LogJob, told: LogEvent) -> Situation:
 
 
 # Lines in which a process says that it waits, and for what.
-WAITS = frozenset(
-    {"lock-waiting", "lock-asked", "world-waits", "rank-joining", "workers-silent", WAIT_TOLD}
-)
+WAITS = frozenset({"lock-waiting", "lock-asked", "world-waits", "rank-joining", "workers-silent"})
 AGAIN = 3  # such lines, of which one comes a minute: workers that compile are silent as well
 NEAR_LINES = 80
 NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
