@@ -23,6 +23,7 @@ from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.hearsay import Hearsay
 from trainprobe.causes.last_printed import printed_sentence
 from trainprobe.causes.linted import Linted, linted, with_lint
+from trainprobe.causes.log_calibration import calibrated
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.phase_told import phase_told, phase_weighings
 from trainprobe.causes.phrases import sentence
@@ -307,6 +308,8 @@ def _placed(
     ordered = _ordered(candidates)
     shares = _shares(ordered, priors)
     named = _leader(candidates, priors) is not None
+    if named or (phase_told(scene) is not None and len(shares) > 1 and shares[0] > shares[-1]):
+        shares = calibrated(scene, ordered[0].cause.id, shares)
     placed = [
         _mere(scene, candidate, share)
         if candidate.merely

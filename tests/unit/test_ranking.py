@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.priors import load_priors
-from trainprobe.facts import Facts
+from trainprobe.facts import Facts, LogJob
 from trainprobe.model.diagnosis import Family, Weighing
 from trainprobe.ranking import confidences, points_of, rank_group
 from trainprobe.waits import SuspectGroup
@@ -142,3 +142,18 @@ def test_confidences_are_a_distribution_in_the_order_of_points(
         shares.index(max(shares)) == points.index(max(points))
         or max(points) - points[shares.index(max(shares))] < 1e-9
     )
+
+
+def test_of_a_log_the_confidence_is_that_of_such_answers_and_the_order_stays() -> None:
+    causes = [cause("one", weighing(13)), cause("two", weighing(3, "exit-status"))]
+    plain, logged = (
+        rank_group(facts, group, causes, load_priors()).placed
+        for facts in (Facts(()), Facts((LogJob((), "cell", None),)))
+        for group in [SuspectGroup("cell", "job", (), "stuck-inside", "It stopped", "hang")]
+    )
+
+    assert [one.id for one in plain] == [one.id for one in logged]
+    assert plain[0].named
+    assert logged[0].named
+    assert plain[0].confidence < logged[0].confidence < 0.8
+    assert sum(one.confidence for one in logged) <= 1.0

@@ -17,6 +17,7 @@ from trainprobe.causes.scene import Scene, waits_for_ranks
 from trainprobe.facts import MainThread, ProcessState
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.progress import is_before
+from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.standings import AT_THE_STORE
 
 # How often a class is right, by hand: judged without the causes of one family after the other
@@ -34,6 +35,8 @@ TRUST: Mapping[str, float] = {
     "slow-job": 0.85,
     "first-failure": 0.9,
     "ended-by-hand": 0.9,
+    "says-it-waits": 0.9,
+    "one-look": 0.7,
 }
 # A rank that has passed the rendezvous was counted there: others that still wait in it may belong
 # to another world, and then it holds up nobody.
@@ -51,6 +54,8 @@ TITLES: Mapping[str, str] = {
     "slow-job": "All ranks are slow",
     "first-failure": "One failure came first",
     "ended-by-hand": "Somebody ended it by hand",
+    "one-look": "One look at one process is all there is",
+    "says-it-waits": "It waits, by its own words or those of whoever watched it",
     "rank-stopped": "A rank is stopped from outside",
     "waits-outside": "A rank waits for something outside of the job",
     "waits-for-child": "A rank waits for a process that it started",
@@ -122,6 +127,8 @@ def classes(scene: Scene) -> tuple[Class, ...]:
         name = f"{STOPS_IN}{phase.id}"
         return (Class(name, STOPS_TRUST, group.says, phase.when),)
     found = tuple(_of_hang(scene) if group.mode == "hang" else _of_others(scene))
+    if not found and group.mode == "hang" and scene.live is not None and only_dumps(scene.live):
+        found = (Class("one-look", TRUST["one-look"], group.says),)
     return found or tuple(_of_component(scene, TRUST["first-failure"]))
 
 
@@ -163,6 +170,9 @@ def _of_hang(scene: Scene) -> Iterator[Class]:
             yield Class(does[0], TRUST["rank-held-up"] * NARROWER, f"{subject(scene)} {does[1]}")
     elif group.how == "stuck-inside" and threads:
         yield Class("collective-stalls", TRUST["collective-stalls"], _camps(scene) or group.says)
+    elif group.waits:
+        yield Class("says-it-waits", TRUST["says-it-waits"], group.says)
+        yield from _of_component(scene, TRUST["says-it-waits"])
     elif group.how == "never-joined" and group.ranks:
         passed = passed_the_rendezvous(scene)
         trust = PASSED_THE_RENDEZVOUS if passed else TRUST["rank-held-up"]

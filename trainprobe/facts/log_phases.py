@@ -24,7 +24,19 @@ LAST_ROWS = 80  # of one rank that are looked at
 SIGN_ROWS = 400  # of one file in which signs are sought
 RANKS_CAP = 64  # of one file; more ranks do not tell more
 _MEMBER = re.compile(r"\bGLOBAL_RANK: ?(\d{1,6}), MEMBER: ?\d{1,6}/(\d{1,6})\b")
-_NODES = re.compile(r"\bnNodes (\d{1,5})\b|\bnnodes[=: ]{1,3}(\d{1,5})\b")
+_NODES = re.compile(
+    r"\bnNodes (\d{1,5})\b|\b(?:nnodes|min_nodes)(?: {0,12}: |[=: ]{1,3})(\d{1,5})\b"
+)
+_HOSTS = re.compile(r"WORLD INFO DICT: \{([^{}\n]{1,2000})\}")
+# Where ranks of one host meet, and programs that start all workers on their own host.
+_ON_ONE_HOST = re.compile(
+    r"tcp://(?:127\.0\.0\.1|localhost):|--standalone\b|master_addr=(?:127\.0\.0\.1|localhost)\b"
+    r"|\(VllmWorker(?:Process)? |multiproc_(?:worker_utils|gpu_executor|executor)\.py"
+)
+_COUNTER = re.compile(r"(?i)(?<![a-z])(?:epochs?|steps?|iter\w{0,8}|batch\w{0,8})\b\W{1,4}\d")
+_METRIC = re.compile(r"\b[a-zA-Z_]\w{1,30}\W{1,3}-?\d{1,9}\.\d")
+# What stands behind the clock of a bar that was not overwritten.
+_BEHIND_BAR = re.compile(r"\|\s{0,4}\d+/\d+ \[[^\]]{1,60}\](.*)")
 _SPEAKER = re.compile(r"\b[Rr]ank[ :=]{0,2}(\d{1,6})\b|\bdevice[ :=](\d{1,6})\b|^(\d{1,4}): ")
 _PEER_ACCESS = re.compile(r"P2P=(Enabled|Disabled) Bandwidth")
 _MATRIX = re.compile(r"^\s{1,8}\d{1,3}((?: +\d{1,6}\.\d{2})+)\s{0,4}$")
@@ -105,7 +117,7 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
     if is_warning(ends) and read_phase(ends) is None and not _CONNECTING.search(ends):
         return None  # where the warning is what somebody asks about, nothing need have stopped
     for number, row in reversed(list(enumerate(last))):
-        phase = read_phase(row.text)
+        phase = read_phase(_latest(row.text))
         if phase is not None:
             first = row
             for before in reversed(last[:number]):
@@ -129,9 +141,17 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
             continue
         step = read_step(row.text)
         strange += 1
+        if _COUNTER.search(row.text) and _METRIC.search(_latest(row.text)):
+            return None  # a step was made, which the bar does not show yet
         if strange > UNKNOWN_LINES or has_loss(row.text) or (step and step.step is not None):
             return None
     return None
+
+
+def _latest(text: str) -> str:
+    """A line without the bar at its beginning, where words were printed behind that."""
+    behind = _BEHIND_BAR.search(text)
+    return behind[1] if behind is not None and re.search(r"\w{3}", behind[1]) else text
 
 
 def _by_the_way(text: str) -> bool:
@@ -148,11 +168,20 @@ def _signs(rows: Sequence[Row]) -> set[str]:
     text = "\n".join(row.text[:TEXT] for row in rows)
     found = signs_in(text)
     nccl = [row for row in rows if "NCCL INFO" in row.text]
-    nodes = max((int(one[1] or one[2]) for one in _NODES.finditer(text)), default=0)
+    nodes = max(
+        [
+            *(int(one[1] or one[2]) for one in _NODES.finditer(text)),
+            *(one[1].count("[") for one in _HOSTS.finditer(text)),
+        ],
+        default=0,
+    )
     hosts = {row.host for row in nccl if row.host}
     several = len({row.text for row in nccl}) < len(nccl)  # ranks, who print the same
-    if nodes == 1 or (not nodes and len(hosts) == 1 and several and "via NET/" not in text):
+    at_home = (len(hosts) == 1 and several) or _ON_ONE_HOST.search(text)
+    if nodes == 1 or (not nodes and len(hosts) < 2 and at_home and "via NET/" not in text):
         found.add("one-host")
+    if nodes > 1:
+        found.add("several-nodes")
     members = list(_MEMBER.finditer(text))
     if members and len({one[1] for one in members}) < max(int(one[2]) for one in members):
         found.add("members-missing")

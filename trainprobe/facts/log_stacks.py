@@ -20,6 +20,7 @@ from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.facts.main_threads import Thread
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.stack_text import bare_frame, parse_stack_text
@@ -47,6 +48,9 @@ _LAUNCHERS = re.compile(
     r"torch/distributed/(?:run|launch|launcher/|elastic/(?!multiprocessing/errors))"
     r"|accelerate/commands/|deepspeed/launcher/|multiprocessing/spawn\.py|/bin/"
 )
+_PRINTED_FRAME = re.compile(r'\s{0,8}File "([^"\n]{1,4096})", line (\d{1,9}), in (.{1,400})$')
+_WAITS = frozenset({"comm-wait", "gpu-wait", "store-wait", "dataloader", "child-wait", "lock"})
+LEAST_FRAMES = 3
 PROCESSES_CAP = 512
 WENT_ON = 2  # steps behind a dump after which it was none of a hang
 
@@ -87,6 +91,8 @@ def parse_log_stacks(record: Evidence) -> list[Fact]:
     """Every dump that is not a dying process's last word."""
     found: list[Fact] = []
     for rank, rows in streams(rows_of(record)).items():
+        cut = _cut_traceback(record, rank, rows)
+        found += [cut] if cut is not None else []
         for dump in (*_dumps(rows), *_pasted(rows)):
             text = "\n".join(
                 (
@@ -144,6 +150,41 @@ def _dumps(rows: Sequence[Row]) -> Iterator[list[Row]]:
             now, dying = [], False
     if now and not dying:
         yield now
+
+
+def _cut_traceback(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogStack | None:
+    """A traceback without head and exception, with which a log ends, where it shows a wait: what is
+    left of a Ctrl-C. One with a head may be of an error.
+    """
+    frames: list[Frame] = []
+    texts: list[str] = []
+    first = None
+    for row in reversed(rows):
+        frame = _PRINTED_FRAME.match(row.text)
+        if frame is not None:
+            text = texts[-1].strip() if texts else ""
+            frames.append(Frame(frame[3], frame[1].replace("\\", "/"), int(frame[2]), text=text))
+            texts, first = [], row
+        elif len(texts) > 1 or "Traceback" in row.text or not row.text.strip():
+            break
+        else:
+            texts.append(row.text)
+    if first is None or len(frames) < LEAST_FRAMES:
+        return None
+    header = next((row for row in reversed(rows) if row.place < first.place), None)
+    if header is not None and "Traceback (most recent" in header.text:
+        return None
+    outermost = tuple(reversed(frames))
+    if classify(outermost).leaf not in _WAITS:
+        return None
+    return LogStack(
+        (record.id,),
+        record.cell,
+        rank,
+        threads=(outermost,),
+        place=first.place,
+        seen_at=first.seen_at,
+    )
 
 
 def _pasted(rows: Sequence[Row]) -> Iterator[list[Row]]:

@@ -50,6 +50,7 @@ from trainprobe.facts.log_phases import parse_log_phases
 from trainprobe.facts.log_settings import join_given, parse_given
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output
 from trainprobe.facts.log_stacks import join_log_stacks, parse_log_stacks
+from trainprobe.facts.log_waits import parse_log_waits
 from trainprobe.facts.log_work import parse_log_work
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.nccl_calls import join_nccl_calls, parse_nccl_calls
@@ -138,6 +139,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_job,
         parse_log_events,
         parse_log_components,
+        parse_log_waits,
         parse_log_phases,
         parse_log_exceptions,
         parse_log_deaths,

@@ -180,6 +180,8 @@ def read_environment_report(text: str) -> Values:
     shapes = (
         "\n".join(lines).encode("utf-8", "replace").translate(_DIGITS).split(b"\n") if lines else []
     )
+    if _EMPTY_SHAPES.issuperset(shapes):
+        return {}
     for line, shape in zip(lines, shapes, strict=True):
         if shape in _EMPTY_SHAPES:
             continue

@@ -119,6 +119,7 @@ class Stamp(NamedTuple):
     day: int = 0
 
 
+@functools.lru_cache(maxsize=16)  # the same line is asked for behind each of its prefixes
 def stamp(line: str) -> Stamp | None:
     """Return the stamp at the beginning of a plain line without prefixes, or None. Never raises."""
     head = line[:HEAD].lstrip(" ")

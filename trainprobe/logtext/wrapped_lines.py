@@ -29,6 +29,9 @@ def wrap_width(lines: Sequence[str]) -> int:
     No line of a wrapped text is wider, and many of that width continue in the middle of a word or
     sentence.
     """
+    longest = max(lines, key=len, default="")
+    if len(longest) > MOST_WIDTH and _is_text(longest):
+        return 0  # no terminal is as wide
     by_width: dict[int, list[str]] = {}
     for line in lines:
         by_width.setdefault(len(line), []).append(line)

@@ -121,7 +121,12 @@ RULES: tuple[Rule, ...] = (
         " gloo::transport::tcp::UnboundBuffer::waitRecv",
         "native",
     ),
-    _rule("store-wait", "", "c10d::TCPStore::doWait c10d::TCPStore::waitForWorkers", "store"),
+    _rule(
+        "store-wait",
+        "",
+        "c10d::TCPStore::doWait c10d::TCPStore::doGet c10d::TCPStore::waitForWorkers",
+        "store",
+    ),
     _rule(
         "comm-wait",
         "torch/distributed/fsdp/_fully_shard/",

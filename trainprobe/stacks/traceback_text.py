@@ -199,6 +199,7 @@ def _bare(line: str) -> str:
 
 def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
     strangers = 0
+    bare = False
     while place < len(lines) and strangers < 6:
         line = lines[place]
         if _is_header(line):
@@ -207,12 +208,14 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
         content = line.lstrip(" ")[1:].removeprefix(" ") if grouped else line
         frame = _FRAME.match(content)
         if frame is not None:
+            bare = not content[:1].isspace()  # then its source line has lost its blanks as well
             if len(block.frames) < FRAMES_CAP:
                 file, number, function = frame.groups()
                 block.frames.append(
                     Frame(function or "<module>", file.replace("\\", "/"), int(number))
                 )
-        elif content[:1].isspace() or not content:
+        elif content[:1].isspace() or not content or (bare and _is_source(content, block)):
+            bare = False
             text = content.strip()
             marks = text.startswith(("^", "~", "[Previous line"))
             if text and block.frames and not block.frames[-1].text and not marks:
@@ -226,6 +229,13 @@ def _read_frames(lines: Sequence[str], place: int, block: _Block) -> int:
             strangers += 1  # another process wrote in between
         place += 1
     return place
+
+
+def _is_source(content: str, block: _Block) -> bool:
+    """Whether the line right below a frame is its source: it raises nothing."""
+    raised = _RAISED.match(content.rstrip())
+    error = raised is not None and _ERROR_NAME.search(raised.group(1)) is not None
+    return bool(block.frames) and not error
 
 
 def whole_message(lines: Sequence[str], place: int, first: str) -> str:

@@ -31,6 +31,7 @@ TIMEOUTS = frozenset(
         "watchdog-frame",
         "horovod-stall",
         "watchdog-stuck",
+        "scheduler-stuck",
         "store-barrier",
         "world-incomplete",
         "missing-ranks",

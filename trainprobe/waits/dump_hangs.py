@@ -161,6 +161,23 @@ def _timed_out(rung: Rung, ranks: Sequence[Standing]) -> tuple[SuspectGroup, ...
     )
 
 
+def lone_stack(facts: Facts, job: Job, ranks: Sequence[Standing]) -> SuspectGroup | None:
+    """The one process of which somebody saved the stack, and nothing else: it stands where it
+    does, and one look cannot tell whether it moves.
+    """
+    if len(ranks) != 1 or ranks[0].thread is None or not ranks[0].where or job.absent:
+        return None
+    if facts.of(FlightDump, cell=job.cell) or ranks[0].thread.moved is True:
+        return None
+    says = (
+        f"The one process that is shown stands at {ranks[0].where}; whether it moves, one look does"
+        " not tell"
+    )
+    return SuspectGroup(
+        job.cell, PROBE, (), "stuck-inside", says, "hang", evidence=ranks[0].evidence
+    )
+
+
 def _said(
     facts: Facts, group: SuspectGroup, ranks: Sequence[Standing], waits: Mapping[int, RecordedWait]
 ) -> SuspectGroup:

@@ -18,7 +18,13 @@ from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.waits.activity import LONG_WAIT_S, Activity, Watch, watch_of
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.dump_hangs import dumped_world, only_dumps, saved_groups, saved_standings
+from trainprobe.waits.dump_hangs import (
+    dumped_world,
+    lone_stack,
+    only_dumps,
+    saved_groups,
+    saved_standings,
+)
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.ended_jobs import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.graph import Graph
@@ -213,6 +219,16 @@ def _saved_view(facts: Facts, job: Job) -> Situation:
     waits = collective_waits(facts, job.cell)
     ranks = saved_standings(facts, job.cell, dumped_world(facts, job, waits), waits)
     groups = saved_groups(facts, job.cell, ranks, waits)
+    alone = lone_stack(facts, job, ranks) if not groups else None
+    if alone is not None:
+        return Situation(
+            job.cell,
+            "undetermined",
+            conclusive=False,
+            says=alone.says,
+            ranks=ranks,
+            groups=(alone,),
+        )
     if not groups:
         return Situation(
             job.cell,

@@ -25,7 +25,9 @@ def phase_group(facts: Facts, job: LogJob, says: str) -> SuspectGroup | None:
     latest; None where no phase is told. It is hung only where the text says that it waits.
     """
     told = last_phases(facts, job.cell)
-    if not told or not job.ends or not phases()[told[0].phase].causes or _went_on(facts, told):
+    if not told or not job.ends or _went_on(facts, told):
+        return None
+    if not phases()[told[0].phase].likely(told[0].signs):
         return None
     first = told[0]
     sets_up = phases()[first.phase].everyone

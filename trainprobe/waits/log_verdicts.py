@@ -21,13 +21,15 @@ from trainprobe.facts import (
 )
 from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
+from trainprobe.facts.log_waits import WAIT_TOLD
 from trainprobe.facts.process_listings import ChildrenGone
 from trainprobe.logtext.quotes import quoted
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.model.facts import Fact
 from trainprobe.model.waits import SuspectHow
-from trainprobe.waits.absentees import world_of
+from trainprobe.waits.absentees import given_up, world_of
 from trainprobe.waits.bars_apart import bars_of_other_lengths
+from trainprobe.waits.collective_waits import timed_out
 from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
@@ -83,6 +85,8 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
         still = _did_not_end(job, done) or still_group(facts, job, failures)
         if still is not None:
             return _ended(still)
+    if not origins and (by_hand := _interrupted(facts, job)) is not None:
+        return _ended(still_group(facts, job, failures) or by_hand)
     if origins:
         divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
         if divergence is not None and FOUND_APART in origins[0].text:
@@ -99,10 +103,33 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
     found = _unfailed(facts, job)
     if found.verdict == "undetermined":
         still = (
-            still_group(facts, job, failures) or lock_group(facts, job) or _left_behind(facts, job)
+            still_group(facts, job, failures)
+            or lock_group(facts, job)
+            or _left_behind(facts, job)
+            or _told_wait(facts, job, found)
         )
         return _ended(still) if still is not None else found
     return found
+
+
+def _interrupted(facts: Facts, job: LogJob) -> SuspectGroup | None:
+    """Somebody pressed Ctrl-C, as the launcher says that was sent it, and nothing had failed."""
+    sent = [
+        event
+        for event in facts.of(LogEvent, cell=job.cell)
+        if event.event == "launcher-signalled"
+        and event.captured.get("signal", "").removeprefix("Signals.") in PRESSED_SIGNALS
+    ]
+    if not sent or timed_out(facts, job.cell) or given_up(facts, job.cell):
+        return None
+    told = facts.of(LogProgress, cell=job.cell)
+    step = max((one.step for one in told if one.step is not None), default=None)
+    after = f" after step {step}" if step is not None else ""
+    says = f"Somebody pressed Ctrl-C{after} ({sent[0].seen_at}), and nothing had failed before"
+    return replace(_group(job, "stuck-inside", says, "hang", sent[0].evidence), waits=True)
+
+
+PRESSED_SIGNALS = frozenset({"2", "SIGINT"})
 
 
 def _ended(group: SuspectGroup) -> Situation:
@@ -368,7 +395,18 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
     if last is None or not job.ends or job.last_place - (last.place or 0) > 1 + alike:
         return None
     says = f"The log ends with a wait ({last.seen_at}): {quoted(last.line)}"
-    return _group(job, "stuck-inside", says, "hang", _ids(waits)[:8])
+    return replace(_group(job, "stuck-inside", says, "hang", _ids(waits)[:8]), waits=True)
+
+
+def _told_wait(facts: Facts, job: LogJob, found: Situation) -> SuspectGroup | None:
+    """The log ends with a wait in words that nothing else knows, in the phase that was found."""
+    told = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == WAIT_TOLD]
+    if not told or not job.ends:
+        return None
+    says = f"The log ends with a wait ({told[-1].seen_at}): {quoted(told[-1].line)}"
+    phase = found.groups[0].phase if found.groups else ""
+    group = _group(job, "stuck-inside", says, "hang", _ids(told)[:8])
+    return replace(group, waits=True, phase=phase)
 
 
 def _all_came(event: LogEvent) -> bool:

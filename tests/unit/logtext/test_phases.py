@@ -14,7 +14,7 @@ from trainprobe.logtext.phases import phases, read_phase, signs_in
 from trainprobe.model.diagnosis import Report
 from trainprobe.pipelines import explain
 
-NAMED_FROM = 0.6  # a phase alone is worth less
+SURE_FROM = 0.8  # a phase alone is worth less
 BUILT = {cause.id for cause in causes.built()}
 
 # Two excerpts for each phase, and who leads then.
@@ -26,7 +26,7 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
                 "Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/6\n"
                 "\nJOBID PARTITION NAME ST NODES\n 912 long fit R 3\n"
             ),
-            "launcher-args",
+            "rendezvous-incomplete",
         ),
         (
             (
@@ -258,6 +258,17 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ),
         ("ready\nINFO [shm.py:5] No available block found in 60 second.\n", "unknown"),
     ),
+    "cluster-start": (
+        (
+            "seed 3\n2031-01-12 01:23:00,460 INFO worker.py:2023 -- Started a local Ray instance.\n",
+            "unknown",
+        ),
+        ("up\nINFO worker.py:1 -- Connected to Ray cluster.\n", "unknown"),
+    ),
+    "engine-warm-up": (
+        ("INFO [kv_cache_utils.py:634] GPU KV cache size: 233,936 tokens\n", "unknown"),
+        ("[2031-01-12 01:23:00 TP0] Capture cuda graph begin. This can take minutes.\n", "unknown"),
+    ),
     "tracker": (
         ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
         ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),
@@ -286,7 +297,7 @@ def test_a_log_that_stops_tells_its_phase(
     known = {f"stops-in-{phase}"} <= {one.id for cause in report.causes for one in cause.classes}
     assert known or first.named  # evidence of its own says more than a phase
     assert leads in ("", first.id)
-    assert first.named or first.id == "unknown" or first.confidence < NAMED_FROM
+    assert first.named or first.id == "unknown" or first.confidence < SURE_FROM
 
 
 def test_every_cause_of_a_phase_exists_and_has_a_reason() -> None:
@@ -383,3 +394,43 @@ def test_ranks_that_never_came_to_the_last_phase(tmp_path: Path) -> None:
     report = explained(tmp_path, "\n".join(lines) + "\n")
 
     assert [suspect.ranks for suspect in report.suspects] == [(2,)]
+
+
+LAUNCHED = "Starting elastic_operator with launch configs:\n  min_nodes        : {0}\n"
+
+
+def test_the_launcher_waits_for_the_other_nodes(tmp_path: Path) -> None:
+    several, one = (explained(tmp_path, LAUNCHED.format(nodes)) for nodes in (2, 1))
+
+    assert several.causes[0].id == "rendezvous-incomplete"
+    assert not one.causes
+
+
+def test_ranks_that_meet_at_the_own_host_are_on_one(tmp_path: Path) -> None:
+    text = "{0}\nINFO 09-03 02:15:42 pynccl.py:63] vLLM is using nccl==2.21.5\n"
+    leads = [
+        explained(tmp_path, text.format(before)).causes[0].id
+        for before in ("distributed_init_method=tcp://127.0.0.1:39423", "ready")
+    ]
+
+    assert leads == ["p2p-blocked", "wrong-network-interface"]
+
+
+def test_adapters_are_asked_about_where_nccl_connects_over_them(tmp_path: Path) -> None:
+    text = "alpha:7:8 [6] NCCL INFO Channel 00/0 : 6[6] -> 14[6] [send] via NET/{0}\n"
+    leads = [
+        explained(tmp_path, text.format(net)).causes[0].id for net in ("IB/6/GDRDMA", "Socket/0")
+    ]
+
+    assert leads == ["ib-roce-misconfig", "wrong-network-interface"]
+
+
+def test_words_behind_a_bar_that_count_a_step_show_that_it_goes_on(tmp_path: Path) -> None:
+    bar = "Start train epoch 0\n  0%|          | 0/10 [00:00<?, ?it/s]"
+    stands, goes_on = (
+        explained(tmp_path, bar + more)
+        for more in ("\n", "epoch: 0, batch_id: 0, avg_cost: 255.09\n")
+    )
+
+    assert stands.causes
+    assert not goes_on.causes

@@ -44,7 +44,7 @@ def test_what_slurm_says_of_a_real_jobs_end_is_the_cause(name: str) -> None:
     first = report.causes[0]
     words, do = SAID[name]
     assert (first.id, first.ranks) == ("preempted-or-hangup", ())
-    assert first.confidence >= 0.95
+    assert first.confidence >= 0.9
     assert words in first.summary
     assert do in " ".join(step for fix in first.fixes for step in fix.steps)
 
@@ -58,7 +58,7 @@ def test_what_others_print_of_an_end_is_told_as_it_is(
 
     first = told(log).causes[0]
     assert first.id == "preempted-or-hangup"
-    assert first.confidence >= 0.95
+    assert first.confidence >= 0.9
     assert words in first.summary
 
 

@@ -43,6 +43,7 @@ def _events(scene: Scene) -> tuple[LogEvent, ...]:
         event
         for event in events
         if event.event in (*OUTSIDE, "launcher-signalled", "hangup", "signal-seen")
+        and event.captured.get("signal", "").removeprefix("Signals.") not in ("2", "SIGINT")
     )
 
 

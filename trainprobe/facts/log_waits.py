@@ -1,0 +1,85 @@
+"""Lines at the end of a log in which a program says that it waits, again and again or last of all,
+in words that signatures/ does not know, and the last words of whoever watched it wait.
+"""
+
+from __future__ import annotations
+
+import re
+
+from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent
+from trainprobe.facts.log_rows import Row, rows_of
+from trainprobe.logtext.phases import is_warning, says_it_waits
+from trainprobe.logtext.steps import read_step
+from trainprobe.model.evidence import Evidence
+from trainprobe.model.facts import Fact
+
+WAIT_TOLD = "wait-told"
+LAST_LINES = 40
+SEEN = 400
+AGAIN = 2  # alike lines, of which the last is at the end
+APART_S = 1.0
+OTHERS = 2  # lines of something else behind it, such as another process's
+# What is awaited now, in any program's words. «waited for» tells of a wait that is over.
+_WAITS = re.compile(
+    r"(?i)\bwait(?:ing|s)? (?:for|on|until|to)\b|\b(?:currently|still) (?:wait|pend|block|stuck)"
+    r"|\bpending\b.{0,60}\b(?:schedul|resource|nodes?\b|gpus?\b|workers?\b)"
+    r"|\bcan(?:not|'t) (?:currently |yet )?be scheduled\b|\btaken (?:more|longer) than \d"
+    r"|\b(?:not|n't) (?:yet )?(?:ready|respond\w{0,3}|joined|registered)\b"
+    r"|\bno (?:response|heartbeat|progress)\b.{0,60}\b(?:for|in|since|after) \d"
+    r"|\b(?P<came>\d{1,5})(?:/| of )(?!(?P=came)\b)\d{1,5} (?:nodes|workers|ranks|clients|hosts)\b"
+)
+_PAST = re.compile(r"(?i)\b(?:done|finished|stopped|completed|no longer|without) wait|\bwaited\b")
+_COUNTS = re.compile(r"0x[0-9a-f]+|\d+(?:[.,:]\d+)*", re.IGNORECASE)
+
+
+def parse_log_waits(record: Evidence) -> list[Fact]:
+    """The last such line of a file, with how many alike ones there are; none where the log goes on
+    behind it.
+    """
+    rows = [row for row in rows_of(record)[-LAST_LINES:] if re.search(r"\w", row.text)]
+    told = [row for row in rows if _waits(row.text[:SEEN])]
+    ends = rows[-1].text.strip() if rows else ""
+    if says_it_waits(ends) and not ends.startswith("^C"):  # who watched it wrote so behind it
+        last, alike = rows[-1], 1
+    elif told:
+        last = told[-1]
+        behind = [row for row in rows if row.place > last.place]
+        if len(behind) > OTHERS or any(not is_warning(row.text) for row in behind):
+            return []
+        same = [row for row in told if _form(row) == _form(last)]
+        alike = len(same)
+        if alike < AGAIN or _at_once(same[0], last):
+            return []
+    else:
+        return []
+    return [
+        LogEvent(
+            evidence=(record.id,),
+            cell=record.cell,
+            rank=last.rank,
+            event=WAIT_TOLD,
+            line=last.text.strip()[:LINE_CHARACTERS],
+            stream="log",
+            at=last.at,
+            captured={"alike": str(alike)},
+            place=last.place,
+            host=last.host,
+            seen_at=last.seen_at,
+        )
+    ]
+
+
+def _waits(text: str) -> bool:
+    return (
+        _WAITS.search(text) is not None and _PAST.search(text) is None and read_step(text) is None
+    )
+
+
+def _at_once(first: Row, last: Row) -> bool:
+    """Whether alike lines came at one moment, as when each rank prints them once."""
+    return first.at is not None and last.at is not None and last.at - first.at < APART_S
+
+
+def _form(row: Row) -> str:
+    """A line without its numbers."""
+    return _COUNTS.sub("#", row.text[:SEEN]).strip()
