@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from trainprobe.model.unnumbered import pid_of
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
@@ -95,7 +96,7 @@ class Arrivals:
 
 def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arrivals:
     """Lay one span of samples of several ranks over each other."""
-    ranks = tuple(sorted(rank for rank, spans in timelines.items() if spans))
+    ranks = tuple(sorted(rank for rank, spans in timelines.items() if _takes_part(rank, spans)))
     if len(ranks) < 2:
         return Arrivals(ranks)
     aligned = _aligned({rank: timelines[rank] for rank in ranks})
@@ -143,6 +144,13 @@ def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arriva
         turns,
         {rank: sum(inside for inside, _ in row) * GRID_S for rank, row in grid.items()},
     )
+
+
+def _takes_part(rank: int, spans: Spans) -> bool:
+    """Whether the process is one of those that meet: a process without a number that is never seen
+    in a collective may be a server beside the ranks.
+    """
+    return bool(spans) and (pid_of(rank) is None or any(inside for _, _, inside, _ in spans))
 
 
 def turns_of(stacks: Sequence[Sequence[Frame]]) -> int:

@@ -148,7 +148,7 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
     others = [kid for kid in kids if kid.name != LOADER_THREAD]
     numbered = [kid for kid in others if _apart(kid, own)]
     if numbered or len(others) < len(kids):
-        return numbered
+        return _made_alike(numbered)
     kids = [kid for kid in kids if multiprocessed(kid, top) or (top.backend and kid.backend)]
     kids = _made_alike(kids)
     if kids and _has_own_address(kids[0], top):

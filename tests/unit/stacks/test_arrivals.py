@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from trainprobe.model.unnumbered import number_of
 from trainprobe.stacks.arrivals import (
     Arrivals,
     Spans,
@@ -173,3 +174,14 @@ def test_what_samples_tell_apart_is_not_broken_up() -> None:
     assert broken_up(own, [0.1, 0.5]) == own
     edges = [(0.0, 1.0, True, "train.py step")]
     assert broken_up(edges, [0.05, 0.95]) == edges
+
+
+def test_a_server_without_a_number_comes_last_to_nothing() -> None:
+    steps = [(0.1 * step, 0.1 * step + 0.02, False, "step") for step in range(30)]
+    meets = [(0.1 * step + 0.02, 0.1 * step + 0.1, True, "step") for step in range(30)]
+    rank = tuple(sorted((*steps, *meets)))
+    serves = ((0.0, 3.0, False, "serve"),)
+
+    server = number_of(4711)
+    assert arrivals({0: rank, 1: rank, server: serves}, {}).ranks == (0, 1)
+    assert arrivals({0: rank, 1: serves}, {}).latest == 1, "a rank is late however it stands"

@@ -571,6 +571,21 @@ def test_such_a_rank_has_loader_workers_and_helpers_beside_the_others(tree: Proc
         assert others(job)[120] == ("loader-worker", 0)
 
 
+def test_a_worker_that_is_still_starting_is_no_rank_beside_lightnings(tree: ProcTree) -> None:
+    """Rank 0 has put its own number into its environment by then, and its workers inherit that."""
+    second = {"LOCAL_RANK": 1, "NODE_RANK": 0, "WORLD_SIZE": 2, "MASTER_ADDR": "127.0.0.1"}
+    address = {"MASTER_PORT": 29500}
+    loops = ["pt_gloo_runloop"]
+    tree.add(100, 50, f"{PY} train.py", {}, threads=loops)
+    tree.add(110, 100, f"{PY} train.py", {**second, **address}, threads=loops)
+    tree.add(120, 100, spawn(9), {**second, **address, "LOCAL_RANK": 0})
+
+    job = job_of(100, tree.path)
+
+    assert set(ranks(job)) == {100, 110}
+    assert others(job)[120] == ("loader-worker", 0)
+
+
 def test_spawned_ranks_whose_launcher_is_gone(tree: ProcTree) -> None:
     for place in (0, 1):
         tree.add(110 + place, 1, spawn(9 + 2 * place), {}, group=100)
