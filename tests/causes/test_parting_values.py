@@ -89,6 +89,16 @@ def test_an_outer_loop_without_a_count_leaves_it_open() -> None:
     assert behind(scene) is None
 
 
+def test_a_pass_that_a_while_loop_counts_by_itself_may_be_counted_already() -> None:
+    loop = Block("while", 49, "while step < last:")
+    sites = (site(57, loop), site(66, loop))
+    assert behind(scene_of(APART, {0: {"step": "19"}, 1: {"step": "20"}}, *sites)) is None
+
+    late = behind(scene_of(APART, {0: {"step": "19"}, 1: {"step": "22"}}, *sites))
+    assert late is not None
+    assert late.ranks == (0,)
+
+
 def test_as_many_batches_speak_against_uneven_inputs() -> None:
     values = {one: {"epoch": "1", "it": "19"} for one in (0, 1)}
     scene = scene_of(APART, values, *IN_LOOPS)

@@ -259,6 +259,8 @@ def _behind(scene: Scene) -> Behind | None:
         if apart is None or set(passes) != set(found):
             return None
         first = min(passes.values())
+        if loop.kind == "while" and max(passes.values()) == first + 1:
+            return None  # one may have counted this pass already, and the other not yet
         ranks = tuple(rank for rank in found if passes[rank] == first)
         return Behind(ranks, apart, everybody)
     return None
