@@ -87,7 +87,7 @@ def _weigh(scene: Scene) -> Weighings:
     if len(sides) < 2 or at_once:
         if parted is None and not at_once:
             yield from _of_one_line(scene, found)
-            yield from _of_items(scene)
+            yield from _of_items(scene, found)
         return
     shown = [place.fact for place in found.values()]
     yield from all_asleep(scene, found)
@@ -133,16 +133,18 @@ def _of_one_line(scene: Scene, found: dict[int, Place]) -> Weighings:
     yield from all_asleep(scene, found)
 
 
-def _of_items(scene: Scene) -> Weighings:
+def _of_items(scene: Scene, found: dict[int, Place]) -> Weighings:
     """All ranks wait at one line for different things of the loop around it."""
     if (apart := items_apart(scene)) is not None:
         says = f"All are in one call, for different things: {apart}"
         yield weighing(13, "suspects-stack", says, *apart.facts)
+        yield from all_asleep(scene, found)
     elif roots := roots_apart(scene):
         each = ", ".join(f"{one.value} on rank {rank}" for rank, one in sorted(roots.items())[:4])
         one = next(iter(roots.values()))
         says = f"All are in one {one.function}, but `{one.name}` is {each}"
         yield weighing(10, "suspects-stack", says, *roots.values())
+        yield from all_asleep(scene, found)
 
 
 def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Weighings:
