@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from trainprobe.causes.child_processes import ends, outward
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Connection, MainThread, Samples
 from trainprobe.facts.samples import asking_shares, latest_in, spent_in
+from trainprobe.stacks.asking import CLIENTS
 
-CLIENTS = re.compile(
-    r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google"
-    r"|azure|fsspec|minio|pymongo|redis|psycopg\w*|sqlalchemy"
-    r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/"
-    r"|/(urllib)/request\.py|/(http)/client\.py"
-)
 SENDS_ON_S = 1.0
 MOSTLY = 0.7  # of a rank's own time
 SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})

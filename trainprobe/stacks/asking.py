@@ -8,19 +8,26 @@ data loader, what is left without the longest ones must still be most of the tim
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.places import is_user
+from trainprobe.stacks.places import is_user, user_frame
 from trainprobe.stacks.spells import Asks
 
 Function = tuple[str, str]
+CLIENTS = re.compile(
+    r"/(wandb|mlflow|comet_ml|neptune|clearml|tensorboard\w*|boto3|botocore|s3fs|gcsfs|google"
+    r"|azure|fsspec|minio|pymongo|redis|psycopg\w*|sqlalchemy"
+    r"|huggingface_hub|datasets|transformers|requests|urllib3|httpx|httpcore|aiohttp|grpc)/"
+    r"|/(urllib)/request\.py|/(http)/client\.py"
+)
 
 
 def own_function(frames: Sequence[Frame]) -> Function | None:
     """File and name of the user's innermost function."""
-    frame = next((frame for frame in reversed(frames) if is_user(frame)), None)
+    frame = user_frame(frames)
     return (frame.file, frame.name) if frame is not None else None
 
 
@@ -39,5 +46,6 @@ def asks_in(stacks: Iterable[Sequence[Frame]]) -> Asks:
 
 
 def _in_call(frames: Sequence[Frame]) -> bool:
-    place = classify(frames)
-    return place.leaf == "net-io" and place.op != "accept"
+    """Sockets of the job's own make are no service: actors may feed a learner by them."""
+    calls = any(CLIENTS.search(frame.file) for frame in frames)
+    return calls and classify(frames).leaf == "net-io"
