@@ -352,7 +352,7 @@ def test_evidence_that_is_gone_is_damage(folder: str) -> None:
         (b"\xff\xfe", "case.json cannot be read"),
         (b"[]", "is not a case"),
         (b'{"schema": "something/1"}', "is not a case"),
-        (b'{"schema": "trainprobe.case/2"}', "has the format trainprobe.case/2"),
+        (b'{"schema": "trainprobe.case/3"}', "has the format trainprobe.case/3"),
         (b'{"schema": "trainprobe.case/1", "command": 3}', "field command"),
     ],
 )

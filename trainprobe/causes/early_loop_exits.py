@@ -44,6 +44,9 @@ _ALIKE = re.compile(
     r"|\bis_dist\w*|distributed|\buse_(?:ddp|dist\w*)|world_size|num_processes|nprocs|__name__|(?-i:\b[A-Z][A-Z_]{2,}\b)"
 )
 
+_WHETHER_OTHERS = re.compile(
+    r"(?i)is_initialized|is_available|\bis_dist\w*|distributed|world_size|num_processes|nprocs"
+)
 _OUT_OF_DATA = re.compile(r"StopIteration|Empty\b|EOFError|IndexError")
 
 
@@ -57,15 +60,15 @@ def may_be_missed(scene: Scene, out: Sequence[int]) -> Block | None:
         (
             block
             for block in reversed(conditions)
-            if not COUNTS.search(block.text) and not holds_alike(block)
+            if not COUNTS.search(block.text) and not _ALIKE.search(block.text)
         ),
         None,
     )
 
 
-def holds_alike(block: Block) -> bool:
-    """Does the condition ask what all ranks answer alike: settings, or whether there are others?"""
-    return _ALIKE.search(block.text) is not None
+def asks_for_others(block: Block) -> bool:
+    """Does the condition only ask whether there are other ranks? All of them answer alike."""
+    return _WHETHER_OTHERS.search(block.text) is not None
 
 
 def step_skipped(scene: Scene, out: Sequence[int]) -> Skip | None:

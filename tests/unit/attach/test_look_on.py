@@ -34,6 +34,7 @@ def test_samples_go_on_while_one_rank_seems_late(
 ) -> None:
     monkeypatch.setattr(visit, "arrivals_of", lambda taken: taken)
     monkeypatch.setattr(visit, "by_rank", lambda *_: {})
+    monkeypatch.setattr(visit, "all_stacks", lambda _: [])
     notes: list[str] = []
     left = iter(shows)
     one = SimpleNamespace(

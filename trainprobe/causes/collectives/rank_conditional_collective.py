@@ -47,7 +47,7 @@ from trainprobe.causes.diverging_calls import (
     under,
 )
 from trainprobe.causes.early_loop_exits import (
-    holds_alike,
+    asks_for_others,
     left_a_loop,
     left_by,
     may_be_missed,
@@ -220,7 +220,7 @@ def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
             )
             yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
             continue
-        blocks = [one for one in own_blocks(scene, found, side) if not holds_alike(one)]
+        blocks = [one for one in own_blocks(scene, found, side) if not asks_for_others(one)]
         # a condition that is not about the rank may still differ between ranks
         if blocks and len(side) < len(scene.world):
             says = (
@@ -442,7 +442,7 @@ def _fixes(scene: Scene) -> Fixes:
     blocks = [
         block
         for block in (own_blocks(scene, found, who) if len(who) < len(scene.world) else ())
-        if not holds_alike(block)
+        if not asks_for_others(block)
     ]
     branch = "out of the branch that only some ranks take"
     if blocks:
