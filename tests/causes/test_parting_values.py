@@ -137,12 +137,34 @@ def test_one_broadcast_from_several_ranks_is_another_order() -> None:
 
 
 def test_a_flag_that_differs_is_named_and_the_rank_itself_is_not() -> None:
-    stop = Block("if", 64, "if stop and rank >= 0:")
+    stop = Block("while", 64, "while not stop and rank >= 0:")
     values = {0: {"stop": "True", "rank": "0"}, 1: {"stop": "False", "rank": "1"}}
     scene = scene_of(APART, values, site(66, stop), site(57, STEP))
 
     assert [one.name for one in parted_values(scene)] == ["stop"]
     assert points(CONDITIONAL, scene, "suspects-stack") == [6]
+
+
+def test_a_condition_that_only_some_ranks_meet_is_named_with_its_values() -> None:
+    """The average of the weights lives on rank 0 alone: an object there, and None elsewhere."""
+    condition = Block("if", 64, "if ema is not None and step >= args.start:")
+    values = {0: {"ema": "an object"}, 1: {"ema": "None"}}
+    scene = scene_of(APART, values, site(66, condition), site(57, STEP))
+
+    assert CONDITIONAL.ranks is not None
+    assert CONDITIONAL.ranks(scene) == (0,)
+    assert 13 in points(CONDITIONAL, scene, "source")
+    assert points(CONDITIONAL, scene, "suspects-stack") == []
+    assert "under `if ema is not None and step >= args.start:` (line 64)" in CONDITIONAL.summary(
+        scene
+    )
+    assert "out of `if ema is not None" in str(CONDITIONAL.fixes_for(scene))
+
+
+def test_an_object_beside_a_number_says_nothing() -> None:
+    condition = Block("if", 64, "if best > 3:")
+    values = {0: {"best": "an object"}, 1: {"best": "7"}}
+    assert parted_values(scene_of(APART, values, site(66, condition), site(57, STEP))) == ()
 
 
 def test_of_two_equal_camps_the_one_outside_of_the_backward_pass_is_odd() -> None:

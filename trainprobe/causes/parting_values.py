@@ -5,13 +5,20 @@ is, with which item of it, and which answer each gave to a shared condition.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from trainprobe.causes.diverging_calls import ASKS_FOR_RANK, camps, places
+from trainprobe.causes.diverging_calls import (
+    ASKS_FOR_RANK,
+    Place,
+    camps,
+    own_blocks,
+    places,
+)
 from trainprobe.causes.phrases import ranks_say, short
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
+from trainprobe.collect.collectors.parting_values import OBJECT
 from trainprobe.facts import Block, FrameValue, Skip
 from trainprobe.stacks.parting_names import ROOT, counts, names_of_header, targets_of
 
@@ -88,6 +95,7 @@ def _parted_values(scene: Scene) -> Iterator[PartedValue]:
             or len(set(by_rank.values())) < 2
             or ASKS_FOR_RANK.search(name)
             or all(value == str(rank) for rank, value in by_rank.items())
+            or (OBJECT in by_rank.values() and set(by_rank.values()) != {OBJECT, "None"})
         ):
             continue
         kind: Kind = "answer"
@@ -182,6 +190,20 @@ def answers_apart(scene: Scene) -> tuple[PartedValue, ...]:
     return tuple(sorted(found, key=lambda one: not _is_flag(one.by_rank.values())))
 
 
+def parted_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Block | None:
+    """The condition that only this camp's calls stand under, and that a name decides whose value
+    differs between the ranks.
+    """
+    apart = {one.header for one in answers_apart(scene)}
+    blocks = own_blocks(scene, found, camp) if apart else ()
+    return first_found(block for block in blocks if (block.line, block.text) in apart)
+
+
+def says_of(scene: Scene, block: Block) -> PartedValue:
+    """What differs in a condition that `parted_block` has found."""
+    return next(one for one in answers_apart(scene) if one.header == (block.line, block.text))
+
+
 def odd_by_value(scene: Scene) -> tuple[int, ...]:
     """The smallest camp by what differs, where all ranks are in one call: () where that is not
     known, or no camp is smaller.
@@ -208,14 +230,15 @@ def weigh_values(scene: Scene) -> Weighings:
         )
         yield weighing(10, "suspects-stack", says, *apart.facts)
         return
+    found = places(scene)
     flags = [one for one in answers_apart(scene) if _is_flag(one.by_rank.values())]
-    if flags:
+    if flags and not any(parted_block(scene, found, side) for side in camps(found)):
         says = f"The ranks answer a condition differently: {flags[0]}"
         yield weighing(6, "suspects-stack", says, *flags[0].facts)
 
 
 def _is_flag(values: Iterable[str]) -> bool:
-    return all(value in ("True", "False", "None") for value in values)
+    return all(value in ("True", "False", "None", OBJECT) for value in values)
 
 
 @dataclass(frozen=True)

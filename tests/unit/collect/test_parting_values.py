@@ -20,6 +20,7 @@ Until = Callable[[Callable[[], Any]], Any]
 SCRIPT = """
 import sys, time
 def fit(rows, token):
+    writer = object() if sys.argv[1] == "1" else None
     for step, row in enumerate(rows):
         if step == int(sys.argv[1]):
             print("ready", flush=True)
@@ -41,7 +42,7 @@ def test_each_ranks_counter_is_read_and_no_secret(tmp_path: Path) -> None:
             child.stdout.readline()
         case = Case.create(str(tmp_path / "case"), "attach", ())
         members = [Member(rank, child.pid) for rank, child in enumerate(children)]
-        names = {(str(script), "fit"): ("step", "row", "token")}
+        names = {(str(script), "fit"): ("step", "row", "token", "writer")}
 
         records = look_at_parting_values(case, "job", members, names, deadline_s=5.0)
     finally:
@@ -54,7 +55,12 @@ def test_each_ranks_counter_is_read_and_no_secret(tmp_path: Path) -> None:
         (fact.rank, fact.function, fact.name, fact.value)
         for fact in facts
         if isinstance(fact, FrameValue)
-    ] == [(0, "fit", "step", "1"), (1, "fit", "step", "2")]
+    ] == [
+        (0, "fit", "step", "1"),
+        (0, "fit", "writer", "an object"),
+        (1, "fit", "step", "2"),
+        (1, "fit", "writer", "None"),
+    ]
     assert "hunter2" not in Path(case.folder, "evidence.jsonl").read_text()
 
 

@@ -57,7 +57,14 @@ from trainprobe.causes.early_loop_exits import (
 )
 from trainprobe.causes.group_numbers import number_facts, numbers_say, odd_ranks
 from trainprobe.causes.linted import LIKELY
-from trainprobe.causes.parting_values import behind, odd_by_value, passes_apart, weigh_values
+from trainprobe.causes.parting_values import (
+    behind,
+    odd_by_value,
+    parted_block,
+    passes_apart,
+    says_of,
+    weigh_values,
+)
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
@@ -156,6 +163,12 @@ def _source(scene: Scene) -> Weighings:
             where = under(block, line_of(scene, found[side[0]], block))
             says = f"The call of {ranks_say(side, capital=False)} stands {where}"
             yield weighing(10, "source", says, *scene.sites(found[side[0]].frames))
+            return
+    for side in camps(found):
+        if (block := parted_block(scene, found, side)) is not None:
+            apart = says_of(scene, block)
+            says = f"The call of {ranks_say(side, capital=False)} stands under it: {apart}"
+            yield weighing(13, "source", says, *apart.facts)
             return
     for side in camps(found):
         if (alone := called_alone(scene, found, side)) is not None:
@@ -261,6 +274,9 @@ def _odd_camp(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     late = behind(scene)
     if late is not None and not late.inside:
         return late.ranks
+    under_it = [side for side in sides if parted_block(scene, found, side) is not None]
+    if len(under_it) == 1 and 2 * len(under_it[0]) <= len(found):
+        return under_it[0]
     if len(sides) == 2 and len(sides[0]) == len(sides[1]):
         known = any(rank_block(scene, found, side) is not None for side in sides)
         outside = [side for side in sides if found[side[0]].op != "backward"]
@@ -307,7 +323,7 @@ def _summary(scene: Scene) -> str:
         )
     mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
-    block = rank_block(scene, found, who) if who else None
+    block = _condition(scene, found, who) if who else None
     skip = steps_ahead(scene)[1]
     ahead = ""
     if skip is not None:
@@ -321,6 +337,11 @@ def _summary(scene: Scene) -> str:
     if (late := behind(scene)) is not None and set(late.ranks) == set(who):
         rest = f"{rest} in a later pass: {late.apart}"
     return f"{subject(scene, who)} called {mine}{condition}{rest}"
+
+
+def _condition(scene: Scene, found: dict[int, Place], who: Sequence[int]) -> Block | None:
+    """The condition over their call alone that is about the rank, or answered otherwise."""
+    return rank_block(scene, found, who) or parted_block(scene, found, who)
 
 
 def _line(scene: Scene, who: Sequence[int], block: Block) -> str:
@@ -399,7 +420,7 @@ def _fixes(scene: Scene) -> Fixes:
     if odd_ranks(scene):
         return fixes(GROUPS)
     who, found, parted = _ranks(scene), places(scene), scene.group.divergence
-    block = rank_block(scene, found, who) if who else None
+    block = _condition(scene, found, who) if who else None
     if block is None and parted is None and (counted := fixes_of_counts(scene)):
         return counted
     lines = (file_line(found[rank].file, found[rank].line) for rank in who if rank in found)

@@ -26,11 +26,14 @@ if TYPE_CHECKING:
     from trainprobe.case import Case
 
 TEXT_CAP = 80
+OBJECT = "an object"
 
 
 @dataclass(frozen=True)
 class FrameValue(Fact):
-    """A local of the innermost frame of a function on a rank's main thread, as Python writes it."""
+    """A local of the innermost frame of a function on a rank's main thread, as Python writes it, or
+    OBJECT.
+    """
 
     pid: int = 0
     file: str = ""
@@ -72,8 +75,10 @@ def _read(member: Member, names: Mapping[Function, Sequence[str]], deadline_s: f
     rows: List[Dict[str, str]] = []
     for (file, function), wanted in names.items():
         known = next((found for where, found in frames if where == (file, function)), {})
-        for name, value in scalars(known, wanted).items():
-            shown = short(value)
+        values = {name: short(value) for name, value in scalars(known, wanted).items()}
+        # of anything else that py-spy has no value of, only that it is not None
+        objects = [name for name in wanted if known.get(name, "").startswith("<")]
+        for name, shown in (*values.items(), *((name, OBJECT) for name in objects)):
             if shown is not None and len(shown) <= TEXT_CAP:
                 rows.append({"file": file, "function": function, "name": name, "value": shown})
     return LookResult({"pid": member.pid, "values": rows})
