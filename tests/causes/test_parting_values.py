@@ -69,6 +69,17 @@ def test_who_ran_out_first_is_told_by_the_count() -> None:
     assert "`it` is 19 on rank 0, 20 on rank 1" in UNEVEN.summary(scene)
 
 
+def test_of_many_ranks_in_one_place_some_speak_for_all() -> None:
+    stacks = {0: in_call(66), **dict.fromkeys(range(1, 12), in_step())}
+    values = {0: {"epoch": "1", "it": "19"}, 3: {"epoch": "1", "it": "20"}}
+    late = behind(scene_of(stacks, values, *IN_LOOPS))
+    assert late is not None
+    assert late.ranks == (0,)
+
+    unlike = {**values, 4: {"epoch": "1", "it": "21"}}
+    assert behind(scene_of(stacks, unlike, *IN_LOOPS)) is None
+
+
 def test_who_is_an_epoch_behind_has_not_run_out() -> None:
     """The others went by the call in which it waits: they have been through that epoch."""
     values = {0: {"epoch": "1", "it": "19"}, 1: {"epoch": "2", "it": "0"}}

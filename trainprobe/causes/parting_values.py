@@ -154,7 +154,9 @@ def same_passes(scene: Scene, loop: Block) -> FrameValue | None:
         if fact.name in names and (fact.file, fact.function) in wanted
     ]
     alike = len({(fact.file, fact.function, fact.name, fact.value) for fact in found}) == 1
-    return found[0] if alike and {fact.rank for fact in found} >= set(places(scene)) else None
+    asked = {fact.rank for fact in found}
+    of_all = all(asked & set(side) for side in camps(places(scene)))
+    return found[0] if alike and of_all else None
 
 
 def passes_apart(scene: Scene) -> PartedValue | None:
@@ -278,8 +280,14 @@ def _behind(scene: Scene) -> Behind | None:
         apart, same = passes_made(scene, loop), same_passes(scene, loop)
         if apart is None and same is not None and everybody:
             continue
-        passes = {} if apart is None else apart.numbers
-        if apart is None or set(passes) != set(found):
+        if apart is None:
+            return None
+        passes = dict(apart.numbers)
+        for side in camps(found):  # of many ranks in one place only some were asked
+            told = {passes[rank] for rank in side if rank in passes}
+            if len(told) == 1:
+                passes.update(dict.fromkeys(side, next(iter(told))))
+        if set(passes) != set(found):
             return None
         first = min(passes.values())
         if loop.kind == "while" and max(passes.values()) == first + 1:
