@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import re
+
 from trainprobe.causes.child_processes import ends, outward
-from trainprobe.causes.scene import Scene
+from trainprobe.causes.scene import Scene, user_frame
 from trainprobe.facts import Connection, MainThread, Samples
 from trainprobe.facts.samples import asking_shares, latest_in, spent_in
 from trainprobe.stacks.asking import CLIENTS
 
+_CALLS = re.compile(
+    r"\burlopen$|\burlretrieve$|\b(?:requests|httpx|wandb|mlflow|comet_ml|neptune)\."
+    r"|(?i:session|http|client|conn|stub|bucket|s3|blob|api)\w*\."
+    r"(?:get|post|put|patch|head|delete|request|send|getresponse|upload|download|query)\w*$"
+    r"|\bcreate_connection$|hf_hub_download|snapshot_download"
+)
 SENDS_ON_S = 1.0
 MOSTLY = 0.7  # of a rank's own time
 SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
@@ -26,6 +34,21 @@ def talking(scene: Scene) -> tuple[MainThread, ...]:
         thread
         for thread in found
         if not any("multiprocessing/" in frame.file for frame in thread.frames[-3:])
+    )
+
+
+def tried_again(scene: Scene, thread: MainThread) -> str:
+    """The network call between whose tries a thread sleeps; "" where it tries none."""
+    frame = user_frame(thread.frames)
+    site = scene.site(frame.file, frame.line) if frame is not None else None
+    found = (name for name in site.tries.split("; ") if _CALLS.search(name)) if site else ()
+    return next(iter(found), "")
+
+
+def retrying(scene: Scene) -> tuple[MainThread, ...]:
+    """Threads at the end of the suspects' waiting that sleep between tries of a network call."""
+    return tuple(
+        thread for thread in ends(scene) if thread.leaf != "net-io" and tried_again(scene, thread)
     )
 
 

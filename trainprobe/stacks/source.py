@@ -22,6 +22,8 @@ SOURCE_CAP = 2 * 2**20
 CHAIN_CAP = 20_000
 SKIPS_CAP = 8
 MADE_CAP = 6
+TRIES_CAP = 12
+_SLEEPS = re.compile(r"\bsleep\(|\.wait\(")
 _WAITS_FOR = re.compile(r"\b([A-Za-z_]\w*)(?:\[[^\]]{1,40}\])?\.wait\(")
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -74,8 +76,9 @@ class Place:
 
     `skips` are the branches by which an iteration, or a call of the function, may miss the line: at
     most the SKIPS_CAP nearest above it. `exits` are those below it by which a loop around the line
-    may be left. `made` is how the function made what the line waits for:
-    `dist.irecv(x, src=0)` of `work.wait()`.
+    may be left. `tries` are the functions called in the loop around a line that sleeps, as
+    `urllib.request.urlopen; json.load`: what is tried again. `made` is how the function made what
+    the line waits for: `dist.irecv(x, src=0)` of `work.wait()`.
     """
 
     line: int
@@ -85,6 +88,7 @@ class Place:
     skips: tuple[Skip, ...] = ()
     made: str = ""
     exits: tuple[Skip, ...] = ()
+    tries: str = ""
 
 
 @dataclass(frozen=True)
@@ -156,7 +160,8 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> P
             text = _short(rows[line - 1]) if node is None else _line_text(statements, rows, line)
             made = _made(scope, rows, text, line)
             skips, exits = _skips(loops, names, line), _exits(loops, names, line)
-            return Place(line, function, text, tuple(blocks), skips, made, exits)
+            tries = _tries(loops, text)
+            return Place(line, function, text, tuple(blocks), skips, made, exits, tries)
         found, statements = inside
         if isinstance(node, ast.If):
             found[-1] = replace(found[-1], made=names.made(node.test))
@@ -169,6 +174,25 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> P
             names = replace(names, members=statements)
         elif isinstance(node, _LOOPS) and found[-1].branch == "body":
             loops.append(node)
+
+
+def _tries(loops: Sequence[Any], text: str) -> str:
+    """The functions that the innermost loop around a line that sleeps calls, that line's aside."""
+    around = [loop for loop in loops if isinstance(loop, _LOOPS)]
+    if not around or not _SLEEPS.search(text):
+        return ""
+    calls = (node.func for node in ast.walk(around[-1]) if isinstance(node, ast.Call))
+    names = dict.fromkeys(name for call in calls if (name := _dotted(call)))
+    return _short("; ".join([name for name in names if not _SLEEPS.search(f"{name}(")][:TRIES_CAP]))
+
+
+def _dotted(node: Any) -> str:
+    """`urllib.request.urlopen` of the function in a call; "" of what is no plain name."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _made(scope: Sequence[Any], rows: Sequence[str], text: str, line: int) -> str:

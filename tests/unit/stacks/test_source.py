@@ -360,6 +360,29 @@ def test_the_ways_out_of_a_loop_below_a_line_are_its_exits() -> None:
     ], "not those of another loop, nor what is no way out of this one"
 
 
+def test_a_line_that_sleeps_in_a_loop_tells_what_is_tried_again() -> None:
+    text = """
+    def post(rows):
+        prepare(rows)
+        while True:
+            try:
+                with urllib.request.urlopen(self.url(rows)) as reply:
+                    return json.load(reply)
+            except OSError:
+                log.warning("again")
+            HERE
+    """
+    assert place_of(text).tries == "", "it does not sleep"
+    tries = place_of(text.replace("HERE", "time.sleep(2)  # HERE")).tries
+    assert set(tries.split("; ")) == {
+        "urllib.request.urlopen",
+        "json.load",
+        "log.warning",
+        "self.url",
+    }
+    assert place_of("for x in y:\n    ask(x)\ntime.sleep(1)  # HERE\n").tries == ""
+
+
 def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:
     chain = "".join(
         f"    {'el' if number else ''}if x == {number}:\n        continue\n" for number in range(90)

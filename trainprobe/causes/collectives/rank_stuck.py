@@ -22,6 +22,7 @@ from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
+from trainprobe.causes.remote_calls import tried_again
 from trainprobe.causes.scene import (
     WAITS_FOR_RANKS,
     Scene,
@@ -197,9 +198,12 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         (thread.leaf in SOMEBODY_ELSES and not at_exit(thread))
         or thread.importing
         or thread.lock_path
+        or tried_again(scene, thread)
     ):
         why = (
-            f"the import of {thread.importing}"
+            f"tries of {tried_again(scene, thread)}"
+            if tried_again(scene, thread)
+            else f"the import of {thread.importing}"
             if thread.importing
             else f"the lock {thread.lock_path}"
             if thread.lock_path

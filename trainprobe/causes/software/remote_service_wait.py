@@ -25,8 +25,10 @@ from trainprobe.causes.remote_calls import (
     client,
     connections,
     late_by_calls,
+    retrying,
     sends_on,
     talking,
+    tried_again,
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import first_of
@@ -63,6 +65,17 @@ def _of_all(scene: Scene) -> Weighings:
         yield weighing(6, "other-stacks", says, *shown)
 
 
+def _of_retries(scene: Scene) -> Weighings:
+    """Somebody sleeps before it asks once more."""
+    for thread in retrying(scene)[:1]:
+        says = (
+            f"{who(thread)} sleeps at {thread.where} between tries of"
+            f" {tried_again(scene, thread)}, in {thread.looks} looks"
+        )
+        yield weighing(13, "suspects-stack", says, thread)
+        yield from others_wait(scene)
+
+
 def _weigh(scene: Scene) -> Weighings:
     threads = talking(scene)
     stated, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
@@ -85,6 +98,7 @@ def _weigh(scene: Scene) -> Weighings:
         blocks = last is not None and not RETRIES.search(last[1])
         yield quote(13 if blocks else 3, "The output says", waited)
     if not threads:
+        yield from _of_retries(scene)
         return
     first = threads[0]
     library = client(first)
@@ -140,6 +154,11 @@ def _summary(scene: Scene) -> str:
         return (
             f"All ranks wait for a service in {least:.0%} of the time or more, at {place}: the job"
             " goes on, but each step waits for its answers"
+        )
+    if not talking(scene) and (again := retrying(scene)):
+        return (
+            f"{who(again[0])} asks a service again and again, at {again[0].where}: it sleeps"
+            f" between tries of {tried_again(scene, again[0])}, and none succeeds"
         )
     if not talking(scene):
         return (

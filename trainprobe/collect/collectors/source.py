@@ -62,6 +62,7 @@ class SourceSite(Fact):
     skips: Tuple[Skip, ...] = ()
     made: str = ""
     exits: Tuple[Skip, ...] = ()
+    tries: str = ""
 
 
 @dataclass(frozen=True)
