@@ -67,6 +67,7 @@ def read_process(member: Member, number: int) -> LookResult:
         "fds": fds,
         "nofile_soft": nofile_soft(procfs.read_page(f"/proc/{pid}/limits") or ""),
         "cpu_ticks": now.cpu_ticks,
+        "ended_children_ticks": now.ended_children_ticks,
         "clock_hz": CLOCK_HZ,
         "minflt": now.minflt,
         "majflt": now.majflt,

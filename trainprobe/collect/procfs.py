@@ -21,6 +21,7 @@ class Stat:
     A process's line sums its threads, the ended ones too; a thread's own line is under task/.
     `majflt` counts pages that came from a disk.
     `cpu` is the one that it last ran on, None where an old kernel does not say.
+    `ended_children_ticks` is what children took that have ended and were waited for.
     """
 
     name: str
@@ -32,6 +33,7 @@ class Stat:
     majflt: int = 0
     cpu: Optional[int] = None
     start_stack: Optional[int] = None
+    ended_children_ticks: int = 0
 
 
 def read(path: str, cap_bytes: int = READ_CAP_BYTES) -> str:
@@ -120,15 +122,16 @@ def parse_stat(text: str) -> Stat:
     if opened < 0 or closed < opened or len(fields) < 20:
         raise ValueError(f"no line of /proc/PID/stat: {text[:60]!r}")
     # Field 3 (state) is fields[0]; 4 is the parent, 10 and 12 are faults, 14 and 15 user and system
-    # time, 22 the start.
-    ppid, user, system, started, minor, major = (
-        int(fields[place]) for place in (1, 11, 12, 19, 7, 9)
+    # time, 16 and 17 those of ended children, 22 the start.
+    ppid, user, system, of_user, of_system, started, minor, major = (
+        int(fields[place]) for place in (1, 11, 12, 13, 14, 19, 7, 9)
     )
     cpu = int(fields[36]) if len(fields) > 36 and fields[36].isdecimal() else None
     # 28 is 0 for whoever may not trace the process.
     stack = (int(fields[25]) or None) if len(fields) > 25 and fields[25].isdecimal() else None
     name = text[opened + 1 : closed]
-    return Stat(name, fields[0], ppid, user + system, started, minor, major, cpu, stack)
+    ended = max(0, of_user + of_system)
+    return Stat(name, fields[0], ppid, user + system, started, minor, major, cpu, stack, ended)
 
 
 def stat(pid: int, tid: Optional[int] = None) -> Optional[Stat]:

@@ -38,9 +38,10 @@ class ProcessState(Fact):
     `looked_at` is when the last look began, Unix time in seconds. `stillness` is for how long its
     main thread has got no further (stacks.stillness), None where nobody judged it. `forked` says
     that it runs on in the memory that its parent had, False that it was started as a program.
-    `slept_through` counts the looks that found it in the very sleep of the look before. `queued_s`
-    is for how long its main thread could run, between the looks, and waited for a CPU, and
-    `all_queued_s` the sum for all threads that lived through them.
+    `used_s` is the processor time of its whole life, and `ended_children_s` that of its children
+    that have ended. `slept_through` counts the looks that found it in the very sleep of the look
+    before. `queued_s` is for how long its main thread could run, between the looks, and waited for
+    a CPU, and `all_queued_s` the sum for all threads that lived through them.
     """
 
     pid: int = 0
@@ -81,6 +82,8 @@ class ProcessState(Fact):
     main_wrote_bytes: int | None = None
     call: BlockedCall | None = None
     thread_calls: tuple[tuple[int, str, str], ...] = ()
+    used_s: float | None = None
+    ended_children_s: float | None = None
     slept_through: int = 0
     queued_s: float | None = None
     all_queued_s: float | None = None
@@ -157,6 +160,8 @@ def parse_process(record: Evidence) -> list[Fact]:
                 if isinstance(row.get("tid"), int) and isinstance(row.get("queued_ns"), int)
             },
             all_ticks=fields.whole(data, "cpu_ticks"),
+            used_s=_seconds(data, "cpu_ticks"),
+            ended_children_s=_seconds(data, "ended_children_ticks"),
             clock_hz=fields.whole(data, "clock_hz") or 100,
             at=record.began,
             majflt=fields.whole(data, "majflt"),
@@ -172,6 +177,11 @@ def parse_process(record: Evidence) -> list[Fact]:
             ),
         )
     ]
+
+
+def _seconds(data: Mapping[str, Any], name: str) -> float | None:
+    ticks = fields.whole(data, name)
+    return None if ticks is None else ticks / (fields.whole(data, "clock_hz") or 100)
 
 
 def _call(main: Mapping[str, Any]) -> BlockedCall | None:

@@ -43,6 +43,8 @@ STOOD_STILL = 0.3
 ALONE = 0.9  # of the time: the others' own work then falls between samples
 ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
+LIVED_S = 60.0
+LITTLE, MORE = 0.2, 2.0  # of a rank's life; and of the processor time that it took itself
 IDLE_S = 30.0  # a save or an evaluation of one rank may take less
 LONG_ROUND_S = 1.0  # samples show enough of shorter ones
 SAME_RANK = "whether the others wait for the same rank each time"
@@ -179,14 +181,29 @@ def _starved(
     share, steps = loading_share(samples), step_shares(samples)
     if set(share) != {one.rank for one in ranks} or min(share.values()) < SHOWN:
         return None
-    if max(steps.values()) < SHOWN:
+    anew = all(_starts_workers_anew(one.process) for one in ranks)
+    if max(steps.values()) < SHOWN and not anew:
         return None
     says = (
         f"all ranks spend at least {min(share.values()):.0%} of the time in their data loaders"
         if len(share) > 1
         else f"the rank spends {min(share.values()):.0%} of the time in its data loader"
     )
+    if anew:
+        ended_s = min((one.process and one.process.ended_children_s) or 0.0 for one in ranks)
+        says += f", and workers that have ended took {ended_s:.0f} s of processor time on each rank"
     return _group(rung, ranks, (), says, (), samples)
+
+
+def _starts_workers_anew(process: ProcessState | None) -> bool:
+    """Did a rank do little in its whole life beside waiting for children that have ended? Its
+    workers start anew at each epoch, and an epoch is short.
+    """
+    if process is None or None in (process.age_s, process.used_s, process.ended_children_s):
+        return False
+    age_s, used_s = process.age_s or 0.0, process.used_s or 0.0
+    ended_s = process.ended_children_s or 0.0
+    return age_s >= LIVED_S and used_s <= LITTLE * age_s and ended_s >= MORE * used_s
 
 
 def _asking(

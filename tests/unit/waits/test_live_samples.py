@@ -232,6 +232,34 @@ def test_workers_that_begin_anew_at_an_epoch_are_no_lack_of_input() -> None:
     assert view(job(2), moving(2), *starved).verdict == "slow"
 
 
+@pytest.mark.parametrize(
+    ("used_s", "ended_s", "verdict"),
+    [(5.0, 60.0, "slow"), (5.0, 4.0, "undetermined"), (50.0, 60.0, "undetermined")],
+    ids=["workers start anew", "one start", "a job that works"],
+)
+def test_a_pause_of_a_rank_that_did_little_but_start_workers_is_no_single_one(
+    used_s: float, ended_s: float, verdict: str
+) -> None:
+    waits = [
+        Samples(
+            ("E8",),
+            "job",
+            number,
+            pid=100 + number,
+            host="node7",
+            spells=(Spell(0.0, 5.0, LOADS, "dataloader"),),
+        )
+        for number in range(2)
+    ]
+    lives = [
+        replace(fact, age_s=93.0, used_s=used_s, ended_children_s=ended_s)
+        if isinstance(fact, ProcessState)
+        else fact
+        for fact in moving(2)
+    ]
+    assert view(job(2), lives, *waits).verdict == verdict
+
+
 def test_samples_that_show_nothing_but_one_pause_leave_it_open() -> None:
     paused = [
         Samples(
