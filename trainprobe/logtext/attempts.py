@@ -7,6 +7,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from trainprobe.logtext.steps import read_step
+
 READ = 1000
 FIRST_LINES = 12
 _NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")
@@ -175,10 +177,11 @@ class Attempts:
 
     def _is_first_line(self, line: str) -> bool:
         """Whether the line repeats the first line of the stream. A log that begins with an error
-        may end with one.
+        may end with one, and one that begins with a step began in the middle.
         """
         return (
-            not line.startswith(("Traceback (", " ", "During handling of", "The above exception"))
+            read_step(line) is None
+            and not line.startswith(("Traceback (", " ", "During handling of", "The above exception"))
             and len(line.strip()) >= 12
             and any(character.isdecimal() or character.isalpha() for character in line)
             and _shape(line) in self._shapes[:1]

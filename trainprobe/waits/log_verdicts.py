@@ -24,6 +24,7 @@ from trainprobe.facts.counts_by_rank import RankCount, counts_apart
 from trainprobe.facts.log_waits import WAIT_TOLD
 from trainprobe.facts.process_listings import ChildrenGone
 from trainprobe.logtext.quotes import quoted
+from trainprobe.logtext.retries import tries_again
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.model.facts import Fact
 from trainprobe.model.waits import SuspectHow
@@ -459,8 +460,7 @@ TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
     r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
 )
-# Who tries again has not failed yet.
-RETRIES = re.compile(r"(?i)\bretry(?:ing)?\b")
+_RETRY = re.compile(r"(?i)\bretry\b")
 
 
 def _last_words(
@@ -511,10 +511,15 @@ def _last_words(
             f" than the others, as {lagging.seen_at} tells"
         )
         return _group(job, "slow", says, "slow", lagging.evidence, ranks)
-    trouble = any(TROUBLE.search(event.line) and not RETRIES.search(event.line) for event in near)
+    trouble = any(TROUBLE.search(event.line) and not _not_yet(event) for event in near)
     diverged = all(event.event.startswith("nan") for event in near)
     mode: Mode = "check" if diverged else "crash" if trouble else "hang"
     return _group(job, "failed-first" if trouble else "stuck-inside", says, mode, _ids(near)[:8])
+
+
+def _not_yet(event: LogEvent) -> bool:
+    """Whether it tells of who tries again, and has not failed yet."""
+    return tries_again(event.line) or _RETRY.search(event.line) is not None
 
 
 def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:
