@@ -34,13 +34,13 @@ _COUNTS = re.compile(r"0x[0-9a-f]+|\d+(?:[.,:]\d+)*", re.IGNORECASE)
 
 def parse_log_waits(record: Evidence) -> list[Fact]:
     """The last such line of a file, with how many alike ones there are; none where the log goes on
-    behind it.
+    behind it. Whoever watched it may say so anywhere: above what is pasted, or before the command.
     """
     rows = [row for row in rows_of(record)[-LAST_LINES:] if re.search(r"\w", row.text)]
     told = [row for row in rows if _waits(row.text[:SEEN])]
-    ends = rows[-1].text.strip() if rows else ""
-    if says_it_waits(ends) and not ends.startswith("^C"):  # who watched it wrote so behind it
-        last, alike = rows[-1], 1
+    watched = [row for row in rows if _somebody_saw(row.text.strip())]
+    if watched:
+        last, alike = watched[-1], 1
     elif told:
         last = told[-1]
         behind = [row for row in rows if row.place > last.place]
@@ -67,6 +67,10 @@ def parse_log_waits(record: Evidence) -> list[Fact]:
             seen_at=last.seen_at,
         )
     ]
+
+
+def _somebody_saw(text: str) -> bool:
+    return says_it_waits(text) and not text.startswith("^C")
 
 
 def _waits(text: str) -> bool:

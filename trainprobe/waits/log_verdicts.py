@@ -376,15 +376,15 @@ def _left_behind(facts: Facts, job: LogJob) -> SuspectGroup | None:
 
 
 def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
-    """The log ends with a process that says what it waits for: a lock, or ranks that did not
-    come.
+    """The log ends with a process that says what it waits for (a lock, or ranks that did not
+    come), or that tries again and again.
     """
     events = facts.of(LogEvent, cell=job.cell)
     got = {event.captured.get("id") for event in events if event.event == "lock-got"}
     waits = [
         event
         for event in events
-        if event.event in WAITS
+        if (event.event in WAITS or (event.count >= AGAIN and tries_again(event.line)))
         and not (event.event == "lock-asked" and event.captured.get("id") in got)
         and not (event.event == "world-waits" and _all_came(event))
         and not (event.event == "rank-joining" and _all_joined(events))
@@ -395,7 +395,8 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
     alike = sum(event.count - 1 for event in waits)
     if last is None or not job.ends or job.last_place - (last.place or 0) > 1 + alike:
         return None
-    says = f"The log ends with a wait ({last.seen_at}): {quoted(last.line)}"
+    what = "a wait" if last.event in WAITS else "tries in vain"
+    says = f"The log ends with {what} ({last.seen_at}): {quoted(last.line)}"
     return replace(_group(job, "stuck-inside", says, "hang", _ids(waits)[:8]), waits=True)
 
 
