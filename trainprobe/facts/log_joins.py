@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from trainprobe.facts.endings import SIGNALS, RankEnding
 from trainprobe.facts.exceptions import RankException
-from trainprobe.facts.failure_wording import LAUNCHER_TYPES, went_on, words_of
+from trainprobe.facts.failure_wording import LAUNCHER_TYPES, but_of_strangers, went_on, words_of
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.kernel_logs import OomKill, Xid
 from trainprobe.facts.log_endings import ending_of, merged_endings, of_launchers
@@ -91,6 +91,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     named = [fact for fact in exceptions if fact.type != NAME_CUT_OFF]
     if words_of(named, signals, said, progress):
         exceptions = named  # the one that is cut off was raised behind a failure that has a name
+    said = but_of_strangers(said)
     failures = words_of(exceptions, signals, said, progress)
     cancelled = cancelled_from_outside(events, failures, merged)
     if cancelled is not None:

@@ -61,7 +61,7 @@ def parse_log_waits(record: Evidence) -> list[Fact]:
             line=last.text.strip()[:LINE_CHARACTERS],
             stream="log",
             at=last.at,
-            captured={"alike": str(alike)},
+            captured={"alike": str(alike), **({"watched": "yes"} if watched else {})},
             place=last.place,
             host=last.host,
             seen_at=last.seen_at,

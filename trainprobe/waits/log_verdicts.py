@@ -21,6 +21,7 @@ from trainprobe.facts import (
 )
 from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
+from trainprobe.facts.failure_wording import STRANGER
 from trainprobe.facts.log_waits import WAIT_TOLD
 from trainprobe.facts.process_listings import ChildrenGone
 from trainprobe.logtext.quotes import quoted
@@ -405,7 +406,9 @@ def _told_wait(facts: Facts, job: LogJob, found: Situation) -> SuspectGroup | No
     told = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == WAIT_TOLD]
     if not told or not job.ends:
         return None
-    says = f"The log ends with a wait ({told[-1].seen_at}): {quoted(told[-1].line)}"
+    last = told[-1]
+    who = "Whoever watched it says" if last.captured.get("watched") else "The log ends with a wait"
+    says = f"{who} ({last.seen_at}): {quoted(last.line).rstrip(':')}"
     phase = found.groups[0].phase if found.groups else ""
     group = _group(job, "stuck-inside", says, "hang", _ids(told)[:8])
     return replace(group, waits=True, phase=phase)
@@ -461,6 +464,7 @@ TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
     r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
 )
+HARMLESS = frozenset({"given", STRANGER})
 _RETRY = re.compile(r"(?i)\bretry\b")
 
 
@@ -474,7 +478,7 @@ def _last_words(
     events = [
         event
         for event in facts.of(LogEvent, cell=job.cell)
-        if event.event != "given" and not event.echo and (event.place or 0) >= stepped
+        if event.event not in HARMLESS and not event.echo and (event.place or 0) >= stepped
     ]
     last = max(
         (one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None
