@@ -155,6 +155,8 @@ def _summary(scene: Scene) -> str:
     if (failure := tried(scene, "pool")) is not None:
         return failure.says
     child = next(iter(_computing(scene)), None)
+    if child is None and _pasted_pool(scene) is not None:
+        return "A process waits inside a native thread pool for a lock, as one does that was forked"
     if child is None:
         return (
             f"{ranks_say(scene.ranks)} may wait for a forked child whose native thread pool did not"

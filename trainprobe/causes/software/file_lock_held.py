@@ -34,6 +34,9 @@ from trainprobe.facts import ImportTried, LogJob, RankException
 from trainprobe.signatures.messages import message
 from trainprobe.waits.import_lock_waits import LONG_S, import_lock_wait
 
+# ENOLCK, ENOSYS and EOPNOTSUPP of Linux and of a Mac, and NFS's ENOTSUPP
+_UNKNOWN = re.compile(r"\[Errno (?:37|38|45|78|95|102|524)\]")
+_LOCKS = re.compile(r"\b(?:flock|lockf|fcntl)\b")
 GAVE_UP = message("file-lock-held.gave-up")
 
 
@@ -107,7 +110,8 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(points, "suspects-log", says, *reported.waiting)
     refused = _no_locks(scene)
     if refused is not None:
-        says = f"The file system of that file has no locks: {short(refused.message, 100)}"
+        told = next((row for row in text_of(refused).splitlines() if _UNKNOWN.search(row)), "")
+        says = f"The file system of that file has no locks: {short(told, 100)}"
         yield weighing(26, "suspects-stack", says, refused)
         return
     gave_up = statement(scene, GAVE_UP)
@@ -121,8 +125,8 @@ def _no_locks(scene: Scene) -> RankException | None:
     if last is None:
         return None
     calls = " ".join(f"{frame.name} {frame.text}" for frame in last.frames[-1:])
-    unknown = re.search(r"\[Errno (?:37|38|45|95|524)\]", text_of(last)) is not None
-    return last if unknown and re.search(r"\b(?:flock|lockf|fcntl)\b", calls) else None
+    refused = _UNKNOWN.search(text_of(last)) is not None
+    return last if refused and _LOCKS.search(calls) else None
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
