@@ -53,6 +53,7 @@ def parse_log_events(record: Evidence) -> list[Fact]:
         told[kind] = told.get(kind, 0) + 1
         if told[kind] > (EACH_CAP if signature.each else SOME_CAP):
             continue
+        again = tries_again(row.text)
         captured = {name: value for name, value in match.groupdict().items() if value is not None}
         found[key] = LogEvent(
             evidence=(record.id,),
@@ -64,8 +65,8 @@ def parse_log_events(record: Evidence) -> list[Fact]:
             stream=LOG,
             at=row.at,
             captured=captured,
-            echo=signature.echo,
-            fatal=signature.means == "fatal" and not tries_again(row.text),
+            echo=signature.echo and not again,
+            fatal=signature.means == "fatal" and not again,
             place=row.place,
             host=row.host,
             seen_at=row.seen_at,
