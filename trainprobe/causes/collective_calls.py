@@ -337,9 +337,9 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
     mixed = timeouts.events(MIXED_ROWS)
     if sharded and mixed:
         says = (
-            f"Rows of several kinds are in the data: {short(mixed[0].line, 120)}; a rank without one"
-            f" kind in its batch leaves layers out, and one gave up in {call_says(sharded[0])}, by"
-            " which a layer is gathered or reduced"
+            f"Rows of several kinds are in the data: {short(mixed[0].line, 120)}; a rank without"
+            f" one kind in its batch leaves layers out, and one gave up in {call_says(sharded[0])},"
+            " by which a layer is gathered or reduced"
         )
         yield weighing(13, "suspects-log", says, mixed[0], sharded[0])
     if traced and (timeouts.calls or timeouts.events("dump-signal")):

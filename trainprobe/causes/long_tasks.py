@@ -126,7 +126,7 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
 def _one_limit_before(timeouts: Timeouts, task: LogEvent | LogWork, at: float | None) -> Weighings:
     """Whether work began, by its clock, when the others came to the call that they gave up."""
     gave_up, limit = next((call for call in timeouts.calls if call.at), None), timeouts.timeout_s
-    if gave_up is None or gave_up.at is None or at is None or not limit:
+    if gave_up is None or at is None or not limit:
         return
     before = gave_up.at - at
     if abs(before - limit) <= max(60.0, 0.1 * limit):

@@ -228,8 +228,10 @@ def but_of_strangers(events: Sequence[LogEvent]) -> list[LogEvent]:
 
 
 def _thread(fact: LogEvent) -> str:
+    """The thread's own name at the head of its line; where that was read off it, what it told."""
     match = _NCCL_THREAD.search(fact.line)
-    return match.group(0) if match is not None else ""
+    told = f"{fact.host} {fact.rank}" if fact.host else ""
+    return match.group(0) if match is not None else told
 
 
 def went_on(

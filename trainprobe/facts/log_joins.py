@@ -87,11 +87,14 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         exceptions = [
             replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions
         ]  # then it was what ended it after all
-    said = [event for event in events if event.rank is not None or event.place not in told]
+    said = [
+        event
+        for event in but_of_strangers(events)
+        if event.rank is not None or event.place not in told
+    ]
     named = [fact for fact in exceptions if fact.type != NAME_CUT_OFF]
     if words_of(named, signals, said, progress):
         exceptions = named  # the one that is cut off was raised behind a failure that has a name
-    said = but_of_strangers(said)
     failures = words_of(exceptions, signals, said, progress)
     cancelled = cancelled_from_outside(events, failures, merged)
     if cancelled is not None:

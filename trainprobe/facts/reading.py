@@ -45,8 +45,8 @@ from trainprobe.facts.log_jobs import (
     parse_log_request,
 )
 from trainprobe.facts.log_joins import join_log_failures
-from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_mixtures import parse_log_mixtures
+from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_phases import parse_log_phases
 from trainprobe.facts.log_settings import join_given, parse_given
 from trainprobe.facts.log_signs import join_log_outputs, parse_log_events, parse_log_output

@@ -151,7 +151,8 @@ class Attempts:
         if (self._failed or self._waiting) and self._is_first_line(line):
             self._next(self._announced)
         elif len(self._shapes) < FIRST_LINES and line.strip():
-            self._begins_with_step = _step(line) >= 0 if not self._shapes else self._begins_with_step
+            if not self._shapes:
+                self._begins_with_step = _step(line) != NO_STEP
             self._shapes.append(_shape(line))
         if self._begins_with_step:
             self._last_step = max(self._last_step, _step(line))

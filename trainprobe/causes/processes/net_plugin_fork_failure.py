@@ -5,8 +5,8 @@ DataLoader's workers or a subprocess cannot be started,
 `OSError: [Errno 12] Cannot allocate memory`, while memory is free. Where memory is registered that
 a fork must not copy, libfabric aborts the process at its first fork.
 
-It is recognised by errno 12 out of a fork on a machine with EFA, and by libfabric's own words. Without a sign of EFA or RDMA,
-short memory or a limit of address space explains it better.
+It is recognised by errno 12 out of a fork on a machine with EFA, and by libfabric's own words.
+Without a sign of EFA or RDMA, short memory or a limit of address space explains it better.
 """
 
 from __future__ import annotations
