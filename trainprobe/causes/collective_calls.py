@@ -19,6 +19,7 @@ from trainprobe.facts import (
     RankException,
 )
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
+from trainprobe.facts.log_mixtures import MIXED_ROWS
 from trainprobe.model.facts import Fact
 from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.divergence import MANY, SAME_SIZE, call_says, camps_say
@@ -333,6 +334,14 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
             " gradients or layers, and not the same ones"
         )
         yield weighing(13, "other-stacks", says, *apart)
+    mixed = timeouts.events(MIXED_ROWS)
+    if sharded and mixed:
+        says = (
+            f"Rows of several kinds are in the data: {short(mixed[0].line, 120)}; a rank without"
+            f" one kind in its batch leaves layers out, and one gave up in {call_says(sharded[0])},"
+            " by which a layer is gathered or reduced"
+        )
+        yield weighing(13, "suspects-log", says, mixed[0], sharded[0])
     if traced and (timeouts.calls or timeouts.events("dump-signal")):
         says = f"ZeRO says that the order of layers changed: {short(traced[-1].line, 100)}"
         yield weighing(10, "suspects-log", says, traced[-1])

@@ -114,24 +114,24 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     task = timeouts.task
     if task is not None and scene.parted is None:
         went_on = _went_on(scene, task)
-        began = next((call for call in timeouts.calls if call.at), None)
         who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
         load = task.event == "load-began"
         under_way = task.captured.get("percent", "100") != "100"
         points = 3 if went_on or (load and not under_way) else 10 if load else 13
         says = f"{who} was at «{short(task.line, 100)}» when the others gave up"
         yield weighing(points, "suspects-log", says, task)
-        if (
-            began is not None
-            and task.at is not None
-            and timeouts.timeout_s
-            and abs(began.at - task.at - timeouts.timeout_s) <= max(60.0, 0.1 * timeouts.timeout_s)
-        ):
-            says = (
-                f"It began {began.at - task.at:.0f} s before, and the limit is"
-                f" {timeouts.timeout_s:.0f} s"
-            )
-            yield weighing(13, "scheduler", says, task, began)
+        yield from _one_limit_before(timeouts, task, task.at)
+
+
+def _one_limit_before(timeouts: Timeouts, task: LogEvent | LogWork, at: float | None) -> Weighings:
+    """Whether work began, by its clock, when the others came to the call that they gave up."""
+    gave_up, limit = next((call for call in timeouts.calls if call.at), None), timeouts.timeout_s
+    if gave_up is None or at is None or not limit:
+        return
+    before = gave_up.at - at
+    if abs(before - limit) <= max(60.0, 0.1 * limit):
+        says = f"It began {before:.0f} s before, and the limit is {limit:.0f} s"
+        yield weighing(13, "scheduler", says, task, gave_up)
 
 
 ALONE = ("eval", "save", "data")  # work that one rank often does for all
@@ -160,6 +160,7 @@ def _at_work(scene: Scene, timeouts: Timeouts) -> Weighings:
         who = ranks_say([last.rank]) if last.rank is not None else "Somebody"
         says = f"{who} was at «{short(last.line, 100)}» when the others gave up"
         yield weighing(10, "suspects-log", says, last)
+        yield from _one_limit_before(timeouts, last, last.begun_at)
 
 
 def _bar_of_the_limit(scene: Scene, timeouts: Timeouts) -> Weighings:

@@ -24,6 +24,7 @@ from trainprobe.facts import (
     RankException,
     Rung,
 )
+from trainprobe.logtext.retries import tries_again
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import captured_groups
 
@@ -40,6 +41,7 @@ FOREIGN = re.compile(
     r"https?://|ConnectionPool|urlopen|urllib3|requests\.exc|aiohttp|botocore|wandb|huggingface"
     r"|port=443"
 )
+OFTEN = 3  # tries in vain, after which one that succeeds is not to be expected
 _SENT_FROM_OUTSIDE = ("SIGKILL", "SIGSEGV", "SIGBUS", "SIGILL")
 
 
@@ -126,7 +128,8 @@ def startup_failure(
     )
     if event is not None:
         after = _afterwards(scene, event)
-        decides = event.fatal and not failed_of_something_else(scene) and not after
+        told = event.fatal or (tries_again(event.line) and event.count >= OFTEN)
+        decides = told and not failed_of_something_else(scene) and not after
         named = event.captured
         return StartupFailure(event.line, event, decides=decides, captured=named, afterwards=after)
     stated = statement(scene, wording)

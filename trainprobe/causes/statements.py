@@ -11,7 +11,7 @@ from typing import Protocol
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import ImportTried, LogEvent, LogProgress, Output, ProbeFailure, RankException
-from trainprobe.logtext.levels import only_informs
+from trainprobe.logtext.levels import denied, only_informs
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
 
@@ -194,7 +194,8 @@ def _printed(pattern: re.Pattern[str], output: Output) -> Iterator[Statement]:
     """The first match in what was printed that is of no line that only informs."""
     for match in pattern.finditer(output.tail):
         begin = output.tail.rfind("\n", 0, match.start()) + 1
-        if not only_informs(output.tail[begin : match.start()]):
+        before = output.tail[begin : match.start()]
+        if not (only_informs(before) or denied(before)):
             yield Statement(line_of(output.tail, match), output, origin=False, match=match)
             return
 

@@ -30,6 +30,8 @@ _STOPPED_WORDS = re.compile(
     r"killed by signal: (?:Terminated|Interrupt)|Signal 15|SIGTERM|received signal|DataLoader"
     r" worker .{0,40}exited unexpectedly"
 )
+STRANGER = "nccl-stranger"
+_NCCL_THREAD = re.compile(r"[\w.-]{1,128}:\d{1,9}:\d{1,9} \[\d{1,3}\]")
 _LAUNCHED = re.compile(r"python|torchrun|accelerate|deepspeed|launch")
 
 
@@ -213,6 +215,23 @@ def _said(fact: LogEvent) -> LogFailure:
         seen_at=fact.seen_at,
         text=fact.line,
     )
+
+
+def but_of_strangers(events: Sequence[LogEvent]) -> list[LogEvent]:
+    """Without the lost connections of NCCL's threads that turned somebody away who is no rank."""
+    doors = {_thread(fact) for fact in events if fact.event == STRANGER} - {""}
+    return [
+        fact
+        for fact in events
+        if not (fact.event == "connection-closed" and _thread(fact) in doors)
+    ]
+
+
+def _thread(fact: LogEvent) -> str:
+    """The thread's own name at the head of its line; where that was read off it, what it told."""
+    match = _NCCL_THREAD.search(fact.line)
+    told = f"{fact.host} {fact.rank}" if fact.host else ""
+    return match.group(0) if match is not None else told
 
 
 def went_on(

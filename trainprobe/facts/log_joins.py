@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from trainprobe.facts.endings import SIGNALS, RankEnding
 from trainprobe.facts.exceptions import RankException
-from trainprobe.facts.failure_wording import LAUNCHER_TYPES, went_on, words_of
+from trainprobe.facts.failure_wording import LAUNCHER_TYPES, but_of_strangers, went_on, words_of
 from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.kernel_logs import OomKill, Xid
 from trainprobe.facts.log_endings import ending_of, merged_endings, of_launchers
@@ -87,7 +87,11 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         exceptions = [
             replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions
         ]  # then it was what ended it after all
-    said = [event for event in events if event.rank is not None or event.place not in told]
+    said = [
+        event
+        for event in but_of_strangers(events)
+        if event.rank is not None or event.place not in told
+    ]
     named = [fact for fact in exceptions if fact.type != NAME_CUT_OFF]
     if words_of(named, signals, said, progress):
         exceptions = named  # the one that is cut off was raised behind a failure that has a name

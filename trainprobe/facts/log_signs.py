@@ -14,7 +14,8 @@ from dataclasses import replace
 from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_rows import Row, rows_of, streams
-from trainprobe.logtext.levels import only_informs
+from trainprobe.logtext.levels import denied, only_informs
+from trainprobe.logtext.retries import tries_again
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import Signature, all_signatures
@@ -40,7 +41,8 @@ def parse_log_events(record: Evidence) -> list[Fact]:
     found: dict[tuple[str, int | None, str], LogEvent] = {}
     told: dict[tuple[str, int | None], int] = {}
     for row, signature, match in hits(rows):
-        if signature.means == "fatal" and only_informs(row.text[: match.start()]):
+        before = row.text[: match.start()]
+        if denied(before) or (signature.means == "fatal" and only_informs(before)):
             continue
         kind = (signature.id, row.rank)
         key = (*kind, _DIGITS.sub("0", match.group(0)) if not signature.each else row.text)
@@ -51,6 +53,7 @@ def parse_log_events(record: Evidence) -> list[Fact]:
         told[kind] = told.get(kind, 0) + 1
         if told[kind] > (EACH_CAP if signature.each else SOME_CAP):
             continue
+        again = tries_again(row.text)
         captured = {name: value for name, value in match.groupdict().items() if value is not None}
         found[key] = LogEvent(
             evidence=(record.id,),
@@ -62,8 +65,8 @@ def parse_log_events(record: Evidence) -> list[Fact]:
             stream=LOG,
             at=row.at,
             captured=captured,
-            echo=signature.echo,
-            fatal=signature.means == "fatal",
+            echo=signature.echo and not again,
+            fatal=signature.means == "fatal" and not again,
             place=row.place,
             host=row.host,
             seen_at=row.seen_at,

@@ -26,7 +26,7 @@ _ANNOUNCES = re.compile(
     r"(?:^|[:\]|>*=-][ *]{0,4}|\bINFO ?)(?P<what>(?:Sav|Writ|Evaluat|Validat|Merg|Consolidat|Export"
     r"|Upload|Download|Convert|Tokeni[sz]|Pre-?process|Prepar|Generat|Index|Scann|Cach|Build|Pack"
     r"|Extract|Comput|Calculat|Cluster|Collect|Process|Load|Pars|Read|Creat|Shuffl|Filter|Runn)ing"
-    r" [^\n]{3,120}?)(?:\.{2,3}|…|\.)?$",
+    r" [^\n]{3,190}?)(?:\.{2,3}|…|\.)?$",
     re.IGNORECASE,
 )
 _SAVES = re.compile(r"(?:sav|writ|merg|consolidat|export|upload)", re.IGNORECASE)

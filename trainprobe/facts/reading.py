@@ -45,6 +45,7 @@ from trainprobe.facts.log_jobs import (
     parse_log_request,
 )
 from trainprobe.facts.log_joins import join_log_failures
+from trainprobe.facts.log_mixtures import parse_log_mixtures
 from trainprobe.facts.log_order import join_log_order
 from trainprobe.facts.log_phases import parse_log_phases
 from trainprobe.facts.log_settings import join_given, parse_given
@@ -140,6 +141,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_events,
         parse_log_components,
         parse_log_waits,
+        parse_log_mixtures,
         parse_log_phases,
         parse_log_exceptions,
         parse_log_deaths,

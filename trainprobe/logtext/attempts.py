@@ -7,8 +7,11 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from trainprobe.logtext.steps import read_step
+
 READ = 1000
 FIRST_LINES = 12
+NO_STEP = -1  # of a line that tells of no step
 _NUMBER = re.compile(r"0x[0-9a-f]{1,16}|\d{1,20}")
 _PATH_ATTEMPT = re.compile(
     r"(?:^|[/\\])(?:attempt|restart|retry)[_-]?(\d{1,5})(?=[/\\])", re.IGNORECASE
@@ -140,13 +143,19 @@ class Attempts:
         self._over = False
         self._failed = False
         self._shapes: list[str] = []
+        self._begins_with_step = False
+        self._last_step = NO_STEP
 
     def feed(self, line: str) -> int:
         """Return the attempt, from 0, that the plain line without prefixes belongs to."""
         if (self._failed or self._waiting) and self._is_first_line(line):
             self._next(self._announced)
         elif len(self._shapes) < FIRST_LINES and line.strip():
+            if not self._shapes:
+                self._begins_with_step = _step(line) != NO_STEP
             self._shapes.append(_shape(line))
+        if self._begins_with_step:
+            self._last_step = max(self._last_step, _step(line))
         found = mark(line)
         if found is not None:
             self._apply(found)
@@ -172,22 +181,29 @@ class Attempts:
     def _next(self, number: int | None) -> None:
         self.number = number if number is not None and number > self.number else self.number + 1
         self._announced, self._waiting, self._over, self._failed = None, False, False, False
+        self._last_step = NO_STEP
 
     def _is_first_line(self, line: str) -> bool:
         """Whether the line repeats the first line of the stream. A log that begins with an error
-        may end with one.
+        may end with one, and a step begins again only where it is counted lower.
         """
         return (
             not line.startswith(("Traceback (", " ", "During handling of", "The above exception"))
             and len(line.strip()) >= 12
             and any(character.isdecimal() or character.isalpha() for character in line)
             and _shape(line) in self._shapes[:1]
+            and (not self._begins_with_step or _step(line) < self._last_step)
         )
 
 
 def may_mark(line: str) -> bool:
     """A quick test whether `mark` could find something."""
     return _LITERALS.search(line) is not None or _MAY_END.search(line) is not None
+
+
+def _step(line: str) -> int:
+    told = read_step(line[:READ])
+    return told.step if told is not None and told.step is not None else NO_STEP
 
 
 def _shape(line: str) -> str:

@@ -1,4 +1,6 @@
-"""The level that a logger gives its line."""
+"""What stands before some wording on its line and takes its meaning: the level that a logger gives,
+or a word that denies it.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,11 @@ import re
 
 HEAD = 400
 _INFORMS = re.compile(r"\b(?:INFO|DEBUG|TRACE)\b")
+# "no Xid", "without any OOM": whoever looked for it found none
+_DENIES = re.compile(
+    r"(?i)\b(?:no|without|not any|not a single|neither|nor)(?: (?:any|single|sign of|trace of))?"
+    r" (?:an? )?(?:[\"`«“][^\"`»”]{0,60})?$"
+)
 _BELIED = re.compile(r"(?i)error|exception|fatal|fail")
 
 
@@ -15,3 +22,8 @@ def only_informs(before: str) -> bool:
     """
     level = _INFORMS.search(before[:HEAD])
     return level is not None and _BELIED.search(before, level.end()) is None
+
+
+def denied(before: str) -> bool:
+    """Whether the text before some wording says that it was not there."""
+    return _DENIES.search(before[-HEAD:]) is not None

@@ -15,6 +15,7 @@ from typing import Any
 from trainprobe.shipped import shipped
 
 READ = 400  # characters of a line
+_SENTENCE = re.compile(r"(?<=\w[.!?;]) (?=[A-Z])")
 
 
 @dataclass(frozen=True)
@@ -86,8 +87,11 @@ def is_of_others(line: str) -> bool:
 
 
 def says_it_waits(line: str) -> bool:
-    """Whether a line says in plain words that nothing more came, or shows a pressed Ctrl-C."""
-    return len(line) < READ and _pattern("waits").search(line) is not None
+    """Whether a sentence of a line says in plain words that nothing more came, or the line shows a
+    pressed Ctrl-C.
+    """
+    told = _pattern("waits")
+    return len(line) < READ and any(told.search(one) for one in _SENTENCE.split(line))
 
 
 def signs_in(text: str) -> set[str]:

@@ -21,9 +21,11 @@ from trainprobe.facts import (
 )
 from trainprobe.facts.compared_calls import FOUND_APART
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
+from trainprobe.facts.failure_wording import STRANGER
 from trainprobe.facts.log_waits import WAIT_TOLD
 from trainprobe.facts.process_listings import ChildrenGone
 from trainprobe.logtext.quotes import quoted
+from trainprobe.logtext.retries import tries_again
 from trainprobe.model.diagnosis import Link, RankState, Verdict
 from trainprobe.model.facts import Fact
 from trainprobe.model.waits import SuspectHow
@@ -375,15 +377,15 @@ def _left_behind(facts: Facts, job: LogJob) -> SuspectGroup | None:
 
 
 def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
-    """The log ends with a process that says what it waits for: a lock, or ranks that did not
-    come.
+    """The log ends with a process that says what it waits for (a lock, or ranks that did not
+    come), or that tries again and again.
     """
     events = facts.of(LogEvent, cell=job.cell)
     got = {event.captured.get("id") for event in events if event.event == "lock-got"}
     waits = [
         event
         for event in events
-        if event.event in WAITS
+        if (event.event in WAITS or (event.count >= AGAIN and tries_again(event.line)))
         and not (event.event == "lock-asked" and event.captured.get("id") in got)
         and not (event.event == "world-waits" and _all_came(event))
         and not (event.event == "rank-joining" and _all_joined(events))
@@ -394,7 +396,8 @@ def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
     alike = sum(event.count - 1 for event in waits)
     if last is None or not job.ends or job.last_place - (last.place or 0) > 1 + alike:
         return None
-    says = f"The log ends with a wait ({last.seen_at}): {quoted(last.line)}"
+    what = "a wait" if last.event in WAITS else "tries in vain"
+    says = f"The log ends with {what} ({last.seen_at}): {quoted(last.line)}"
     return replace(_group(job, "stuck-inside", says, "hang", _ids(waits)[:8]), waits=True)
 
 
@@ -403,7 +406,9 @@ def _told_wait(facts: Facts, job: LogJob, found: Situation) -> SuspectGroup | No
     told = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == WAIT_TOLD]
     if not told or not job.ends:
         return None
-    says = f"The log ends with a wait ({told[-1].seen_at}): {quoted(told[-1].line)}"
+    last = told[-1]
+    who = "Whoever watched it says" if last.captured.get("watched") else "The log ends with a wait"
+    says = f"{who} ({last.seen_at}): {quoted(last.line).rstrip(':')}"
     phase = found.groups[0].phase if found.groups else ""
     group = _group(job, "stuck-inside", says, "hang", _ids(told)[:8])
     return replace(group, waits=True, phase=phase)
@@ -459,8 +464,8 @@ TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
     r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
 )
-# Who tries again has not failed yet.
-RETRIES = re.compile(r"(?i)\bretry(?:ing)?\b")
+HARMLESS = frozenset({"given", STRANGER})
+_RETRY = re.compile(r"(?i)\bretry\b")
 
 
 def _last_words(
@@ -473,7 +478,7 @@ def _last_words(
     events = [
         event
         for event in facts.of(LogEvent, cell=job.cell)
-        if event.event != "given" and not event.echo and (event.place or 0) >= stepped
+        if event.event not in HARMLESS and not event.echo and (event.place or 0) >= stepped
     ]
     last = max(
         (one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None
@@ -511,10 +516,15 @@ def _last_words(
             f" than the others, as {lagging.seen_at} tells"
         )
         return _group(job, "slow", says, "slow", lagging.evidence, ranks)
-    trouble = any(TROUBLE.search(event.line) and not RETRIES.search(event.line) for event in near)
+    trouble = any(TROUBLE.search(event.line) and not _not_yet(event) for event in near)
     diverged = all(event.event.startswith("nan") for event in near)
     mode: Mode = "check" if diverged else "crash" if trouble else "hang"
     return _group(job, "failed-first" if trouble else "stuck-inside", says, mode, _ids(near)[:8])
+
+
+def _not_yet(event: LogEvent) -> bool:
+    """Whether it tells of who tries again, and has not failed yet."""
+    return tries_again(event.line) or _RETRY.search(event.line) is not None
 
 
 def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:

@@ -220,6 +220,8 @@ def _summary(scene: Scene) -> str:
     if not sides:
         apart, model = layers_apart(Timeouts(scene)), "a sharded model"
         calls = "ZeRO says that the order of layers changed"
+        if not Timeouts(scene).events("zero-trace-invalidated"):
+            calls = "rows of several kinds are in the data, and each takes another way"
         if scene.parted is not None:
             calls = f"their calls part: {camps_say(scene.parted)}"
         elif apart is not None:

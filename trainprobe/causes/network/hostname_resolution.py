@@ -18,6 +18,7 @@ from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import first_of
 from trainprobe.causes.startup_failures import (
     FOREIGN,
+    OFTEN,
     StartupFailure,
     failed_of_something_else,
     final_exceptions,
@@ -27,7 +28,8 @@ from trainprobe.causes.startup_failures import (
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import quote, quote_after
-from trainprobe.facts import Rung
+from trainprobe.facts import LogEvent, LogJob, Rung
+from trainprobe.logtext.retries import tries_again
 from trainprobe.signatures.messages import message
 
 WORDING = message("hostname-resolution")
@@ -63,8 +65,17 @@ def _not_resolved(scene: Scene) -> Weighings:
         says = f"{host}{short(check.says)}".rstrip(".")
         yield weighing(10, "environment-and-limits", says, check)
     by_line = not found.last_words and not failed_of_something_else(scene)
-    sign = 26 if by_line and found.captured else 13
+    sign = 26 if by_line and found.captured and not _may_pass(scene, found) else 13
     yield from weigh_startup_failure(scene, found, sign=sign, at_start=True)
+
+
+def _may_pass(scene: Scene, found: StartupFailure) -> bool:
+    """Whether it was tried in vain once or twice and nobody says that anything waits or has ended:
+    so it is where a peer's name is known a little later.
+    """
+    once = isinstance(found.fact, LogEvent) and found.fact.count < OFTEN
+    untold = scene.first_failure is None and not scene.group.waits
+    return once and untold and scene.one(LogJob) is not None and tries_again(found.text)
 
 
 def _looked_up(scene: Scene) -> Weighings:

@@ -25,12 +25,13 @@ from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say
 from trainprobe.causes.processes.fork_inherited_lock import TAKES_A_LOCK
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
-from trainprobe.facts import LogEvent, MainThread, Thread
+from trainprobe.facts import LogEvent, LogJob, MainThread, Thread
 
 POOLS = re.compile(
     r"lib(?:g|i)?omp|libmkl|openblas|tokenizers.*\.so|rayon|cv2.*\.so|libtbb|GOMP_|gomp_|__kmp"
     r"|blas_thread|caffe2::.*ThreadPool|at::.*parallel"
 )
+MUTEX = re.compile(r"lll_lock_wait|pthread_mutex_lock")
 COMPUTES = re.compile(
     r"/(?:torch/nn|torch/_tensor|torch/functional|torch/linalg|torch/optim|numpy|scipy|cv2"
     r"|tokenizers|transformers/tokenization\w*|sklearn|PIL)[/.]"
@@ -63,12 +64,32 @@ def _pool(scene: Scene, pid: int) -> Thread | None:
     )
 
 
+def _pasted_pool(scene: Scene) -> Thread | None:
+    """A thread of a pasted native stack that waits for a mutex of a pool: a pool's own idle threads
+    wait for work in a condition.
+    """
+    if scene.one(LogJob) is None or scene.group.mode != "hang":
+        return None
+    return first_found(
+        thread
+        for thread in scene.of(Thread)
+        if thread.native
+        and any(MUTEX.search(frame.name) for frame in thread.frames[-2:])
+        and any(POOLS.search(frame.name) for frame in thread.frames[-4:])
+    )
+
+
 def _weigh(scene: Scene) -> Weighings:
     yield from weigh_tried(tried(scene, "pool"))
     if not _computing(scene) and scene.group.mode == "hang" and not scene.threads(scene.world):
         hint = next(iter(scene.events("tokenizers-fork", "fork-threads")), None)
         if hint is not None:  # printed in many runs that go well: a hint, where no stack was taken
             yield quote(6, "It was warned of", hint)
+    pasted = _pasted_pool(scene)
+    if pasted is not None and not _computing(scene):
+        name = next(frame.name for frame in reversed(pasted.frames) if POOLS.search(frame.name))
+        says = f"A native stack in the text waits for a lock inside {name}"
+        yield weighing(13, "suspects-stack", says, pasted)
     for child in _computing(scene)[:1]:
         process, pool = scene.process_of(child.pid), _pool(scene, child.pid)
         if pool is not None:
@@ -134,6 +155,8 @@ def _summary(scene: Scene) -> str:
     if (failure := tried(scene, "pool")) is not None:
         return failure.says
     child = next(iter(_computing(scene)), None)
+    if child is None and _pasted_pool(scene) is not None:
+        return "A process waits inside a native thread pool for a lock, as one does that was forked"
     if child is None:
         return (
             f"{ranks_say(scene.ranks)} may wait for a forked child whose native thread pool did not"

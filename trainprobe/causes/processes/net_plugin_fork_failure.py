@@ -2,10 +2,11 @@
 
 With aws-ofi-nccl on EFA, NCCL's buffers lie in huge pages. A fork has to reserve as many again: the
 DataLoader's workers or a subprocess cannot be started,
-`OSError: [Errno 12] Cannot allocate memory`, while memory is free.
+`OSError: [Errno 12] Cannot allocate memory`, while memory is free. Where memory is registered that
+a fork must not copy, libfabric aborts the process at its first fork.
 
-It is recognised by errno 12 out of a fork on a machine with EFA. Without a sign of EFA or RDMA,
-short memory or a limit of address space explains it better.
+It is recognised by errno 12 out of a fork on a machine with EFA, and by libfabric's own words.
+Without a sign of EFA or RDMA, short memory or a limit of address space explains it better.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.startup_failures import final_exceptions, lines
-from trainprobe.causes.statements import text_of
+from trainprobe.causes.statements import quote, text_of
 from trainprobe.facts import Given, RankException
 from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
@@ -51,6 +52,11 @@ def _efa(scene: Scene) -> Fact | None:
 
 
 def _weigh(scene: Scene) -> Weighings:
+    refused = next(iter(lines(scene, "fork-refused")), None)
+    if refused is not None and scene.origin is None:
+        says = "The network layer aborted the process at a fork"
+        yield quote(26, says, refused)
+        return
     failed, efa = _forked(scene), _efa(scene)
     printed = next(iter(lines(scene, "fork-no-memory")), None)
     if failed is None and (printed is None or efa is None or scene.origin is not None):
@@ -66,6 +72,11 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _summary(scene: Scene) -> str:
+    if lines(scene, "fork-refused"):
+        return (
+            "The EFA layer aborted the process when it started a child: memory is registered that a"
+            " fork must not copy"
+        )
     failed = _forked(scene)
     frame = user_frame(failed.frames) if failed is not None else None
     return (
@@ -81,6 +92,8 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=fixes("""
+        Make registered memory safe for a fork
+            export FI_EFA_FORK_SAFE=1 RDMAV_FORK_SAFE=1   (on every rank, before the job starts)
         Keep EFA off huge pages
             export FI_EFA_USE_HUGE_PAGE=0   (on every rank, before the job starts)
         Start workers before the communicator, or without a fork

@@ -5,11 +5,14 @@ an earlier run, another rank that itself waits in a collective, or a network fil
 release keeps the lock, and the next one waits for ever.
 
 It is recognised by the kernel's list of lock waiters, which names the holder, or by a stack that
-stands in a lock's acquire with the lock file's path. Where the kernel's list was read and the rank
+stands in a lock's acquire with the lock file's path. A file system without locks refuses the call
+itself. Where the kernel's list was read and the rank
 is not in it, an flock is ruled out; a lock that polls is not listed.
 """
 
 from __future__ import annotations
+
+import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import others_wait
@@ -26,11 +29,14 @@ from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, v
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.startup_failures import captured
-from trainprobe.causes.statements import late, quote, statement
-from trainprobe.facts import ImportTried, LogJob
+from trainprobe.causes.statements import late, quote, statement, text_of
+from trainprobe.facts import ImportTried, LogJob, RankException
 from trainprobe.signatures.messages import message
 from trainprobe.waits.import_lock_waits import LONG_S, import_lock_wait
 
+# ENOLCK, ENOSYS and EOPNOTSUPP of Linux and of a Mac, and NFS's ENOTSUPP
+_UNKNOWN = re.compile(r"\[Errno (?:37|38|45|78|95|102|524)\]")
+_LOCKS = re.compile(r"\b(?:flock|lockf|fcntl)\b")
 GAVE_UP = message("file-lock-held.gave-up")
 
 
@@ -102,9 +108,25 @@ def _weigh(scene: Scene) -> Weighings:
         )
         points = 3 if reported.got is not None or reported.held_s < LONG_S else 13
         yield weighing(points, "suspects-log", says, *reported.waiting)
+    refused = _no_locks(scene)
+    if refused is not None:
+        told = next((row for row in text_of(refused).splitlines() if _UNKNOWN.search(row)), "")
+        says = f"The file system of that file has no locks: {short(told, 100)}"
+        yield weighing(26, "suspects-stack", says, refused)
+        return
     gave_up = statement(scene, GAVE_UP)
     if gave_up is not None:
         yield quote(26 if gave_up.origin else 10, "It gave up on a lock", gave_up)
+
+
+def _no_locks(scene: Scene) -> RankException | None:
+    """The exception of a lock that the file system does not know."""
+    last = scene.origin
+    if last is None:
+        return None
+    calls = " ".join(f"{frame.name} {frame.text}" for frame in last.frames[-1:])
+    refused = _UNKNOWN.search(text_of(last)) is not None
+    return last if refused and _LOCKS.search(calls) else None
 
 
 def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
@@ -159,6 +181,8 @@ def _summary(scene: Scene) -> str:
     who = f"{ranks_say(holding, capital=False)} (pid {holder})" if holding else f"pid {holder}"
     held = f", which {who} holds" if holder else ""
     wanting = tuple(sorted(rank for rank in scene.ranks if rank not in holding)) or scene.ranks
+    if _no_locks(scene) is not None:
+        return "A lock is asked for on a file system that has none"
     if importing := _imports_waiting(scene):
         return (
             f"The import of {importing[0].module} waits for the lock on"
@@ -202,6 +226,12 @@ Let the kernel release the lock
     fcntl.flock(open(path, 'w'), fcntl.LOCK_EX) in place of a file that exists: it ends with its
         process
 """
+NO_LOCKS = """
+Keep caches with locks off that file system
+    export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext; export TMPDIR=/local/tmp
+[admin] Mount it with locks
+    flock among the options of mount (Lustre), local_lock=flock (NFS)
+"""
 USUAL = """
 See who holds it
     {look}
@@ -216,6 +246,8 @@ Keep locks off the network file system
 def _fixes(scene: Scene) -> Fixes:
     holder, path = next(iter(_pids(scene)), 0), wanted_path(scene) or _asked_for(scene)
     holding, importing = _holding_ranks(scene), _imports_waiting(scene)
+    if _no_locks(scene) is not None:
+        return fixes(NO_LOCKS)
     if holding and import_lock_wait(scene.facts, scene.cell) is not None:
         return fixes(IMPORT, holder=holder)
     if holding:
