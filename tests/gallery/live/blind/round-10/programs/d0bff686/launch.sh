@@ -1,0 +1,4 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 TOKENIZERS_PARALLELISM=false HF_HUB_OFFLINE=1
+exec $PYTHON -m torch.distributed.run --standalone --nproc-per-node 3 finetune.py --output_dir runs/tagger

@@ -1,0 +1,6 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 HF_HUB_OFFLINE=1
+rm -rf exp
+exec $PYTHON -u -m accelerate.commands.launch --multi_gpu --num_processes 2 --num_machines 1 --mixed_precision no \
+  --dynamo_backend no --main_process_port $((20000 + RANDOM % 20000)) pretrain_speech.py --exp exp
