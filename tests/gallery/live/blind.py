@@ -38,7 +38,8 @@ Row = dict[str, Any]
 
 
 def rounds() -> list[str]:
-    return sorted(path.parent.name for path in BLIND.glob("*/answers.yaml"))
+    found = (path.parent.name for path in BLIND.glob("round-*/answers.yaml"))
+    return sorted(found, key=lambda name: int(name.removeprefix("round-")))
 
 
 def answers_of(name: str) -> list[Row]:
