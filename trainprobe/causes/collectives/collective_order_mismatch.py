@@ -10,7 +10,9 @@ because a collective under an `if` looks the same. Ranks that wait for ever at o
 a group are on several groups, and a loop over the groups around it speaks for another order. A
 second thread that makes a collective call beside the main thread comes between its calls at another
 place on each rank. Of sends and receives the stacks say enough: ranks that wait for each other in
-them have not put the two halves of an exchange in the same order.
+them have not put the two halves of an exchange in the same order. Ranks of a live job that stand in
+one call, in the same pass, for different items of the loop around it go through them in another
+order.
 
 Of a log it is recognised by ranks of which each makes next (sequence number plus one) the call that
 the other makes here.

@@ -12,6 +12,9 @@ in the source. It is ruled out when all ranks made the same call with other size
 (`collective-shape-mismatch`) or made both calls in another order (`collective-order-mismatch`). The
 ranks blamed are the minority camp, or those for which the `if` holds; of two equal camps both.
 
+In a live job the ranks' own values tell more: a flag that differs between them, a loop of which one
+is a pass behind, or one call in which ranks stand in different passes.
+
 A process group counts as well: all ranks must call `new_group`, and those that have called it
 unequally often stand in it with different numbers.
 
@@ -445,7 +448,7 @@ def _fixes(scene: Scene) -> Fixes:
         by = f", by `{short(exit_.text, 60)}` (line {exit_.line})" if exit_ is not None else ""
         return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line, by=by)
     if (late := behind(scene)) is not None and late.inside and set(late.ranks) == set(who):
-        return fixes(PASSED, who=ranks_say(who, capital=False), place=place, loop=late.apart)
+        return fixes(PASSED, place=place, loop=late.apart)
     if (early := _early_return(scene)) is not None:
         frame, skip = early
         return fixes(

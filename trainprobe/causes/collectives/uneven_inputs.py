@@ -7,10 +7,10 @@ thing (validation, a barrier, the end of the program) while the others enter one
 
 It is recognised by batch counts of the witness that differ by more than the one batch that a
 synchronous job may be apart, or by a rank that ended or stands behind its loop while the others are
-inside a `for` loop over a loader. A rank that left the loop for another reason
-(`rank-exited-early`) looks alike; the counts tell them apart. Where the loop can skip a step (`if
-bad(batch): continue`), a rank that did so has as many batches as the others and yet leaves first:
-then the place behind the loop says little.
+inside a `for` loop over a loader; the loop's counter on each rank of a live job says by how many. A
+rank that left the loop for another reason (`rank-exited-early`) looks alike; the counts tell them
+apart. Where the loop can skip a step (`if bad(batch): continue`), a rank that did so has as many
+batches as the others and yet leaves first: then the place behind the loop says little.
 """
 
 from __future__ import annotations

@@ -8,8 +8,9 @@ their next collective.
 It is recognised by a stack that ends in a client library or a socket in all looks, and by that
 process's connection to an address that is no rank of the job: open and silent, still trying to
 connect, or one on which data comes without an end while all wait. Where that thread moves on, bytes
-that arrive between the looks speak against it. A service that answers slowly makes its rank late to
-each collective: samples show that its own time goes to such calls.
+that arrive between the looks speak against it. Who sleeps in a loop that tries a network call waits
+for the service too. One that answers slowly makes its rank late to each collective, or all ranks
+slow: samples show that their own time goes to such calls.
 """
 
 from __future__ import annotations
