@@ -45,3 +45,12 @@ def test_another_program_outlives_an_orderly_end_as_well() -> None:
     scene = scene_of("child", own("serve", 7))
 
     assert total(KILLED, scene) == total(EXITED, scene)
+
+
+def test_nobody_waits_for_the_children_of_a_rank_that_is_a_zombie() -> None:
+    zombie = process(102, rank=2, state="Z")
+    child = process(140, FORKED, FORKED, rank=2, role="child")
+    ranks = [rank(one, ALL_REDUCE, ALL_REDUCE) for one in (0, 1)]
+    scene = live_rows.scene_of(replace(job(3), launcher="bare"), *ranks, zombie, child)
+
+    assert total(QUEUE, scene) == 0

@@ -32,9 +32,17 @@ from trainprobe.stacks.classify import classify
 from trainprobe.stacks.places import is_user
 
 
+def _lives(scene: Scene, rank: int) -> bool:
+    process = scene.process(rank)
+    return process.state not in ("Z", "X") if process else scene.thread(rank) is not None
+
+
 def _weigh(scene: Scene) -> Weighings:
-    seen = any(scene.process(rank) or scene.thread(rank) for rank in scene.ranks)
-    if scene.live is not None and scene.ranks and not seen:
+    if (
+        scene.live is not None
+        and scene.ranks
+        and not any(_lives(scene, one) for one in scene.ranks)
+    ):
         return  # nobody waits for what the children do of a rank that is gone
     calls = at_queues(scene)
     feeding = [thread for thread, call in calls if call == "feed"]
