@@ -115,11 +115,11 @@ def _by_library(found: dict[int, Place]) -> dict[int, Place]:
     if len({(place.file, place.line) for place in found.values()}) != 1:
         return found
     depth = _parting_depth(found)
+    same = len({place.frames[depth].name for place in found.values() if place.frames}) == 1
     named = {}
     for rank, place in found.items():
         below = place.frames[depth : depth + 2]
-        same = len({other.frames[depth].name for other in found.values()}) == 1
-        frame = below[-1] if same else below[0] if below else None
+        frame = below[-1 if same else 0] if below else None
         inside = "" if frame is None or is_user(frame) else frame.name
         named[rank] = replace(place, inside=inside)
     return named

@@ -117,8 +117,9 @@ def _headers(scene: Scene) -> dict[tuple[str, str], dict[str, Header]]:
             own = found[frame.file, frame.name]
             parts: tuple[Block | Skip, ...] = (*site.blocks, *site.skips)
             for part in parts:
+                targets = targets_of(part.text)
                 for name in names_of_header(part.text):
-                    if name in targets_of(part.text) or name not in own:
+                    if name in targets or name not in own:
                         own[name] = (part.line, part.text)
     return found
 
