@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tests.unit.waits import live_rows
-from tests.unit.waits.live_rows import ALL_REDUCE, STD, job, own, rank
+from tests.unit.waits.live_rows import ALL_REDUCE, STD, job, own, rank, total
 from trainprobe.causes.collectives.rank_exited_early import CAUSE as EXITED
 from trainprobe.causes.collectives.rank_stuck import CAUSE as STUCK
 from trainprobe.causes.scene import Scene
@@ -20,10 +20,6 @@ def scene_of(*others: tuple[Frame, ...]) -> Scene:
     )
     rest = (rank(place, stack, stack) for place, stack in zip((0, 2), others, strict=True))
     return live_rows.scene_of(job(3), rank(1, AT_ITS_END, AT_ITS_END), [thread], *rest)
-
-
-def total(cause: object, scene: Scene) -> int:
-    return sum(one.points for one in cause.weigh(scene))  # type: ignore[attr-defined] # a Cause
 
 
 def test_it_has_left_early_where_others_still_need_it() -> None:

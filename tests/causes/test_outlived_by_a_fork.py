@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.unit.waits import live_rows
-from tests.unit.waits.live_rows import ALL_REDUCE, STD, job, own, process, rank
+from tests.unit.waits.live_rows import ALL_REDUCE, STD, job, own, process, rank, total
 from trainprobe.causes.collectives.rank_exited_early import CAUSE as EXITED
 from trainprobe.causes.collectives.rank_killed import CAUSE as KILLED
 from trainprobe.causes.processes.queue_deadlock import CAUSE as QUEUE
@@ -28,10 +28,6 @@ def scene_of(role: str, stack: tuple[Frame, ...]) -> Scene:
         rank(1, ALL_REDUCE, ALL_REDUCE),
         child,
     )
-
-
-def total(cause: object, scene: Scene) -> int:
-    return sum(one.points for one in cause.weigh(scene))  # type: ignore[attr-defined] # a Cause
 
 
 def test_a_child_that_multiprocessing_made_outlives_only_a_kill() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.unit.waits import live_rows
-from tests.unit.waits.live_rows import ALL_REDUCE, CELL, job, own, rank
+from tests.unit.waits.live_rows import ALL_REDUCE, CELL, job, own, rank, total
 from trainprobe.causes.collectives.rank_stuck import CAUSE as STUCK
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.software.remote_service_wait import CAUSE as SERVICE
@@ -18,10 +18,6 @@ def scene_of(tries: str) -> Scene:
     )
     asleep = rank(0, own("post", 32), own("post", 32), wchan="hrtimer_nanosleep")
     return live_rows.scene_of(job(2), asleep, rank(1, ALL_REDUCE, ALL_REDUCE), [site])
-
-
-def total(cause: object, scene: Scene) -> int:
-    return sum(one.points for one in cause.weigh(scene))  # type: ignore[attr-defined] # a Cause
 
 
 @pytest.mark.parametrize(

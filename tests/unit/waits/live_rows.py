@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from trainprobe.causes.cause import Cause
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, Facts, Job, JobRank, ProcessState, SourceSite, Thread
 from trainprobe.facts.thread_places import join_threads
@@ -132,3 +133,8 @@ def scene_of(*facts: Fact | list[Fact]) -> Scene:
     known = facts_of(*facts)
     (group,) = live_view(known, known.of(Job)[0]).groups
     return Scene(known, group)
+
+
+def total(cause: Cause, scene: Scene) -> int:
+    """All points that a cause has for and against it, without regard to families."""
+    return sum(one.points for one in cause.weigh(scene))
