@@ -60,8 +60,12 @@ def numbered(job: LiveJob) -> LiveJob:
     ]
     if not unsure or (len(job.ranks) == 1 and not job.others):
         return job
+    started: set[int] = set()
     if len(job.ranks) == 1:
         # What looks like a single process may have started the ranks.
+        started = {
+            other.pid for other in job.others if other.ppid == job.ranks[0].pid and not other.sure
+        }
         unsure += [
             Member(other.rank, other.pid, other.role, other.started_ticks)
             for other in job.others
@@ -70,7 +74,7 @@ def numbered(job: LiveJob) -> LiveJob:
     found = {
         member.pid: number
         for member in unsure
-        if member.role == "rank"
+        if member.role == "rank" or member.pid in started
         for number in [own_number(member.pid)]
         if number is not None
     }

@@ -10,6 +10,7 @@ from trainprobe.causes.diverging_calls import (
     Place,
     asks_for_rank,
     camps,
+    holds_for_few,
     own_blocks,
     places,
     rank_block,
@@ -290,6 +291,28 @@ def is_behind(scene: Scene, out: Sequence[int], loop: Block) -> bool:
         for place in mine
     )
     return bool(mine) and below and rank_block(scene, found, tuple(out)) is None
+
+
+def went_past(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
+    """Who waits in a call under a condition on the rank while all other ranks stand, in no call,
+    further down in the function that holds the condition: they have gone past it. With that
+    condition; nobody and None where it is not so.
+    """
+    found = places(scene)
+    out = tuple(sorted(found))
+    rest = [thread for thread in scene.threads(scene.world) if thread.rank not in found]
+    if len(camps(found)) != 1 or not rest or len(out) + len(rest) < len(scene.world):
+        return (), None
+    block = rank_block(scene, found, out)
+    if block is None or not holds_for_few(block):
+        return (), None
+    waits = found[out[0]].frames
+    for thread in rest:
+        at = _further_down(thread.frames, waits)
+        under = at is not None and _holds(scene, waits[at], block)
+        if at is None or not under or _holds(scene, thread.frames[at], block):
+            return (), None
+    return out, block
 
 
 def _is_past(scene: Scene, place: Place, other: Place, loop: Block) -> bool:

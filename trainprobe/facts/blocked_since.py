@@ -17,6 +17,7 @@ from trainprobe.facts.jobs import Job
 from trainprobe.facts.main_threads import MainThread
 from trainprobe.facts.processes import ProcessState
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.rules import RPC
 from trainprobe.stacks.stillness import Track, slept_through, stillness
 
 IN_COLLECTIVE = "comm-wait"
@@ -70,7 +71,9 @@ def _aged(
     evidence = process.evidence
     if slept_through(track) and track.same_place:
         ages.append(track.span_s)
-    if main is not None and main.leaf == IN_COLLECTIVE and main.moved is not True and peers:
+    # torch's RPC answers through shared memory: its connections are silent whatever it does
+    joins = main is not None and main.leaf == IN_COLLECTIVE and main.op != RPC
+    if joins and main is not None and main.moved is not True and peers:
         last = min(peers, key=lambda one: one.silent_s or 0.0)
         ages.append(last.silent_s or 0.0)
         evidence = tuple(dict.fromkeys((*evidence, *last.evidence)))

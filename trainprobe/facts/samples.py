@@ -26,6 +26,7 @@ from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
 from trainprobe.stacks.places import is_torch, user_frame
+from trainprobe.stacks.rules import begin_of_servants
 from trainprobe.stacks.spells import Asks, Spells, share
 
 SELDOM, OFTEN, TWICE = 0.35, 0.6, 2
@@ -76,7 +77,10 @@ class Samples(Fact):
 
 
 def parse_samples(record: Evidence) -> list[Fact]:
-    """Data: {pid, role, woke, clock, stacks: [frames leaf first], spells: [[from, to, stack]]}."""
+    """Data: {pid, role, woke, clock, stacks: [frames leaf first], spells: [[from, to, stack]]}.
+
+    Nothing where the main thread leaves all work to others: no time of its own can be told.
+    """
     data = record.data
     if record.outcome not in ("ok", "partial"):
         return []
@@ -94,6 +98,8 @@ def parse_samples(record: Evidence) -> list[Fact]:
         for stack in fields.items(data, "stacks")
         if isinstance(stack, list)
     ]
+    if stacks and all(begin_of_servants(frames) is not None for frames in stacks):
+        return []
     leaves = [classify(frames).leaf for frames in stacks]
     spells = []
     for row in fields.items(data, "spells"):

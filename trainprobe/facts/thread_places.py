@@ -16,6 +16,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import moved
+from trainprobe.stacks.rules import begin_of_servants
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
 # frame. A wait at the store has its operation from the keys.
@@ -38,8 +39,6 @@ _EXCHANGES = re.compile(r"\b(isend|irecv)\b")
 _ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
 _WAITS = re.compile(r"[\w\])]\.wait\(")
 _SYNCHRONISES = re.compile(r"\.(?:item|tolist|cpu|numpy)\(|\.to\(['\"]cpu")
-# ray/_private/worker.py, 1.0 to 2.49: where an actor's main thread waits for what it is asked to do
-SERVES = ("ray/_private/worker.py", "main_loop")
 UNDECIDED = ("python-run", "lock", "")
 
 
@@ -107,23 +106,26 @@ def _at_the_store(
 
 
 def _working_threads(facts: list[Fact]) -> list[Fact]:
-    """Where the main thread only serves requests, as in an actor of Ray, the thread that runs the
-    user's code counts as the main one.
+    """Where the main thread only serves requests, as in an actor of Ray or a server of torch's
+    RPC, the thread that runs the user's code in the last look counts as the main one.
     """
-    serving = {
-        (fact.cell, fact.pid)
+    begins = {
+        (fact.cell, fact.pid): begin
         for fact in facts
-        if isinstance(fact, Thread)
-        and fact.main
-        and any(frame.file.endswith(SERVES[0]) and frame.name == SERVES[1] for frame in fact.frames)
+        if isinstance(fact, Thread) and fact.main
+        if (begin := begin_of_servants(fact.frames)) is not None
     }
     working: dict[tuple[str, int], Thread] = {}
     for fact in facts:
-        if isinstance(fact, Thread) and (fact.cell, fact.pid) in serving and not fact.main:
-            best = working.get((fact.cell, fact.pid))
-            longer = best is None or len(fact.frames) > len(best.frames)
-            if longer and any(is_user(frame) for frame in fact.frames):
-                working[fact.cell, fact.pid] = fact
+        if not isinstance(fact, Thread) or fact.main or fact.native or not fact.frames:
+            continue
+        begin = begins.get((fact.cell, fact.pid))
+        if begin is None or begin not in fact.frames[0].file:
+            continue
+        best = working.get((fact.cell, fact.pid))
+        longer = best is None or (fact.look, len(fact.frames)) > (best.look, len(best.frames))
+        if longer and any(is_user(frame) for frame in fact.frames):
+            working[fact.cell, fact.pid] = fact
     if not working:
         return facts
     return [

@@ -23,6 +23,7 @@ from trainprobe.facts.samples import meetings
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.progress import own_place
+from trainprobe.stacks.rules import begin_of_servants
 from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.loops import (
@@ -299,7 +300,7 @@ class Watch:
             return (*self._without_stack(pid, process), False)
         kept = self._kept_waiting(pid, process, where)
         kind, says, condition = kept or self._by_stack(pid, process, main, where)
-        if kind == "unclear" and self.met.get(pid, 0) >= ROUNDS:
+        if kind in ("unclear", "still", "polls") and self.met.get(pid, 0) >= ROUNDS:
             return "works", f"goes through its collectives, and is{where} now", False
         idle = kind in ("still", "polls", "spins") and kept is None
         if idle and not answer and another_writes(process, main):
@@ -473,7 +474,8 @@ class Watch:
             frame.name.rsplit(".", 1)[-1] == "join" and frame.base == "threading.py"
             for frame in main.frames
         )
-        if joins and moves and all(moves):
+        serves = begin_of_servants(main.frames) is not None
+        if (joins and moves and all(moves)) or (serves and (burns or any(moves))):
             return "works"
         asleep_s = process.asleep_s if process is not None else None
         if asleep_s is not None and asleep_s >= LONG_WAIT_S:

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.rules import begin_of_servants
 from trainprobe.waits.standings import Standing
 
 _TYPED_IN = ("<stdin>", "<console>", "<ipython-input")
@@ -42,6 +43,8 @@ def serves(standing: Standing) -> bool:
 
 def is_server(standing: Standing) -> bool:
     """A library that answers requests waits for the next one."""
+    if standing.thread is not None and begin_of_servants(standing.thread.frames) is not None:
+        return True
     return standing.leaf == "net-io" and any(
         part in frame.file for frame in _inside_own_code(standing) for part in _SERVERS
     )

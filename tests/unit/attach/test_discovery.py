@@ -110,6 +110,28 @@ def test_a_number_that_a_rank_gave_itself_needs_no_look_at_its_frames(
     }
 
 
+def test_the_only_child_left_that_numbered_itself_is_a_rank(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its sibling has ended and was waited for: the script looks like one process with a worker."""
+    numbers = {12: Number(1, 1, 2, "environment", "environment")}
+    monkeypatch.setattr(discovery, "own_number", numbers.get)
+    monkeypatch.setattr(discovery, "read_rank_locals", lambda *_, **__: {})
+    alone = replace(
+        job(
+            ranks=[LiveRank(11, 200, 0, "only-process", 0)],
+            others=[
+                Companion(12, 201, "loader-worker", 0, "python", 11, sure=False),
+                Companion(13, 202, "loader-worker", 0, "python", 12),
+            ],
+        ),
+        launcher=LaunchedBy("single", 11, 200, ""),
+    )
+    told = numbered(alone)
+    assert [(one.pid, one.rank) for one in told.ranks] == [(12, 1)]
+    assert (told.launcher.kind, told.world_size) == ("spawn", 2)
+
+
 def test_a_single_process_without_children_is_not_paused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         discovery, "read_rank_locals", lambda *_, **__: pytest.fail("it was looked at")

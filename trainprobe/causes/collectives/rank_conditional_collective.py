@@ -57,6 +57,7 @@ from trainprobe.causes.early_loop_exits import (
     places_of_rest,
     returned_before,
     steps_ahead,
+    went_past,
 )
 from trainprobe.causes.group_numbers import number_facts, numbers_say, odd_ranks
 from trainprobe.causes.linted import LIKELY
@@ -114,6 +115,10 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"{numbers_say(scene)}: they have not called new_group equally often"
         yield weighing(26, "suspects-stack", says, *numbers)
         return
+    out, condition = went_past(scene)
+    if condition is not None:
+        yield from _passed(scene, out, condition)
+        return
     sides = camps(found := places(scene))
     shown = [place.fact for place in found.values()]
     if (
@@ -142,6 +147,21 @@ def _weigh(scene: Scene) -> Weighings:
         text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
         yield weighing(6, "suspects-log", text, disagree.fact)
     yield from _source(scene)
+
+
+def _passed(scene: Scene, out: Sequence[int], condition: Block) -> Weighings:
+    """The others need not be in a call to be seen to have left this one out."""
+    found, rest = places(scene), [rank for rank in scene.world if rank not in out]
+    threads = [thread for rank in rest if (thread := scene.thread(rank)) is not None]
+    says = (
+        f"{ranks_say(rest)} {verb(rest, 'stands', 'stand')} further down,"
+        f" at {threads[0].where}, past the call in which {ranks_say(out, capital=False)}"
+        f" {verb(out, 'waits', 'wait')}"
+    )
+    yield weighing(13, "other-stacks", says, *threads)
+    where = under(condition, line_of(scene, found[out[0]], condition))
+    says = f"The call of {ranks_say(out, capital=False)} stands {where}"
+    yield weighing(10, "source", says, *scene.sites(found[out[0]].frames))
 
 
 def _made_one_more(scene: Scene) -> LintFinding | None:
@@ -247,7 +267,7 @@ def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    if odd := odd_ranks(scene):
+    if odd := odd_ranks(scene) or went_past(scene)[0]:
         return odd
     parted = scene.group.divergence
     if (

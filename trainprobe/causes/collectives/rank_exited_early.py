@@ -4,8 +4,9 @@ An early `return`, a `sys.exit(0)` on a condition that only one rank meets, a bu
 ends sooner: the rank leaves with exit code 0, which looks like success. The others go on to their
 next collective and then break ("Connection closed by peer") or wait for ever.
 
-It is recognised by exit code 0 of this rank before any other ended, with the others inside a
-collective, or broken by echoes of its end. Where the ranks' loaders hold a different number of
+It is recognised by exit code 0 of this rank before any other ended, or by one that only
+`sys.exit(3)` and its like give, with the others inside a collective, or broken by echoes of its
+end. Where the ranks' loaders hold a different number of
 batches, `uneven-inputs` says it better. It is ruled out when the rank ended with an error, or when
 no rank needed it any more.
 
@@ -29,11 +30,23 @@ from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
 from trainprobe.facts import LogJob, MainThread, Output, RankEnding
 
+# Python ends with 1 for an exception, 2 for wrong arguments and 120 where its output cannot be
+# written; shells and `timeout` use those from 124 on. Any other was asked for in so many words.
+_OWN_CODES = frozenset(range(3, 124)) - {120}
+
 
 def _left(scene: Scene) -> tuple[RankEnding, ...]:
-    """The suspects that ended by themselves with exit code 0."""
+    """The suspects that ended by themselves: with exit code 0, or with one that no exception
+    gives, and without one.
+    """
     own = [end for end in scene.endings(scene.ranks) if not (end.by_us or end.by_launcher)]
-    return tuple(end for end in own if end.how == "exited" and end.code == 0)
+    raised = {error.rank for error in scene.exceptions(scene.ranks)}
+    return tuple(
+        end
+        for end in own
+        if end.how == "exited"
+        and (end.code == 0 or (end.code in _OWN_CODES and end.rank not in raised))
+    )
 
 
 def _ended_inside(scene: Scene) -> tuple[MainThread, ...]:
@@ -61,7 +74,7 @@ def _weigh(scene: Scene) -> Weighings:
     left = _left(scene)
     failed = [end for end in scene.endings(scene.ranks) if end.abnormal]
     if failed and not left:
-        says = f"Rank {failed[0].rank} ended with an error, not with exit code 0"
+        says = f"Rank {failed[0].rank} ended with an error, not by its own choice"
         yield weighing(-26, "exit-status", says, *failed)
     if not left or not scene.others:
         return
@@ -73,7 +86,10 @@ def _weigh(scene: Scene) -> Weighings:
     ):
         yield weighing(-26, "exit-status", "All other ranks ended with exit code 0 as well", *ended)
         return
-    says = f"{ranks_say(scene.ranks)} ended with exit code 0 while the job went on"
+    code = left[0].code
+    says = f"{ranks_say(scene.ranks)} ended with exit code {code} while the job went on"
+    if code:
+        says += f", as sys.exit({code}) and os._exit({code}) do and no exception does"
     yield weighing(13, "exit-status", says, *left)
     if waiting:
         says = f"{ranks_say([thread.rank or 0 for thread in waiting])} still wait in a collective"
@@ -121,7 +137,7 @@ def _summary(scene: Scene) -> str:
     elif left and left[0].took_s:
         after = f" after {left[0].took_s:.1f} s"
     return (
-        f"{subject(scene)} left with exit code 0{after} while"
+        f"{subject(scene)} left with exit code {left[0].code if left else 0}{after} while"
         f" {ranks_say(scene.others, capital=False)} still needed it"
     )
 

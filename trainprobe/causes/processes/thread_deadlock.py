@@ -3,12 +3,14 @@
 Thread A holds one lock and wants a second; thread B holds the second and wants the first. So does a
 thread that joins another while it holds what that one wants, and one that takes a lock twice which
 is not made for that. A log handler that takes a lock closes such a circle with a thread that logs
-while it holds that lock: a handler's own lock is held while it writes.
+while it holds that lock: a handler's own lock is held while it writes. So does a pool of threads
+all of whose tasks wait for what only a further task can bring: the result of another task of the
+pool, or, in a server of torch's RPC, a request from ranks that wait for their answers.
 
 It is recognised by threads of one process that stand at lines which take a lock, each below a
 `with` on the lock that the next one wants; logging's lock by the frames of its handlers. The names
-are read from the source, so two locks of one name would look like one. Threads that move on rule it
-out.
+are read from the source, so two locks of one name would look like one. A pool is recognised by all
+of its threads standing in such a wait in two looks. Threads that move on rule it out.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ from itertools import pairwise
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
+from trainprobe.causes.exhausted_pools import exhausted_pool
 from trainprobe.causes.phrases import Fixes, file_line, fixes, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import Thread
@@ -29,6 +32,11 @@ from trainprobe.stacks.places import is_user
 def _weigh(scene: Scene) -> Weighings:
     found = circle(scene)
     if not found:
+        pool = exhausted_pool(scene)
+        if pool is not None:
+            text = f"Of the pool in pid {pool.threads[0].pid}, {pool.says}"
+            yield weighing(13, "suspects-stack", text, *pool.threads)
+            yield from others_wait(scene)
         return
     threads = [one.thread for one in found]
     yield weighing(13, "suspects-stack", f"In pid {threads[0].pid}, {says(found)}", *threads)
@@ -47,10 +55,14 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
-    return tuple(dict.fromkeys(one.thread.pid for one in circle(scene)))
+    pool = exhausted_pool(scene)
+    threads = [one.thread for one in circle(scene)] or (pool.threads if pool else ())
+    return tuple(dict.fromkeys(thread.pid for thread in threads))
 
 
 def _summary(scene: Scene) -> str:
+    if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
+        return f"{subject(scene)} (pid {_pids(scene)[0]}) has a pool of threads: {pool.says}"
     return (
         f"{subject(scene)} (pid {_pids(scene)[0]}) has threads that wait for each other:"
         f" {says(circle(scene))}"
@@ -67,7 +79,18 @@ Or take a lock once
 """
 
 
+POOL_FIXES = """
+Let no task of a pool wait for another
+    at {places}: return at once, and let whoever needs the result ask again or pass a callback
+    for torch's RPC: @rpc.functions.async_execution with a Future that the last caller sets
+Or give the pool as many threads as tasks can wait
+    ThreadPoolExecutor(max_workers=...); rpc.TensorPipeRpcBackendOptions(num_worker_threads=...)
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
+        return fixes(POOL_FIXES, places=pool.where)
     places = " and ".join(one.where for one in circle(scene))
     return fixes(FIXES, places=places)
 
