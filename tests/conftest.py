@@ -24,7 +24,7 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 SOAK = ROOT / "tests" / "soak.txt"
-LIVE = ("attach/", "e2e/", "ladder/", "runner/", "gallery/", "probes/", "unit/collect/")
+LIVE = ("attach/", "e2e/", "run/", "ladder/", "runner/", "gallery/", "probes/", "unit/collect/")
 # in the environment of all that a test starts, so that leftovers can be told from other people's
 # processes
 TOKEN = "TRAINPROBE_TEST_TOKEN"

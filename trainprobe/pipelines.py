@@ -26,7 +26,9 @@ if TYPE_CHECKING:
         DiagnoseRequest,
         ExplainRequest,
         ReadyRequest,
+        RunRequest,
     )
+    from trainprobe.supervise.supervision import Watched
 
 
 @contextlib.contextmanager
@@ -156,6 +158,28 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
         if interruption.asked:  # also during the judgement: then nothing may be started afterwards
             report = replace(report, extra={**report.extra, "interrupted": True})
         return _kept(case, report)
+
+
+def run(request: RunRequest) -> Watched:
+    """Run a command as if we were not there, report when it stalls or fails, and return how it
+    ended.
+
+    Raises UsageError or CannotStart before anything is started where that cannot be done. Call it
+    before there are threads.
+    """
+    from trainprobe.supervise.session import Session
+    from trainprobe.system.first_process import stand_before
+
+    with Session(request, stand_before()) as session:
+        watched = session.watch()
+        case = session.case_of_the_end() if session.failed else None
+        if case is not None:
+            from trainprobe.model.codec import to_json
+            from trainprobe.report.text import text_of
+
+            report = _kept(case, _concluded(case, case.seal(), "run", case.name))
+            session.tell_of_the_end(to_json(report), text_of(report))
+    return watched
 
 
 @_no_garbage_collection()

@@ -6,12 +6,12 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import io
 import os
 import sys
 from collections.abc import Sequence
 from typing import IO, NoReturn
 
+from trainprobe.cli.standard_streams import mend
 from trainprobe.errors import TrainprobeError
 
 DEBUG = "TRAINPROBE_DEBUG"
@@ -19,7 +19,7 @@ DEBUG = "TRAINPROBE_DEBUG"
 
 def main() -> NoReturn:
     """Run the command line of this process and end it with the exit code of docs/exits.md."""
-    _mend_streams()
+    mend()
     # Modules, and facts about thousands of ranks, live to the end and make no cycles: looking for
     # some among them again and again took a quarter of the time of judging. A small case stays
     # below the threshold, and what is left at the end needs no search either.
@@ -32,25 +32,6 @@ def main() -> NoReturn:
     code = run(argv)
     gc.freeze()
     sys.exit(code)
-
-
-def _mend_streams() -> None:
-    """Make stdin, stdout and stderr usable: a closed one leads nowhere, and a character that one
-    cannot write becomes a question mark.
-
-    A closed one would also give its number to the next file that is opened, and a child would write
-    its output there.
-    """
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    while nowhere <= 2:
-        os.set_inheritable(nowhere, True)
-        nowhere = os.open(os.devnull, os.O_RDWR)
-    os.close(nowhere)
-    sys.stdout = sys.stdout or os.fdopen(1, "w", encoding="utf-8")
-    sys.stderr = sys.stderr or os.fdopen(2, "w", encoding="utf-8")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")
 
 
 def run(argv: Sequence[str]) -> int:

@@ -19,6 +19,7 @@ from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
 from trainprobe.cli.node_commands import checks_here, climb_here, look_here, probe_here
 from trainprobe.cli.ready import ready
+from trainprobe.cli.run import run
 from trainprobe.errors import UsageError
 
 app = typer.Typer(
@@ -39,6 +40,11 @@ app.command(
     short_help="Check nodes before a job starts: is one of them unfit?",
     context_settings={"allow_extra_args": True},
 )(ready)
+app.command(
+    options_metavar="[OPTIONS] -- COMMAND [ARGS]...",
+    short_help="Run a job and watch it: report when it stalls or fails.",
+    context_settings={"allow_extra_args": True},
+)(run)
 app.command()(explain)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(
     collect_env
@@ -78,6 +84,7 @@ def top(
       trainprobe diagnose --gpus 8 -- train.py --config base.yaml
       trainprobe attach 48213
       trainprobe ready
+      trainprobe run -- torchrun --nproc-per-node 8 train.py
       trainprobe explain slurm-1234.out logs/
       trainprobe lint train.py
       trainprobe causes rank-stuck

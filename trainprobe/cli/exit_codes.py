@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report, Verdict
 
 HEALTHY, ILL, USAGE, UNDETERMINED, NODES, FAULT, INTERRUPTED = 0, 1, 2, 3, 10, 70, 130
+ENDED, REQUEUE, CANNOT_RUN, NOT_FOUND = 74, 75, 126, 127
 
 MEANINGS: dict[int, str] = {
     HEALTHY: (
@@ -29,6 +30,13 @@ MEANINGS: dict[int, str] = {
         " ready, and the exclude file says so"
     ),
     FAULT: "a fault of trainprobe itself",
+    ENDED: "of `run --on-hang=kill` alone: the job hung and was ended",
+    REQUEUE: (
+        "of `run --on-hang=requeue` alone: the job hung and was ended, and is to be started again"
+        " (EX_TEMPFAIL of sysexits.h)"
+    ),
+    CANNOT_RUN: "of `run` alone: the command cannot be run",
+    NOT_FOUND: "of `run` alone: the command was not found",
     INTERRUPTED: (
         "interrupted with Ctrl-C; the report of what was learnt until then was written before"
     ),

@@ -153,3 +153,27 @@ class ExplainRequest:
     timeout_s: Optional[float] = None
     case: Optional[str] = None
     argv: Tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """A request to run a command and to watch it.
+
+    `argv` is the command. `on_hang` is what to do when it hangs: report, or also end it (kill,
+    requeue: they differ in the exit code). `on_slow` says whether a job that is slow is reported.
+    `prepare` adds variables to its environment. `notify` are commands and URLs to tell, `metrics`
+    a file for Prometheus, "" for none. `case` is the folder to write to, None for a fresh one.
+    `watches` False only passes through: another process of this node watches. `closed` are the
+    standard descriptors that we were started without.
+    """
+
+    argv: Tuple[str, ...] = ()
+    on_hang: Literal["report", "kill", "requeue"] = "report"
+    on_slow: Literal["report", "ignore"] = "report"
+    prepare: bool = True
+    notify: Tuple[str, ...] = ()
+    metrics: str = ""
+    case: Optional[str] = None
+    quiet: bool = False
+    watches: bool = True
+    closed: Tuple[int, ...] = ()

@@ -230,7 +230,7 @@ def test_the_table_of_exit_codes() -> None:
     } == {1}
     assert code_of("undetermined", conclusive=False) == 3
     assert code_of("hung", conclusive=True, interrupted=True) == 130
-    assert set(MEANINGS) == {0, 1, 2, 3, 10, 70, 130}
+    assert set(MEANINGS) == {0, 1, 2, 3, 10, 70, 74, 75, 126, 127, 130}
 
 
 def test_the_catalogue_and_a_page(capsys: pytest.CaptureFixture[str]) -> None:

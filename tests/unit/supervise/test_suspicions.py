@@ -1,0 +1,80 @@
+"""What looks mean: alarms as rare as those of attach, and looks that grow rarer."""
+
+from __future__ import annotations
+
+from trainprobe.supervise.rhythm import Suspicion
+from trainprobe.supervise.suspicions import ALLOWED_S, UNSEEN_S, Suspicions
+
+PAUSE = Suspicion("all-quiet", 100.0)
+
+
+def test_one_conclusive_hang_is_an_alarm_and_is_told_once() -> None:
+    decides = Suspicions()
+    assert decides.due(PAUSE, 104.0)
+    assert decides.answered("hung", 110.0, conclusive=True, cpu_s=1.0) == "hung"
+    assert not decides.due(PAUSE, 1000.0)
+    assert decides.alarmed
+
+
+def test_a_hang_that_is_not_sure_is_looked_at_again_at_once() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 104.0)
+    assert decides.answered("hung", 110.0, conclusive=False, cpu_s=1.0) == "again"
+    assert decides.due(PAUSE, 111.0)
+    assert decides.answered("hung", 115.0, conclusive=False, cpu_s=1.0) == "hung"
+
+
+def test_a_policy_that_ends_the_job_wants_two_hangs_in_a_row() -> None:
+    decides = Suspicions(sure=True)
+    decides.due(PAUSE, 104.0)
+    assert decides.answered("hung", 110.0, conclusive=True, cpu_s=1.0) == "again"
+    assert decides.answered("healthy", 115.0, conclusive=True, cpu_s=1.0) == "patience"
+    assert decides.answered("hung", 130.0, conclusive=True, cpu_s=1.0) == "again"
+    assert decides.answered("hung", 135.0, conclusive=True, cpu_s=1.0) == "hung"
+
+
+def test_looks_that_find_nothing_grow_rarer() -> None:
+    decides = Suspicions()
+    looks, at = [], 103.5
+    while at < 100.0 + 600.0:
+        if decides.due(PAUSE, at):
+            looks.append(at)
+            assert decides.answered("healthy", at + 2, conclusive=True, cpu_s=1.0) == "patience"
+        at += 0.5
+    assert len(looks) <= 7
+    assert not decides.alarmed
+
+
+def test_a_new_pause_is_looked_at_as_the_first_was() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 104.0)
+    decides.answered("healthy", 106.0, conclusive=True, cpu_s=1.0)
+    assert not decides.due(PAUSE, 107.0)
+    assert decides.due(Suspicion("all-quiet", 200.0), 204.0)
+
+
+def test_looks_have_a_price_and_a_budget() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 104.0)
+    decides.answered("healthy", 106.0, conclusive=True, cpu_s=ALLOWED_S + 1)
+    later = Suspicion("all-quiet", 200.0)
+    assert not decides.due(later, 204.0)
+    assert decides.due(later, 212.5)
+    much = Suspicion("all-quiet", 300.0)
+    assert decides.due(much, 304.0, job_cpu_s=1e6), "a long job pays for them"
+
+
+def test_what_cannot_be_seen_is_told_after_a_minute() -> None:
+    decides = Suspicions()
+    at = 104.0
+    decides.due(PAUSE, at)
+    while decides.answered("undetermined", at, conclusive=False, cpu_s=0.1) == "patience":
+        assert not decides.alarmed
+        while not decides.due(PAUSE, at):
+            at += 0.5
+    assert decides.alarmed
+    assert UNSEEN_S <= at - PAUSE.since < 3 * UNSEEN_S
+
+
+def test_no_pause_no_look() -> None:
+    assert not Suspicions().due(None, 104.0)

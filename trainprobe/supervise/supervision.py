@@ -1,0 +1,288 @@
+"""Watch one command until it ends: pass signals on, sample its ranks, have it looked at."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from trainprobe.attach.process_ends import Lives
+from trainprobe.collect.members import Member
+from trainprobe.errors import UsageError
+from trainprobe.model.evidence import Ended
+from trainprobe.supervise.activity import RankActivity
+from trainprobe.supervise.looks import Look, Looking
+from trainprobe.supervise.rhythm import Rhythm, Suspicion
+from trainprobe.supervise.suspicions import Suspicions
+from trainprobe.system.child import signal_name
+from trainprobe.system.foreground import Foreground, stop_ourselves
+from trainprobe.system.signal_relay import ENDING, SignalRelay
+from trainprobe.targets.jobs import LiveJob, job_of
+
+if TYPE_CHECKING:
+    from trainprobe.model.request import RunRequest
+    from trainprobe.supervise.journal import RunFolder
+
+SAMPLE_S = 0.5
+# A sample that is so late tells more of us than of the job.
+LATE_S = 2.0
+# The process table is read so long after the start, and then so often: 20 ms each time.
+FIRST_S, SLOWEST_S, KNOWN_S = 1.0, 10.0, 60.0
+# From the request to end to the end that nobody can refuse: torchrun gives its ranks 30 s.
+GRACE_S = 40.0
+GOES_ON_S = 3.0
+
+
+@dataclass
+class Watched:
+    """What was seen of a job: `endings` are those of its ranks and launcher, in their order.
+
+    `status` is the wait status of the command. `policy` is what was done to it: "", kill or
+    requeue. `asked_to_end`: by a signal that was not ours. `alarms` counts the stalls that were
+    reported.
+    """
+
+    status: int = 0
+    job: LiveJob | None = None
+    endings: list[tuple[Member, Ended]] = field(default_factory=list)
+    policy: str = ""
+    asked_to_end: bool = False
+    alarms: int = 0
+    looks: int = 0
+    looks_cpu_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Listeners:
+    """Whom to tell: one sentence; a look that alarms, with the word for it and for how long the job
+    has stood still; and that the job goes on after that.
+    """
+
+    say: Callable[[str], object]
+    alarm: Callable[[str, Look, float], None]
+    goes_on: Callable[[float], None]
+
+
+class Supervision:
+    """The watch over one command, in one thread; looks have their own."""
+
+    def __init__(
+        self,
+        request: RunRequest,
+        command: Foreground,
+        relay: SignalRelay,
+        folder: RunFolder,
+        tell: Listeners,
+    ) -> None:
+        self._request, self._command, self._relay = request, command, relay
+        self._folder, self._tell = folder, tell
+        self.seen = Watched()
+        self._rhythm = Rhythm()
+        self._suspicions = Suspicions(sure=request.on_hang != "report")
+        self._ranks: dict[tuple[int, int], RankActivity] = {}
+        self._lives = Lives()
+        self._told_deaths: set[Member] = set()
+        self._slow: set[str] = set()
+        self._looking: Looking | None = None
+        self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._next_search = time.monotonic() + FIRST_S
+        self._search_s = FIRST_S
+        self._kill_at: float | None = None
+        self._working_since: float | None = None
+        self._job_cpu_s = 0.0
+
+    def watch(self) -> Watched:
+        """Return when the command has ended."""
+        last = next_sample = time.monotonic()
+        while self._command.ended is None:
+            self._command.wait(next_sample - time.monotonic(), self._relay.fileno(), self._woken)
+            self._pass_signals_on()
+            now = time.monotonic()
+            if now >= next_sample:
+                if now - last > SAMPLE_S + LATE_S:
+                    self._rhythm.forget_pause(now)
+                self._each_half_second(now)
+                last, next_sample = now, now + SAMPLE_S
+            self._take_look()
+        self._ended()
+        return self.seen
+
+    def _pass_signals_on(self) -> None:
+        for number, alone in self._relay.arrived():
+            if number in ENDING:
+                self.seen.asked_to_end = True
+                self._folder.note("signal", signal=signal_name(number), passed_on=alone)
+            if alone:
+                self._command.send(number)
+            if number == signal.SIGTSTP:
+                stop_ourselves()
+                self._rhythm.forget_pause(time.monotonic())
+
+    def _each_half_second(self, now: float) -> None:
+        if now >= self._next_search and self._request.watches:
+            self._search(now)
+        self._sample(now)
+        self._tell_deaths()
+        if self._kill_at is not None:
+            if now >= self._kill_at:
+                self._end_all()
+        elif self._looking is None and self.seen.job is not None:
+            suspicion = self._rhythm.suspicion(now)
+            if self._suspicions.due(suspicion, now, self._job_cpu_s):
+                self._look(suspicion)
+
+    def _search(self, now: float) -> None:
+        """Find the ranks, again from time to time: a launcher starts new ones."""
+        self._search_s = min(SLOWEST_S, self._search_s * 1.5)
+        self._next_search = now + self._search_s
+        try:
+            job = job_of(self._command.pid)
+        except UsageError:  # not yet, or no training at all
+            return
+        alone = len(job.ranks) == 1 and job.ranks[0].rank_source in ("", "only-process")
+        if not job.ranks or (alone and job.torch is False):
+            return
+        self.seen.job = job
+        if len(job.ranks) >= (job.world_size or 1) - len(job.absent):
+            self._next_search = now + KNOWN_S
+        known = {(rank.pid, rank.started_ticks): rank for rank in job.ranks}
+        for key in set(self._ranks) - set(known):
+            self._ranks.pop(key).close()
+        for key in known:
+            if key not in self._ranks:
+                self._ranks[key] = RankActivity(*key)
+        self._lives.hold(
+            [
+                Member(member.rank, member.pid, member.role, member.started_ticks)
+                for member in job.members()
+                if member.role in ("rank", "launcher")
+            ]
+        )
+
+    def _sample(self, now: float) -> None:
+        works: dict[int, bool] = {}
+        wrote = 0
+        for key, rank in list(self._ranks.items()):
+            sample = rank.sample(now)
+            if sample is None:
+                self._ranks.pop(key).close()
+                self._next_search = min(self._next_search, now + 2 * SAMPLE_S)
+                continue
+            works[rank.pid] = sample.works
+            wrote += sample.wrote
+            self._job_cpu_s += sample.share * SAMPLE_S
+        self._rhythm.note(now, works, wrote)
+        self._see_whether_it_goes_on(now)
+
+    def _see_whether_it_goes_on(self, now: float) -> None:
+        if not self._suspicions.alarmed or not self._ranks or not self._rhythm.works():
+            self._working_since = None
+            return
+        self._working_since = self._working_since if self._working_since is not None else now
+        if now - self._working_since >= GOES_ON_S:
+            stood_s = self._working_since - self._suspicions.since
+            self._suspicions = Suspicions(sure=self._request.on_hang != "report")
+            self._folder.note("goes-on", stood_s=round(stood_s, 1))
+            self._tell.goes_on(stood_s)
+
+    def _tell_deaths(self) -> None:
+        """Say at once who has died: the launcher ends the others soon, and then says so much."""
+        if len(self._lives.ended) == len(self._told_deaths):
+            return
+        for member, ended in self._lives.endings():
+            if member in self._told_deaths or ended.seen_by == "nobody":
+                continue  # its parent has yet to wait for it
+            self._told_deaths.add(member)
+            bad = ended.how == "signalled" or bool(ended.code)
+            how = signal_name(ended.signal) if ended.signal else f"exit code {ended.code}"
+            self._folder.note("ended", role=member.role, rank=member.rank, pid=member.pid, how=how)
+            quiet = self.seen.asked_to_end or self.seen.policy or member.role != "rank"
+            if bad and not quiet and not any(self._was_bad(one) for one in self.seen.endings):
+                name = f"rank {member.rank}" if member.rank is not None else "a rank"
+                self._tell.say(f"{name} (pid {member.pid}) is the first to die, by {how}.")
+            self.seen.endings.append((member, ended))
+
+    @staticmethod
+    def _was_bad(one: tuple[Member, Ended]) -> bool:
+        return one[0].role == "rank" and (one[1].how == "signalled" or bool(one[1].code))
+
+    def _look(self, suspicion: Suspicion | None) -> None:
+        case = self._folder.next_look()
+        self._folder.note(
+            "look",
+            because=suspicion.kind if suspicion is not None else "asked",
+            quiet_s=round(time.monotonic() - suspicion.since, 1) if suspicion else 0.0,
+            case=os.path.basename(case),
+        )
+        self._looking = Looking(
+            self._command.pid,
+            case,
+            ended=lambda: self._command.ended is not None,
+            finished=lambda: os.write(self._wake, b"."),
+        )
+
+    def _take_look(self) -> None:
+        looking = self._looking
+        if looking is None or looking.done is None:
+            return
+        os.read(self._woken, 64)
+        self._looking, look, now = None, looking.done, time.monotonic()
+        self.seen.looks += 1
+        self.seen.looks_cpu_s += look.cpu_s
+        answer = self._suspicions.answered(
+            look.verdict, now, conclusive=look.conclusive, cpu_s=look.cpu_s
+        )
+        self._folder.note(
+            "looked",
+            case=os.path.basename(look.case),
+            verdict=look.verdict,
+            conclusive=look.conclusive,
+            says=look.says or look.text[-500:],
+            means=answer,
+            took_s=round(look.took_s, 1),
+            cpu_s=round(look.cpu_s, 2),
+        )
+        told = answer in ("hung", "unseen") or (answer == "slow" and self._is_news(look))
+        self._folder.look_made(look.case, keep=told)
+        if not told or self._command.ended is not None:
+            return
+        self.seen.alarms += answer != "slow"
+        self._tell.alarm(answer, look, now - self._suspicions.since)
+        if answer == "hung" and self._request.on_hang != "report":
+            self._end_by_policy(self._request.on_hang)
+
+    def _is_news(self, look: Look) -> bool:
+        """Tell of the same slow ranks once."""
+        suspects = look.report.get("suspects") or [{}]
+        who = str(suspects[0].get("ranks"))
+        if self._request.on_slow != "report" or who in self._slow:
+            return False
+        self._slow.add(who)
+        return True
+
+    def _end_by_policy(self, policy: str) -> None:
+        self.seen.policy = policy
+        self._folder.note("ending", policy=policy)
+        self._tell.say(f"--on-hang={policy}: the job is asked to end, and killed in {GRACE_S:g} s.")
+        self._command.send(signal.SIGTERM)
+        self._command.send(signal.SIGCONT)
+        self._kill_at = time.monotonic() + GRACE_S
+
+    def _end_all(self) -> None:
+        self._command.send(signal.SIGKILL)
+        self._command.kill_all()
+
+    def _ended(self) -> None:
+        if self._looking is not None:
+            self._looking.join(2.0)
+        if self.seen.policy:
+            self._command.kill_all()
+        self._lives.check()
+        told = {member for member, _ in self.seen.endings}
+        self.seen.endings += [one for one in self._lives.endings() if one[0] not in told]
+        self._lives.close()
+        for rank in self._ranks.values():
+            rank.close()

@@ -1,0 +1,93 @@
+"""What a look answers to a suspicion: an alarm, another look, or patience. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from trainprobe.supervise.rhythm import Suspicion
+
+# A look that finds no hang is followed by one when the pause has become so much longer, ...
+LONGER, LONGER_S = 2.0, 5.0
+# ... sooner where it could not tell, and at once where it found a hang but was not sure.
+OPEN_LONGER, OPEN_LONGER_S = 1.3, 2.0
+AGAIN_S = 0.5
+# Looks may cost so many seconds of processor time at once, and this share of what the job takes.
+ALLOWED_S, ALLOWED_SHARE = 60.0, 0.0005
+DEAR = 3.0
+# Nothing has moved for so long, and looks could not tell why: that is worth a word too.
+UNSEEN_S, UNSEEN_LOOKS = 60.0, 2
+
+Answer = Literal["hung", "unseen", "slow", "again", "patience"]
+
+
+@dataclass
+class Doubt:
+    """One pause, and what looks have said of it."""
+
+    since: float
+    due_s: float = 0.0
+    hung: int = 0
+    open: int = 0
+    told: bool = False
+
+
+class Suspicions:
+    """Decides when to look, and what the looks mean.
+
+    `sure` asks for two looks that find a hang, one after the other: for a policy that ends the job.
+    """
+
+    def __init__(self, *, sure: bool = False) -> None:
+        self._sure = sure
+        self._doubt: Doubt | None = None
+        self._spent_s, self._allowed_s = 0.0, ALLOWED_S
+
+    def due(self, suspicion: Suspicion | None, at: float, job_cpu_s: float = 0.0) -> bool:
+        """Is it time to look because of `suspicion`? `job_cpu_s` is what the job has taken yet."""
+        self._allowed_s = ALLOWED_S + ALLOWED_SHARE * job_cpu_s
+        if suspicion is None:
+            return False
+        if self._doubt is None or suspicion.since > self._doubt.since + 0.01:
+            dear = self._spent_s > self._allowed_s
+            self._doubt = Doubt(suspicion.since)
+            if dear:
+                self._doubt.due_s = DEAR * (at - suspicion.since)
+        return not self._doubt.told and at - self._doubt.since >= self._doubt.due_s
+
+    def answered(self, verdict: str, at: float, *, conclusive: bool, cpu_s: float) -> Answer:
+        """What the verdict of a look, which ended at `at`, means."""
+        self._spent_s += cpu_s
+        doubt = self._doubt
+        if doubt is None:
+            return "patience"
+        age_s = at - doubt.since
+        if verdict == "hung":
+            doubt.hung += 1
+            if doubt.hung > 1 or (conclusive and not self._sure):
+                doubt.told = True
+                return "hung"
+            doubt.due_s = age_s + AGAIN_S
+            return "again"
+        doubt.hung = 0
+        if verdict in ("undetermined", ""):
+            doubt.open += 1
+            doubt.due_s = max(OPEN_LONGER * age_s, age_s + OPEN_LONGER_S)
+            if doubt.open > 3:
+                doubt.due_s = max(LONGER * age_s, age_s + LONGER_S)
+            if doubt.open >= UNSEEN_LOOKS and age_s >= UNSEEN_S:
+                doubt.told = True
+                return "unseen"
+            return "patience"
+        doubt.due_s = max(LONGER * age_s, age_s + LONGER_S)
+        return "slow" if verdict == "slow" else "patience"
+
+    @property
+    def alarmed(self) -> bool:
+        """Has the pause that goes on been told?"""
+        return self._doubt is not None and self._doubt.told
+
+    @property
+    def since(self) -> float:
+        """Since when the last doubtful pause lasts (monotonic)."""
+        return self._doubt.since if self._doubt is not None else 0.0
