@@ -47,6 +47,8 @@ def test_the_wheel_carries_probes_inside_the_package_and_nowhere_else(built: Pat
     probes = {path.name for path in (ROOT / "probes").glob("*.py")}
     assert {f"trainprobe/_probes/{name}" for name in probes} <= set(names)
     assert "trainprobe/_probes/_witness/sitecustomize.py" in names
+    demos = {path.name for path in (ROOT / "demos").glob("*.py")}
+    assert {f"trainprobe/_demos/{name}" for name in demos} <= set(names)
     assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"trainprobe"}
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "trainprobe").rglob("*.yaml")}
     assert data <= set(names)

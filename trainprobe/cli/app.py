@@ -14,7 +14,9 @@ from trainprobe.cli.attach import attach
 from trainprobe.cli.bundle_tool import bundle_tool
 from trainprobe.cli.causes import causes
 from trainprobe.cli.collect_env import collect_env
+from trainprobe.cli.demo import demo
 from trainprobe.cli.diagnose import diagnose
+from trainprobe.cli.doctor import doctor
 from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
 from trainprobe.cli.node_commands import checks_here, climb_here, look_here, probe_here
@@ -51,6 +53,10 @@ app.command(name="collect-env", short_help="Print what surrounds a job here, for
 )
 app.command(short_help="Read training code for what will hang or crash it.")(lint)
 app.command()(causes)
+app.command(short_help="Say what trainprobe can see here, and what to type where it cannot.")(
+    doctor
+)
+app.command(short_help="Start a small job that hangs, and see what attach says of it.")(demo)
 app.command(name="bundle-tool", short_help="Write the part that looks at a node as one file.")(
     bundle_tool
 )
@@ -88,6 +94,7 @@ def top(
       trainprobe explain slurm-1234.out logs/
       trainprobe lint train.py
       trainprobe causes rank-stuck
+      trainprobe demo
     """  # noqa: D301 - \b keeps the lines of the example apart
     del version
 

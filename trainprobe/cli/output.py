@@ -106,7 +106,7 @@ def write_result(output: Output, result: Any) -> None:
     layout = Layout(ended_at=time.time())
     for chosen, path in output.files:
         try:
-            _write_file(path, chosen.renders[output.subject](result, layout))
+            write_file(path, chosen.renders[output.subject](result, layout))
         except Exception as error:  # noqa: BLE001 - of a plugin's format; raised below
             failed = error
     stream = output.text_stream()
@@ -135,7 +135,8 @@ def _write_text(output: Output, result: Any, stream: IO[str]) -> None:
         stream.flush()
 
 
-def _write_file(path: str, text: str) -> None:
+def write_file(path: str, text: str) -> None:
+    """Write `text` to the file; where that fails stderr says so."""
     try:
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
             file.write(text)

@@ -24,7 +24,19 @@ from trainprobe.system.own_programs import folder_of_probes
 PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # What concludes, reads logs or talks to people is not for a node.
 LEFT_OUT = frozenset(
-    {"__pycache__", "_probes", "causes", "cli", "logs", "report", "sbatch", "scaling", "waits"}
+    {
+        "__pycache__",
+        "_demos",
+        "_probes",
+        "causes",
+        "cli",
+        "demo",
+        "logs",
+        "report",
+        "sbatch",
+        "scaling",
+        "waits",
+    }
 )
 OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py")
 # What the output formats of the administrators' slots need.
