@@ -31,6 +31,8 @@ _FINGERPRINT = re.compile(
     r" ?TensorDtypes=(\w{1,20}))?"
 )
 _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
+# Lines of who waited in a collective for as long as is allowed.
+GAVE_UP = ("barrier-timeout", "collective-timeout")
 
 
 def _fingerprints(scene: Scene) -> list[tuple[str, list[tuple[str, str, str]]]]:
@@ -157,6 +159,13 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = f"The backend compared the calls, and another rank's is not this{of_one}"
         shown = _compared(timeouts) or scene.of(RankException)
         yield weighing(13 if of_one else 6, "suspects-log", says, *shown[:3])
+    if timeouts.saved_together and timeouts.task is not None:
+        says = (
+            f"The others waited {(timeouts.timeout_s or 0) / 60:.0f} min in"
+            f" {call_says(timeouts.calls[0])} while a sharded model was saved, in which all ranks"
+            f" take part: «{short(timeouts.task.line, 80)}»"
+        )
+        yield weighing(10, "other-stacks", says, timeouts.task, timeouts.calls[0])
     yield from _apart(scene, timeouts)
     yield from _stalled(timeouts)
     stood = places(scene)
@@ -203,6 +212,9 @@ def _stalled(timeouts: Timeouts) -> Weighings:
     """Horovod says that some ranks have submitted what others have not, and lists what."""
     stalls, lacking = timeouts.events("horovod-stall"), timeouts.events("horovod-missing")
     names = {event.captured["tensors"] for event in lacking}
+    if stalls and len(names) == 1:
+        says = "Ranks lack a tensor that others have submitted, and all the same one"
+        yield weighing(6, "suspects-log", says, *lacking[:4])
     if stalls and len(names) > 1:
         says = "Ranks lack tensors that others have submitted, and not the same ones: "
         says += "; ".join(short(name, 40) for name in sorted(names)[:3])
@@ -397,6 +409,8 @@ def of_stuck(scene: Scene, timeouts: Timeouts) -> Weighings:
             missing.says,
             *missing.facts,
         )
+    if uneven := timeouts.events("inputs-uneven", "inputs-exhausted"):
+        yield quote(-10, "It is said why: a rank has fewer batches", uneven[0])
     if scene.parted is not None:
         says = f"The ranks were in different calls: {camps_say(scene.parted)}"
         yield weighing(-13, "flight-recorder", says, ids=scene.parted.evidence)
@@ -411,6 +425,23 @@ def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield quote(26, "Join says so", thrown[0])
     elif uneven:
         yield quote(13, "The output says", uneven[0])
+        if awaited := timeouts.events("barrier-timeout", "collective-timeout"):
+            says = f"Others waited there in vain: {short(awaited[0].line, 100)}"
+            yield weighing(6, "other-stacks", says, awaited[0])
+    ended = [
+        event
+        for event in timeouts.events("data-ended")
+        if timeouts.rank_of(event) not in timeouts.first
+    ]
+    if ended and not (thrown or uneven) and (timeouts.calls or timeouts.events(*GAVE_UP)):
+        yield quote(10, "Somebody had no more to do", ended[0])
+        waited = [*call_lines(timeouts), *timeouts.events(*GAVE_UP)][:4]
+        says = "Others waited for their limit in a collective"
+        yield weighing(6, "other-stacks", says, *waited)
+    lacking = timeouts.events("horovod-missing")
+    if len({event.captured["tensors"] for event in lacking}) == 1 and not uneven:
+        says = "Ranks lack a tensor that others have submitted, as where those have a batch more"
+        yield weighing(6, "suspects-log", says, *lacking[:4])
     bars = [fact for fact in scene.of(LogProgress) if fact.rank is not None and fact.of]
     plans = {fact.of for fact in bars}
     if len(plans) > 1 and (timeouts.calls or group_waits(scene)):

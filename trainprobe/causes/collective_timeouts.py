@@ -24,6 +24,9 @@ SHARDED = re.compile(
     r"|allgather_coalesced",
     re.IGNORECASE,
 )
+_SHARDED_SAVE = re.compile(r"(?i)\bsav(?:e|ing)\b.{0,40}(?:FSDP|shard|ZeRO|state.?dict|DCP)")
+_GATHERS = re.compile(r"(?i)all_?gather|broadcast|reduce_?scatter")
+LONG_SAVE_S = 3600.0
 
 
 class Timeouts:
@@ -123,6 +126,18 @@ class Timeouts:
         told: list[LogEvent | LogProgress] = list(self.events("training-ended"))
         told += [fact for fact in self.scene.of(LogProgress) if fact.finished]
         return next((one for one in told if begins is not None and (one.place or 0) < begins), None)
+
+    @cached_property
+    def saved_together(self) -> bool:
+        """Did the others give up in a gather after more than an hour, while a sharded model was
+        saved? All ranks take part in such a save, and none takes as long.
+        """
+        return (
+            self.task is not None
+            and _SHARDED_SAVE.search(self.task.line) is not None
+            and any(_GATHERS.search(call.op) for call in self.calls)
+            and (self.timeout_s or 0.0) > LONG_SAVE_S
+        )
 
     @cached_property
     def task(self) -> LogEvent | None:

@@ -117,7 +117,8 @@ def _at_a_task(scene: Scene, timeouts: Timeouts) -> Weighings:
         who = ranks_say([task.rank]) if task.rank is not None else "Somebody"
         load = task.event == "load-began"
         under_way = task.captured.get("percent", "100") != "100"
-        points = 3 if went_on or (load and not under_way) else 10 if load else 13
+        short_of = went_on or (load and not under_way) or timeouts.saved_together
+        points = 3 if short_of else 10 if load else 13
         says = f"{who} was at «{short(task.line, 100)}» when the others gave up"
         yield weighing(points, "suspects-log", says, task)
         yield from _one_limit_before(timeouts, task, task.at)

@@ -31,12 +31,15 @@ _SURE = frozenset({"wording", "form", "cut", "frame"})
 
 @dataclass(frozen=True)
 class Symptom:
-    """`when` is searched in the first failure; `causes` maps likely ids to reasons."""
+    """`when` is searched in the first failure; `causes` maps likely ids to reasons. `general`: it
+    tells less than the component that failed.
+    """
 
     id: str
     when: re.Pattern[str]
     causes: Mapping[str, str]
     at_start: bool = False
+    general: bool = False
 
 
 @functools.cache
@@ -49,6 +52,7 @@ def symptoms() -> tuple[Symptom, ...]:
             re.compile("".join(entry["when"].split("\n")).replace(" |", "|")),
             dict(entry["causes"]),
             bool(entry.get("at_start", False)),
+            bool(entry.get("any", False)),
         )
         for name, entry in data.items()
     )
@@ -60,20 +64,21 @@ def neighbours(scene: Scene) -> dict[str, Weighing]:
         return {}
     facts = _heard(scene)
     text = _words(scene, facts)[:_TEXT_CHARACTERS]
-    found: dict[str, Weighing] = {}
     starting = made_steps(scene) == 0
-    for symptom in symptoms():
-        if (starting or not symptom.at_start) and symptom.when.search(text):
-            for cause_id, reason in symptom.causes.items():
-                found.setdefault(
-                    cause_id,
-                    weighing(
-                        POINTS, "suspects-log", f"Nothing was seen of it, but {reason}", *facts[:1]
-                    ),
-                )
+    shown = [
+        symptom
+        for symptom in symptoms()
+        if (starting or not symptom.at_start) and symptom.when.search(text)
+    ]
     told = component_told(scene)
-    if told is not None and told.by in _SURE:
-        for cause_id, reason in told.component.causes.items():
+    tables = [
+        *(symptom.causes for symptom in shown if not symptom.general),
+        *([told.component.causes] if told is not None and told.by in _SURE else []),
+        *(symptom.causes for symptom in shown if symptom.general),
+    ]
+    found: dict[str, Weighing] = {}
+    for table in tables:
+        for cause_id, reason in table.items():
             says = f"Nothing was seen of it, but {reason}"
             found.setdefault(cause_id, weighing(POINTS, "suspects-log", says, *facts[:1]))
     return found

@@ -187,18 +187,24 @@ def _signs(rows: Sequence[Row]) -> set[str]:
         found.add("members-missing")
     if _slow_peer_access(rows):
         found.add("slow-peer-access")
+    if len(_spoke(rows)) > 1:
+        found.add("several-processes")
     return found
 
 
 def _speakers(rows: Sequence[Row], told: LogPhase) -> frozenset[str]:
     """`several-ranks` where more than one of them spoke in this phase."""
-    spoke = {
+    spoke = _spoke([row for row in rows if told.first_place <= row.place])
+    return frozenset({"several-ranks"} if len(spoke) > 1 else ())
+
+
+def _spoke(rows: Sequence[Row]) -> set[object]:
+    """The ranks and devices that the lines name as their speakers."""
+    return {
         row.rank if row.rank is not None else match and next(filter(None, match.groups()), None)
         for row in rows
-        if told.first_place <= row.place
         for match in [_SPEAKER.search(row.text[:TEXT])]
     } - {None}
-    return frozenset({"several-ranks"} if len(spoke) > 1 else ())
 
 
 def _slow_peer_access(rows: Sequence[Row]) -> bool:

@@ -24,7 +24,7 @@ from trainprobe.logs.packed_dumps import CAP_BYTES, PackedDumps
 from trainprobe.logs.read_ahead import ReadAhead
 from trainprobe.logs.read_progress import ReadProgress
 from trainprobe.logs.scanning import WHOLE_LINES, FileScan
-from trainprobe.logtext.wrapped_lines import rejoined, wrap_width
+from trainprobe.logtext.wrapped_lines import has_broken_frames, rejoined, wrap_width
 
 HEAD_BYTES = 256 * 2**10
 GIVEN_BYTES = 8 * 2**20
@@ -159,9 +159,10 @@ def _rejoined(found: ReadFile, content: bytes) -> bytes:
     if found.what == "sacct":
         return content  # the rows of a table are equally long by design
     lines = decoded(content).split("\n")
-    if not wrap_width([line.rstrip("\r") for line in lines]):
+    plain = [line.rstrip("\r") for line in lines]
+    if not (wrap_width(plain) or has_broken_frames(plain)):
         return content
-    whole = rejoined([line.rstrip("\r") for line in lines])
+    whole = rejoined(plain)
     found.numbers = [number for number, _ in whole]
     return "\n".join(line for _, line in whole).encode("utf-8", "replace")
 

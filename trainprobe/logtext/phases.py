@@ -30,7 +30,8 @@ class Likely:
 class Phase:
     """`when` ends the sentence `The log stops …`. `causes` are the usual ones by id, `given` those
     that another sign puts in their place; `separates` tells them apart. `everyone`: each rank
-    prints lines of it. `warns`: they may be warnings, which tell no other phase.
+    prints lines of it. `warns`: they may be warnings, which tell no other phase. `ranks`: its
+    causes are those of several ranks.
     """
 
     id: str
@@ -40,6 +41,7 @@ class Phase:
     separates: str
     everyone: bool
     warns: bool
+    ranks: bool
 
     def likely(self, signs: frozenset[str]) -> dict[str, Likely]:
         """The causes where these signs were seen, the likeliest first."""
@@ -63,6 +65,7 @@ def phases() -> Mapping[str, Phase]:
             row["separates"],
             bool(row.get("everyone", False)),
             bool(row.get("warns", False)),
+            bool(row.get("ranks", False)),
         )
         for name, row in _data()["phases"].items()
     }

@@ -131,7 +131,10 @@ _COMMON_WORDS = re.compile(
     r"|step|epoch|iter|iteration|loss|train|training|eval|val|valid|test|batch|rank|gpu|time|srun"
     r"|slurmstepd|"
     r"python3?|torchrun|bash|sh|kernel|file|line|usage|http|https|root|main|__main__|nccl|cuda"
-    r"|what|hint|help|output|input|using|version|name|device|model|torch|c10|host|hostname|pid)$"
+    r"|what|hint|help|output|input|using|version|name|device|model|torch|c10|host|hostname|pid"
+    r"|wandb|mlflow|comet|clearml|neptune|accelerate|deepspeed|transformers|datasets|tokenizers"
+    r"|lightning|megatron|nemo|vllm|sglang|ray|raylet|horovod|mpirun|mpiexec|orte|prte|ninja|make"
+    r"|gcc|nvcc|ptxas|pip|git|docker|ssh|rsync|curl|aws|gcloud|kubectl)$"
     r"|\.(?:py|cpp|cc|cu|h|sh)$",
     re.IGNORECASE,
 )

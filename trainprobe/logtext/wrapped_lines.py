@@ -20,6 +20,17 @@ _BEGINS = re.compile(
     r" |\[?\d{4}[-/]\d\d[-/]\d\d|\S{1,80}:\d{1,9}:\d{1,9} \[\d|frame #|\d{1,3}%\||\S{0,60}Error:"
     r" |srun: |slurmstepd: "
 )
+# A frame of a traceback, its rest on the next line, and one that is whole.
+_FRAME = re.compile(r'\bFile "[^"\n]{1,400}"')
+_FRAME_WHOLE = re.compile(r'\bFile "[^"\n]{1,400}", line \d{1,7}, in \S')
+_FRAME_REST = re.compile(r"\s{0,2}, (?:line \d{1,7}\b|in [\w<])")
+
+
+def has_broken_frames(lines: Sequence[str]) -> bool:
+    """Whether a traceback's frames go on in the next lines."""
+    return any(line.lstrip().startswith(", ") for line in lines) and any(
+        _continues_frame(line, following) for line, following in zip(lines, lines[1:])
+    )
 
 
 def wrap_width(lines: Sequence[str]) -> int:
@@ -72,6 +83,15 @@ def _is_text(line: str) -> bool:
     )
 
 
+def _continues_frame(line: str, following: str) -> bool:
+    """Whether `following` is the rest of a frame of a traceback, as some terminals break it."""
+    return (
+        _FRAME_REST.match(following) is not None
+        and _FRAME.search(line) is not None
+        and _FRAME_WHOLE.search(line) is None
+    )
+
+
 def continues(line: str, following: str, width: int) -> bool:
     """Whether `following` continues `line` in a text that was wrapped at `width`."""
     if not width or len(line) != width or line.endswith("  ") or not following.strip():
@@ -87,7 +107,7 @@ def rejoined(lines: Sequence[str]) -> list[tuple[int, str]]:
     whole: list[tuple[int, str]] = []
     before = ""
     for number, line in enumerate(lines, 1):
-        if whole and continues(before, line, width):
+        if whole and (continues(before, line, width) or _continues_frame(whole[-1][1], line)):
             whole[-1] = (whole[-1][0], whole[-1][1] + line)
         else:
             whole.append((number, line))

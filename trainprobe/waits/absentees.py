@@ -140,9 +140,26 @@ def _named(facts: Facts, cell: str, world_size: int) -> Iterator[Absentees]:
             ranks = _ranks_in(captured.get("ranks", "") or one)
             if event.event != name or not ranks:
                 continue
+            if name == "missing-ranks":
+                ranks = _together(events, event, ranks)
             if len(ranks) < world_size or world_size < 2:
                 says = f"The log says that {ranks_say(ranks)} did not come: {event.line[:160]}"
                 yield Absentees(ranks, f"{event.seen_at} says so", says, (event,), named=True)
+
+
+def _together(
+    events: Sequence[LogEvent], first: LogEvent, ranks: tuple[int, ...]
+) -> tuple[int, ...]:
+    """All ranks of one list, of which each row names one; a later list begins with one again."""
+    place, found = first.place or 0, list(ranks)
+    for event in sorted(events, key=lambda one: one.place or 0):
+        more = _ranks_in(event.captured.get("ranks", ""))
+        if event.signature != first.signature or (event.place or 0) <= place or len(more) != 1:
+            continue
+        if (event.place or 0) - place > 1 or more[0] in found:
+            break
+        found, place = [*found, *more], event.place or 0
+    return tuple(sorted(found))
 
 
 def _ranks_in(text: str) -> tuple[int, ...]:

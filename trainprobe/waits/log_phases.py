@@ -29,6 +29,8 @@ def phase_group(facts: Facts, job: LogJob, says: str) -> SuspectGroup | None:
         return None
     if not phases()[told[0].phase].likely(told[0].signs):
         return None
+    if phases()[told[0].phase].ranks and not _several(job, told):
+        return None
     first = told[0]
     sets_up = phases()[first.phase].everyone
     waits = next(
@@ -48,6 +50,13 @@ def phase_group(facts: Facts, job: LogJob, says: str) -> SuspectGroup | None:
         phase=first.phase,
         waits=bool(waits),
     )
+
+
+def _several(job: LogJob, told: Sequence[LogPhase]) -> bool:
+    """Whether the log shows more than one process, or that there may be more."""
+    signs = {sign for one in told for sign in one.signs}
+    named = (job.world_size or 0) > 1 or bool(job.ranks) or bool(job.launcher)
+    return named or not signs.isdisjoint(("several-processes", "several-ranks", "several-nodes"))
 
 
 def _went_on(facts: Facts, told: Sequence[LogPhase]) -> bool:

@@ -103,6 +103,8 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
     if failures:
         return _ended(_echoes_only(job, failures))
     found = _unfailed(facts, job)
+    if found.verdict == "undetermined" and (sent := _signalled(facts, job)) is not None:
+        return _ended(sent)
     if found.verdict == "undetermined":
         still = (
             still_group(facts, job, failures)
@@ -132,6 +134,32 @@ def _interrupted(facts: Facts, job: LogJob) -> SuspectGroup | None:
 
 
 PRESSED_SIGNALS = frozenset({"2", "SIGINT"})
+
+
+def _signalled(facts: Facts, job: LogJob) -> SuspectGroup | None:
+    """The launcher says that it was sent a signal and ends its workers, and nothing had failed."""
+    sent = [
+        event
+        for event in facts.of(LogEvent, cell=job.cell)
+        if event.event == "launcher-signalled"
+        and event.captured.get("signal", "").removeprefix("Signals.") not in PRESSED_SIGNALS
+    ]
+    if not sent or timed_out(facts, job.cell) or given_up(facts, job.cell):
+        return None
+    says = (
+        f"The launcher was sent {signal_name(sent[0].captured.get('signal', ''))} and ended its"
+        f" workers ({sent[0].seen_at}), and nothing had failed before"
+    )
+    return _group(job, "failed-first", says, "crash", sent[0].evidence)
+
+
+def signal_name(told: str) -> str:
+    """`SIGHUP` of `Signals.SIGHUP`, and of `1`, as Python prints it from 3.11 on."""
+    number = int(told) if told.isdecimal() else 0
+    return _SIGNALS.get(number, told.removeprefix("Signals.") or "a signal")
+
+
+_SIGNALS = {1: "SIGHUP", 3: "SIGQUIT", 9: "SIGKILL", 10: "SIGUSR1", 12: "SIGUSR2", 15: "SIGTERM"}
 
 
 def _ended(group: SuspectGroup) -> Situation:
@@ -329,7 +357,7 @@ def _unfailed(facts: Facts, job: LogJob) -> Situation:
         job.cell,
         "undetermined",
         conclusive=False,
-        says=says,
+        says=says if groups else _goes_on(job, last, count) or says,
         groups=groups,
         tentative=bool(groups),
     )
@@ -589,6 +617,20 @@ def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
     return (
         f"The log stops{where}{after}: it says neither that the job finished nor that anything"
         " failed"
+    )
+
+
+def _goes_on(job: LogJob, last: LogProgress | None, count: str) -> str:
+    """That the log ends in the midst of steps; empty where it does not. A job that hangs there
+    has printed the same, so it is not called healthy.
+    """
+    if not job.ends or last is None or len(last.marks) < 2:
+        return ""
+    if job.last_place - (last.place or 0) > 1:
+        return ""
+    return (
+        f"The log shows steps up to its last line ({job.last_seen_at}, {count}), and nothing in it"
+        " failed or waits: as far as it goes the job is well, and whether it went on it cannot tell"
     )
 
 

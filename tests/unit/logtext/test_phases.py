@@ -201,6 +201,15 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ),
     ),
     "workers-asked": (
+        (
+            (
+                "WARNING worker.py:1245 -- The actor or task with ID ffff9c08 cannot be scheduled"
+                " right now.\nRequired resources for this actor or task: {GPU: 1.000000}\n"
+                "Available resources on this node: {4.000000/4.000000 CPU, 0.000000/1.000000 GPU}\n"
+                "In total there are 0 pending tasks and 2 pending actors on this node.\n"
+            ),
+            "world-size-mismatch",
+        ),
         ("head node up\nNo current placement group found. Creating a new placement group.\n", ""),
         ("(Engine pid=4) Waiting for creating a placement group of specs for 30 seconds.\n", ""),
     ),
@@ -240,11 +249,11 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     ),
     "end-of-epoch": (
         (
-            "Epoch 1/4: 100%|##########| 40/40 [00:20<00:00,  2.00it/s, v_num=3]\n",
+            "NCCL version 2.19\nEpoch 1/4: 100%|##########| 40/40 [00:20<00:00,  2.00it/s]\n",
             "uneven-inputs",
         ),
         (
-            "epochs: 9\nTraining epoch 2/9: 100%|##########| 40/40 [00:20<00:00,  2.00it/s]\n",
+            "world size 4\nTraining epoch 2/9: 100%|##########| 40/40 [00:20<00:00,  2.00it/s]\n",
             "uneven-inputs",
         ),
     ),
@@ -270,6 +279,10 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("[2031-01-12 01:23:00 TP0] Capture cuda graph begin. This can take minutes.\n", "unknown"),
     ),
     "tracker": (
+        (
+            "".join(f"wandb: {one} 85.1 MB of 85.1 MB uploaded\n" for one in "/-|/-|/-|"),
+            "remote-service-wait",
+        ),
         ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
         ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),
     ),
@@ -298,6 +311,13 @@ def test_a_log_that_stops_tells_its_phase(
     assert known or first.named  # evidence of its own says more than a phase
     assert leads in ("", first.id)
     assert first.named or first.id == "unknown" or first.confidence < SURE_FROM
+
+
+def test_the_end_of_an_epoch_blames_no_other_rank_where_there_may_be_none(tmp_path: Path) -> None:
+    bar = "Epoch 1/10\n100%|##########| 1400/1400 [4:48:03<00:00, 12.35s/it, loss=0.051]\n"
+
+    assert not explained(tmp_path, bar).causes
+    assert explained(tmp_path, f"0: shard 0\n1: shard 1\n{bar}").causes
 
 
 def test_every_cause_of_a_phase_exists_and_has_a_reason() -> None:

@@ -624,7 +624,101 @@ TOLD = [
         {"a.log": BARS},
         "undetermined",
         None,
+        "steps up to its last line (a.log:5, step 5 of 100), and nothing in it failed or waits",
+    ),
+    Told(
+        "stopped behind its steps",
+        {"a.log": BARS + "closing the reader\nreader closed\nall shards given back\n"},
+        "undetermined",
+        None,
         "neither that the job finished nor that anything failed",
+    ),
+    Told(
+        "the launcher was sent a number's signal",
+        {
+            "a.log": BARS + "W1103 17:28:49.650000 190834 torch/distributed/elastic/agent/server/"
+            "api.py:723] Received 1 death signal, shutting down workers\n"
+        },
+        "crashed",
+        (),
+        "The launcher was sent SIGHUP and ended its workers",
+        "preempted-or-hangup",
+    ),
+    Told(
+        "the launcher was sent SIGTERM",
+        {"a.log": BARS + "Received Signals.SIGTERM death signal, shutting down workers\n"},
+        "crashed",
+        (),
+        "The launcher was sent SIGTERM",
+        "preempted-or-hangup",
+    ),
+    Told(
+        "a wrapped stack that was pressed",
+        {
+            "a.log": "Traceback (most recent call last):\n"
+            '  File "/env/lib/python3.9/site-packages/ultralytics/engine/trainer.py", line 277\n'
+            ", in _setup_train\n"
+            "    self.loader = self.get_dataloader(self.trainset, rank=RANK)\n"
+            '  File "/env/lib/python3.9/site-packages/ultralytics/models/yolo/detect/train.py"\n'
+            ", line 48, in get_dataloader\n"
+            "    with torch_distributed_zero_first(rank):\n"
+            '  File "/env/lib/python3.9/contextlib.py", line 119, in __enter__\n'
+            "    return next(self.gen)\n"
+            "KeyboardInterrupt\n"
+        },
+        "hung",
+        (),
+        "until somebody pressed Ctrl-C",
+        "rank0-long-task",
+    ),
+    Told(
+        "the program says that its inputs are uneven",
+        {
+            "a.log": "[E ProcessGroupGloo.cpp:138] [Rank 0]: Rank 2 failed to pass monitoredBarrier"
+            " in 30000 ms\n2031-05-16 INFO Detected uneven workload distribution: Rank 3"
+            " successfully reached monitoredBarrier, but received errors while waiting for"
+            " send/recv from rank 0.\n"
+        },
+        "hung",
+        (2,),
+        "",
+        "uneven-inputs",
+    ),
+    Told(
+        "a worker without tasks",
+        {
+            "a.log": "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:84] Timed out waiting"
+            " 60000ms for recv operation to complete\n",
+            "b.log": "INFO [tasks.py:220] No tasks for now, maybe more later\n" * 4,
+        },
+        "hung",
+        None,
+        "",
+        "uneven-inputs",
+    ),
+    Told(
+        "a sharded save that waits for longer than any",
+        {
+            "a.log": "INFO:accelerate.accelerator:Saving FSDP model\n[E ProcessGroupNCCL.cpp:828]"
+            " [Rank 2] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=18364,"
+            " OpType=ALLGATHER, Timeout(ms)=4800000) ran for 4804648 milliseconds before timing"
+            " out.\n"
+        },
+        "hung",
+        (),
+        "",
+        "rank-conditional-collective",
+    ),
+    Told(
+        "horovod's whole list",
+        {
+            "a.log": "[2031-03-15 18:43:32: W horovod/common/stall_inspector.cc:105] One or more"
+            " tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and"
+            " are waiting for remainder of ranks for more than 60 seconds.\nMissing ranks:\n"
+            + "".join(f"{rank}: [allreduce.noname.222]\n" for rank in (1, 2, 3))
+        },
+        "hung",
+        (1, 2, 3),
     ),
     Told(
         "short of its plan",

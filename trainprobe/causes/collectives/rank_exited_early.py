@@ -29,6 +29,7 @@ from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, ver
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
 from trainprobe.facts import LogJob, MainThread, Output, RankEnding
+from trainprobe.waits.dump_hangs import only_dumps
 
 # Python ends with 1 for an exception, 2 for wrong arguments and 120 where its output cannot be
 # written; shells and `timeout` use those from 124 on. Any other was asked for in so many words.
@@ -71,6 +72,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(10, "other-stacks", says, *waiting)
     yield from of_left(scene, Timeouts(scene))
     yield from gave_up(scene)
+    yield from _takes_leave(scene)
     left = _left(scene)
     failed = [end for end in scene.endings(scene.ranks) if end.abnormal]
     if failed and not left:
@@ -101,6 +103,21 @@ def _weigh(scene: Scene) -> Weighings:
     counts = batch_counts(scene)
     if counts is not None and counts.apart >= 2:
         yield weighing(-10, "source", f"The loaders are uneven: {counts.says}", *counts.facts)
+
+
+def _takes_leave(scene: Scene) -> Weighings:
+    """A dumped stack stands where a rank gives up its process group, and does not come out: it
+    has left its loop, and others have not.
+    """
+    told = scene.one(LogJob) is not None if scene.live is None else only_dumps(scene.live)
+    if not told or scene.group.mode != "hang":
+        return
+    threads = scene.threads(scene.world)
+    leaves = [thread for thread in threads if thread.op == "destroy_process_group"]
+    if leaves and len(leaves) < max(len(threads), 2):
+        where = leaves[0].where or "the end of the program"
+        says = f"A rank has left its loop and waits in destroy_process_group at {where}"
+        yield weighing(10, "suspects-stack", says, *leaves[:4])
 
 
 def _summary(scene: Scene) -> str:
