@@ -1,11 +1,11 @@
 """What the confidence of an answer is worth where only logs tell of a job.
 
-Four numbers were fitted on the 195 answers with a cause that were given to six batches of strangers'
-logs (batch-3 to batch-8 of tests/gallery/logs/fresh) when each was judged first: two where something
-failed, two where a job hangs or simply stops, of which less is sure. Answers are right more often
-than their shares say, above all where something failed (129 of 134; 51 of 61 elsewhere). With each
-batch left out of the fit in turn, the calibration error of all of them is 0.038 (crashes 0.035,
-hangs 0.092). The order of causes, and whether one is named, stay as they are.
+Four numbers were fitted on the 195 answers with a cause that were given to six batches of
+strangers' logs (batch-3 to batch-8 of tests/gallery/logs/fresh) when each was judged first: two
+where something failed, two where a job hangs or simply stops, of which less is sure. Answers are
+right more often than their shares say, above all where something failed (129 of 134; 51 of 61
+elsewhere). With each batch left out of the fit in turn, the calibration error of all of them is
+0.038 (crashes 0.035, hangs 0.092). The order of causes, and whether one is named, stay as they are.
 """
 
 from __future__ import annotations

@@ -200,6 +200,29 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
             "rank-compiling",
         ),
     ),
+    "ranks-spawned": (
+        (
+            (
+                "DDP: debug command /env/bin/python -m torch.distributed.run --nproc_per_node 2"
+                " /root/.config/Ultralytics/DDP/_temp.py\n"
+            ),
+            "unknown",
+        ),
+        ("Launching training on 4 GPUs.\n", "unknown"),
+    ),
+    "pods-start": (
+        (
+            "NAME READY STATUS RESTARTS AGE\njob-worker-0 0/1 Init:0/1 0 20m\n",
+            "unknown",
+        ),
+        (
+            (
+                "Warning  FailedScheduling  default-scheduler  0/5 nodes are available: 5 Insufficient"
+                " nvidia.com/gpu.\n"
+            ),
+            "launcher-args",
+        ),
+    ),
     "workers-asked": (
         (
             (
