@@ -187,12 +187,13 @@ def explain(
     asked: ExplainRequest | str | Sequence[str],
     case: str | None = None,
     progress: Progress | None = None,
+    evidence: list[Evidence] | None = None,
 ) -> Report:
     """Judge a saved case again, or make a case from what a job left behind (logs, dumps, error
     files) and judge that.
 
-    `case` is the folder of the new case; None means a temporary one. Raises UsageError if there is
-    nothing to judge.
+    `case` is the folder of the new case; None means a temporary one. `evidence` is filled with what
+    was judged. Raises UsageError if there is nothing to judge.
     """
     from trainprobe.case import Case
     from trainprobe.errors import UsageError
@@ -213,19 +214,24 @@ def explain(
                 f"{found.cases[0]} is a case already.",
                 "--case says where a case is made of loose files; leave it out.",
             )
-        return _explain_case(found.cases[0], listener)
+        return _explain_case(found.cases[0], listener, evidence)
     if asked.case is None:
         with (
             working_folder() as folder,
             Case.create(os.path.join(folder, "case"), "explain", asked.argv) as made,
         ):
-            return _explain_found(asked, found, made, "", listener)
+            return _explain_found(asked, found, made, "", listener, evidence)
     with Case.create(asked.case, "explain", asked.argv) as made:
-        return _kept(made, _explain_found(asked, found, made, made.name, listener))
+        return _kept(made, _explain_found(asked, found, made, made.name, listener, evidence))
 
 
 def _explain_found(
-    asked: ExplainRequest, found: Found, case: Case, name: str, progress: Progress
+    asked: ExplainRequest,
+    found: Found,
+    case: Case,
+    name: str,
+    progress: Progress,
+    evidence: list[Evidence] | None,
 ) -> Report:
     """Gather earlier cases, dumps and logs into one case. Ctrl-C ends the reading, not the
     report.
@@ -233,8 +239,11 @@ def _explain_found(
     from trainprobe.logs.gathering import gather
 
     gather(case, asked, found, progress)
+    records = case.seal()
+    if evidence is not None:
+        evidence.extend(records)
     with _judging(progress):
-        return _concluded(case, case.seal(), "explain", name)
+        return _concluded(case, records, "explain", name)
 
 
 @contextlib.contextmanager
@@ -263,11 +272,13 @@ def _judging(progress: Progress) -> Iterator[None]:
         progress.note("")
 
 
-def _explain_case(folder: str, progress: Progress) -> Report:
+def _explain_case(folder: str, progress: Progress, evidence: list[Evidence] | None) -> Report:
     from trainprobe.saved_case import read_case
 
     with _judging(progress):
         saved = read_case(folder)
+        if evidence is not None:
+            evidence.extend(saved.evidence)
         report = conclude(
             saved.evidence,
             str(saved.meta.get("command") or "diagnose"),

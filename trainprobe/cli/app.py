@@ -21,6 +21,7 @@ from trainprobe.cli.explain import explain
 from trainprobe.cli.lint import lint
 from trainprobe.cli.node_commands import checks_here, climb_here, look_here, probe_here
 from trainprobe.cli.ready import ready
+from trainprobe.cli.report import report
 from trainprobe.cli.run import run
 from trainprobe.errors import UsageError
 
@@ -48,6 +49,7 @@ app.command(
     context_settings={"allow_extra_args": True},
 )(run)
 app.command()(explain)
+app.command(short_help="Write the page of a saved case, for a browser.")(report)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(
     collect_env
 )

@@ -11,6 +11,7 @@ import typer
 
 from trainprobe.cli.options import (
     Case,
+    HtmlFile,
     JsonFile,
     NoColor,
     OutputFile,
@@ -87,6 +88,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
     output_file: OutputFile = None,
     json_to: JsonFile = None,
+    html_to: HtmlFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -120,6 +122,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         format_name,
         output_file,
         json_to,
+        html_to=html_to,
         quiet=quiet,
         no_color=no_color,
         verbose=verbose,

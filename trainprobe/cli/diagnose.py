@@ -8,6 +8,7 @@ import typer
 
 from trainprobe.cli.options import (
     Case,
+    HtmlFile,
     JsonFile,
     NoColor,
     OutputFile,
@@ -110,6 +111,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
     output_file: OutputFile = None,
     json_to: JsonFile = None,
+    html_to: HtmlFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -165,6 +167,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
         format_name,
         output_file,
         json_to,
+        html_to=html_to,
         quiet=quiet,
         no_color=no_color,
         verbose=verbose,

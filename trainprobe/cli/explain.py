@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainprobe.cli.options import (
+    HtmlFile,
     JsonFile,
     NoColor,
     OutputFile,
@@ -22,6 +23,7 @@ from trainprobe.cli.options import (
 
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
+    from trainprobe.model.evidence import Evidence
 
 
 def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
@@ -54,6 +56,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
     output_file: OutputFile = None,
     json_to: JsonFile = None,
+    html_to: HtmlFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -83,6 +86,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
         format_name,
         output_file,
         json_to,
+        html_to=html_to,
         quiet=quiet,
         no_color=no_color,
         verbose=verbose,
@@ -101,10 +105,11 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     )
     from trainprobe.pipelines import explain as judge
 
+    evidence: list[Evidence] = []
     with reading(quiet=quiet) as progress:
-        report = judge(request, None, progress)
+        report = judge(request, None, progress, evidence)
     _warn_of_inputs(report)
-    write_result(output, report)
+    write_result(output, report, evidence)
     interrupted = report.command == "explain" and report.extra.get("interrupted") is True
     code = code_of(report.verdict, conclusive=report.conclusive, interrupted=interrupted)
     return output.exit_code(report, code)

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from trainprobe.cli.options import JsonFile, NoColor, OutputFile, flag, format_option, option
+from trainprobe.cli.options import (
+    HtmlFile,
+    JsonFile,
+    NoColor,
+    OutputFile,
+    flag,
+    format_option,
+    option,
+)
 
 
 def lint(  # noqa: PLR0913, PLR0917 - typer's options
@@ -21,6 +29,7 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
     format_name: Annotated[str | None, format_option("findings")] = None,
     output_file: OutputFile = None,
     json_to: JsonFile = None,
+    html_to: HtmlFile = None,
     sarif_to: Annotated[
         str | None, option("FILE", "Write SARIF 2.1.0; - for stdout.", "--sarif")
     ] = None,
@@ -104,7 +113,14 @@ def lint(  # noqa: PLR0913, PLR0917 - typer's options
             "Give --write-baseline alone.",
         )
     output = output_of(
-        "findings", format_name, output_file, json_to, sarif_to, quiet=quiet, no_color=no_color
+        "findings",
+        format_name,
+        output_file,
+        json_to,
+        sarif_to,
+        html_to,
+        quiet=quiet,
+        no_color=no_color,
     )
     result, diffs = look(
         paths,

@@ -25,6 +25,10 @@ JsonFile = Annotated[
     str | None,
     typer.Option("--json", metavar="FILE", help="Write the report as JSON; - for stdout."),
 ]
+HtmlFile = Annotated[
+    str | None,
+    typer.Option("--html", metavar="FILE", help="Write the report as a page for a browser."),
+]
 Quiet = Annotated[
     bool,
     typer.Option(

@@ -9,14 +9,18 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from trainprobe.cli.exit_codes import INTERRUPTED
 from trainprobe.errors import UsageError
 from trainprobe.report.format import Format, Layout, Subject
 from trainprobe.report.formats import choose
+
+if TYPE_CHECKING:
+    from trainprobe.model.diagnosis import Report
+    from trainprobe.model.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -50,6 +54,7 @@ def output_of(
     output_file: str | None = None,
     json_to: str | None = None,
     sarif_to: str | None = None,
+    html_to: str | None = None,
     *,
     quiet: bool = False,
     no_color: bool = False,
@@ -65,7 +70,12 @@ def output_of(
         chosen = choose(subject, format_name, output_file)
         if output_file is not None or chosen.name != "text":
             wanted.append((f"--format {chosen.name}", chosen, output_file or "-"))
-    for option, name, target in (("--json", "json", json_to), ("--sarif", "sarif", sarif_to)):
+    short = (
+        ("--json", "json", json_to),
+        ("--sarif", "sarif", sarif_to),
+        ("--html", "html", html_to),
+    )
+    for option, name, target in short:
         if target is not None:
             wanted.append((f"{option} -", choose(subject, name), target))
     on_stdout = [(option, chosen) for option, chosen, target in wanted if target == "-"]
@@ -97,13 +107,23 @@ def check_file(path: str | None, option: str = "--json") -> None:
         )
 
 
-def write_result(output: Output, result: Any) -> None:
-    """Write `result`, which is of `output.subject`, to files, stdout and stderr.
+def write_result(
+    output: Output,
+    result: Any,
+    evidence: Sequence[Evidence] | None = None,
+    earlier: Report | None = None,
+) -> None:
+    """Write `result`, which is of `output.subject`, to files, stdout and stderr. Without `evidence`
+    a format that shows it reads the case. `earlier` is a report to compare it with.
 
     A format that fails costs its own output alone: the text is written before its error is raised.
     """
     failed: Exception | None = None
-    layout = Layout(ended_at=time.time())
+    layout = Layout(
+        ended_at=time.time(),
+        evidence=lambda: _evidence_of(result) if evidence is None else evidence,
+        earlier=earlier,
+    )
     for chosen, path in output.files:
         try:
             write_file(path, chosen.renders[output.subject](result, layout))
@@ -123,6 +143,16 @@ def write_result(output: Output, result: Any) -> None:
                 sys.stdout.flush()
     if failed is not None:
         raise failed
+
+
+def _evidence_of(report: Any) -> Sequence[Evidence]:
+    """The evidence of the case that the report names, empty where it cannot be read."""
+    from trainprobe.saved_case import read_case
+
+    try:
+        return read_case(report.case).evidence if report.case else ()
+    except UsageError:
+        return ()
 
 
 def _write_text(output: Output, result: Any, stream: IO[str]) -> None:

@@ -11,6 +11,7 @@ import typer
 
 from trainprobe.cli.options import (
     Case,
+    HtmlFile,
     JsonFile,
     NoColor,
     OutputFile,
@@ -86,6 +87,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     case: Case = None,
     json_to: JsonFile = None,
+    html_to: HtmlFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -119,6 +121,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
         format_name,
         output_file,
         json_to,
+        html_to=html_to,
         quiet=quiet,
         verbose=verbose,
         no_color=no_color,
@@ -176,7 +179,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     from trainprobe.pipelines import ready as check
     from trainprobe.system.overseer import tell
 
-    output_options = [format_name, output_file, json_to]
+    output_options = [format_name, output_file, json_to, None, html_to]
     tell(output=output_options, quiet=quiet, no_color=no_color, inconclusive=inconclusive)
     with looking(quiet=quiet) as progress:
         report = check(request, read_settings(None), progress)

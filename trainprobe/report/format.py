@@ -4,12 +4,13 @@ docs/guides/add-a-format.md.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from trainprobe.model.diagnosis import Report
+    from trainprobe.model.evidence import Evidence
 
 Subject = Literal["diagnosis", "readiness", "script", "findings"]
 COMMANDS: Mapping[Subject, tuple[str, ...]] = {
@@ -29,7 +30,8 @@ class Layout:
 
     `width` is in columns; `quiet` leaves the headline and the first causes; `verbose` adds the ids
     of the evidence behind each reason; `ended_at` is the Unix time when the run ended, None where
-    it is not known.
+    it is not known. `evidence` gives the records behind a report to a format that shows them,
+    `earlier` is a report to compare it with.
     """
 
     width: int = 100
@@ -37,6 +39,8 @@ class Layout:
     quiet: bool = False
     verbose: bool = False
     ended_at: float | None = None
+    evidence: Callable[[], Iterable[Evidence]] = tuple
+    earlier: Report | None = None
 
 
 @dataclass(frozen=True)

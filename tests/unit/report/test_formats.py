@@ -4,7 +4,6 @@ none.
 
 from __future__ import annotations
 
-import html.parser
 import json
 import re
 from dataclasses import replace
@@ -35,37 +34,8 @@ FINDINGS = LintResult(
 NOTHING = LintResult([], ReadStats(1, 3, 0.1))
 
 
-class Page(html.parser.HTMLParser):
-    """The text of the one <pre>, and the tags that are open at the end."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.words = ""
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        assert not any(name.startswith(("on", "src", "href")) for name, _ in attrs)
-        self.open += [] if tag == "meta" else [tag]
-
-    def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        self.words += data if "pre" in self.open else ""
-
-
 def rendered(name: str, result: Any, subject: Subject = "diagnosis") -> str:
     return choose(subject, name).renders[subject](result, Layout())
-
-
-@pytest.mark.parametrize("name", REPORTS)
-def test_html_holds_the_words_of_the_text(name: str) -> None:
-    page = Page(rendered("html", REPORTS[name]))
-    assert page.open == []
-    assert [line.rstrip() for line in page.words.strip("\n").splitlines()] == (
-        text_of(REPORTS[name]).rstrip("\n").splitlines()
-    )
 
 
 @pytest.mark.parametrize("name", REPORTS)
