@@ -45,7 +45,9 @@ def answer_section(report: Report, sites: Sequence[SourceSite], shown: frozenset
             element("span", verdict.text.strip().rstrip("."), class_="word"),
             class_="verdict",
         ),
-        element("h1", says or verdict.text, id="answer-title"),
+        element(
+            "h1", says or verdict.text, id="answer-title", class_="long" if len(says) > 90 else None
+        ),
         *(
             element("p", "".join(piece.text for piece in line).strip(), class_="doubt")
             for line in doubts
@@ -110,10 +112,10 @@ def _cause(
                 class_="main-column",
             ),
             element(
-                "aside",
+                "div",
                 _confidence(cause, others, shown),
                 _side(report) if place == 1 else None,
-                aria_label="How sure it is, and the time that is left",
+                class_="side",
             ),
             class_="columns",
         ),

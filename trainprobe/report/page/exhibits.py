@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainprobe.facts import Facts, ImportTried, Rung, SourceSite, read
+from trainprobe.facts import Facts, ImportTried, RankException, Rung, SourceSite, read
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.codec import to_json
 from trainprobe.model.diagnosis import PlacedCause, Report
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.record_classes import LazyData
 from trainprobe.report.page.markup import cleaned_lines
+from trainprobe.stacks.places import is_user
 
 RAW_BYTES = 360_000
 """Of all raw records together: the page may have 1.5 MB at 1,024 ranks."""
@@ -26,6 +27,8 @@ _LONGEST_NAME = 200
 _LONGEST_TEXT, _MOST_ITEMS, _DEEPEST = 2000, 60, 12
 _MOST_OF_A_FILE, _MOST_CALL_RECORDS = 24, 8192
 _FEW_RANKS = 64  # in smaller jobs each source record is read
+_PRINTED = ("error_file", "log.extract", "log.file", "log.request", "output")
+_MOST_PRINTED, _MOST_EXCEPTIONS = 240, 64
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def exhibits_of(report: Report, evidence: Iterable[Evidence]) -> Exhibits:
     records = list(evidence)
     facts = read(_told(report, records))
     return Exhibits(
-        sites=facts.of(SourceSite),
+        sites=(*facts.of(SourceSite), *_printed(facts)),
         calls=_calls(facts),
         imports=tuple(one for one in facts.of(ImportTried) if one.rank is None or one.rank == 0),
         deadlines={one.cell: one.deadline_s for one in facts.of(Rung) if one.deadline_s > 0},
@@ -84,8 +87,12 @@ def _told(report: Report, records: Sequence[Evidence]) -> Iterator[Evidence]:
     calls = 0
     of_file: Counter[str] = Counter()
     with_calls = any(record.kind in ("collectives", "flight_recorder") for record in records)
+    printed = sum(record.kind in _PRINTED for record in records) <= _MOST_PRINTED
     for record in records:
-        if record.kind == "source":
+        if record.kind in _PRINTED:
+            if printed or record.subject.rank in suspects:
+                yield record
+        elif record.kind == "source":
             if few or record.subject.rank in suspects:
                 yield record
             elif len(of_file) < _MOST_OF_A_FILE:
@@ -103,6 +110,22 @@ def _told(report: Report, records: Sequence[Evidence]) -> Iterator[Evidence]:
             or (with_calls and record.kind in ("job", "reach"))
         ):
             yield record
+
+
+def _printed(facts: Facts) -> Iterator[SourceSite]:
+    """The lines of the program that tracebacks show."""
+    for exception in facts.of(RankException)[:_MOST_EXCEPTIONS]:
+        for frame in exception.frames:
+            if frame.text and is_user(frame):
+                yield SourceSite(
+                    exception.evidence,
+                    exception.cell,
+                    exception.rank,
+                    file=frame.file,
+                    line=frame.line,
+                    function=frame.name,
+                    text=frame.text,
+                )
 
 
 def _calls(facts: Facts) -> tuple[CollectiveCall, ...]:

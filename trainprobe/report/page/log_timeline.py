@@ -49,9 +49,7 @@ def _attempt(attempt: Mapping[str, Any], *, named: bool) -> Markup | None:
     files = texts_of(attempt, "files")
     return element(
         "div",
-        element("h3", f"Attempt {text_of(attempt, 'attempt')}: {text_of(attempt, 'verdict')}")
-        if named
-        else None,
+        element("h3", f"{_name(attempt)}: {text_of(attempt, 'verdict')}") if named else None,
         element("p", ", ".join(files[:6]) + (" …" if len(files) > 6 else ""), class_="faint files")
         if files
         else None,
@@ -72,6 +70,12 @@ def _attempt(attempt: Mapping[str, Any], *, named: bool) -> Markup | None:
         _how_far(ranks),
         class_="attempt",
     )
+
+
+def _name(attempt: Mapping[str, Any]) -> str:
+    name = text_of(attempt, "attempt")
+    number = name.removeprefix("attempt-")
+    return f"Attempt {number}" if number != name else "The job" if name == "job" else name
 
 
 def _at(event: Mapping[str, Any]) -> float | None:

@@ -77,7 +77,7 @@
     };
     const show = (place) => { told.textContent = describe(place); };
     const goTo = (place) => {
-      if (at >= 0) { cells[at].tabIndex = -1; cells[at].classList.remove("at"); }
+      if (at >= 0) cells[at].tabIndex = -1;
       at = place;
       cells[at].tabIndex = 0;
       cells[at].setAttribute("aria-label", describe(at));
@@ -219,13 +219,16 @@
   // Which section is being read.
   const links = new Map(all("nav a").map((link) => [link.hash.slice(1), link]));
   if (links.size && "IntersectionObserver" in window) {
+    const seen = new Set();
     const watcher = new IntersectionObserver((entries) => {
-      for (const entry of entries) {
-        if (!entry.isIntersecting) continue;
-        for (const link of links.values()) link.removeAttribute("aria-current");
-        links.get(entry.target.id)?.setAttribute("aria-current", "true");
+      for (const entry of entries) seen[entry.isIntersecting ? "add" : "delete"](entry.target.id);
+      const first = [...links.keys()].find((id) => seen.has(id));
+      if (!first) return;
+      for (const [id, link] of links) {
+        if (id === first) link.setAttribute("aria-current", "true");
+        else link.removeAttribute("aria-current");
       }
-    }, { rootMargin: "-20% 0px -70% 0px" });
+    }, { rootMargin: "-64px 0px -60% 0px" });
     for (const id of links.keys()) watcher.observe(document.getElementById(id));
   }
 

@@ -144,7 +144,13 @@ def _table(alike: dict[tuple[str, str, str], list[RankRow]], culprits: set[int])
     def guilty(rows: Sequence[RankRow]) -> bool:
         return any(row.rank in culprits for row in rows)
 
-    ordered = sorted(alike.items(), key=lambda item: (not guilty(item[1]), -len(item[1])))
+    parted = [
+        (key, part)
+        for key, rows in alike.items()
+        for blamed in (True, False)
+        if (part := [row for row in rows if (row.rank in culprits) is blamed])
+    ]
+    ordered = sorted(parted, key=lambda item: (not guilty(item[1]), -len(item[1])))
     body = []
     for (state, where, waits_for), rows in ordered[:PLACES_CAP]:
         known = fold_ranks(row.rank for row in rows if row.rank is not None)

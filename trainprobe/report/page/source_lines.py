@@ -13,7 +13,17 @@ from trainprobe.model.diagnosis import PlacedCause, RankRow, Report
 from trainprobe.model.ranks import name_ranks, unfold_ranks
 from trainprobe.report.phrases import duration
 
-PLACES_CAP = 6
+PLACES_CAP, EXCERPTS_CAP = 6, 3
+_VERBS = {
+    "waiting": ("waits", "wait"),
+    "computing": ("computes", "compute"),
+    "spinning": ("spins", "spin"),
+    "blocked": ("hangs", "hang"),
+    "stopped": ("is stopped", "are stopped"),
+    "crashed": ("failed", "failed"),
+    "exited": ("ended", "ended"),
+}
+_OUTERMOST = ("", "<module>")
 _PLACE = re.compile(r"(?P<file>[\w.+-]{1,200}\.pyw?):(?P<line>\d{1,7})\b")
 _INDENT = 4
 
@@ -122,7 +132,10 @@ def _put_together(
             known[key[1]] = own
         excerpt.lines = [known[number] for number in sorted(known)]
     ordered = sorted(excerpts.values(), key=lambda one: (not one.is_guilty, not one.is_named))
-    return tuple(one for one in ordered if one.is_guilty or one.is_named)[:PLACES_CAP]
+    telling = [one for one in ordered if one.is_guilty or one.is_named]
+    # The calls that led there, but for the last lines of every script.
+    telling += [one for one in ordered if one not in telling and one.function not in _OUTERMOST]
+    return tuple(telling[:EXCERPTS_CAP])
 
 
 def _known_text(report: Report, place: tuple[str, int]) -> str:
@@ -146,11 +159,8 @@ def _waiting(
 
 def _standing(rows: Sequence[RankRow]) -> str:
     who = name_ranks([row.rank for row in rows if row.rank is not None], "a process")
-    verb = {"waiting": "wait", "computing": "compute", "blocked": "hang"}.get(
-        rows[0].state, "stand"
-    )
-    if not who.startswith("ranks"):
-        verb += "s"
+    alone, together = _VERBS.get(rows[0].state, ("stands", "stand"))
+    verb = together if who.startswith("ranks") else alone
     since = max((row.since_s for row in rows if row.since_s is not None), default=None)
     span = f", for {duration(since)}" if since is not None and since >= 1 else ""
     return f"{who[:60]} {verb} here{span}"

@@ -13,13 +13,13 @@ from trainprobe.report.phrases import clean
 
 WIDTH, GAP, PAD = 236, 132, 12
 LINE, NAME_LINE, BETWEEN = 15, 18, 26
-NAME_LETTERS, SAYS_LETTERS, HOW_LETTERS = 29, 31, 19
+NAME_LETTERS, SAYS_LETTERS, HOW_LETTERS = 25, 31, 19
 _PLACE = re.compile(r" at [^\s,]+:\d+(?: in [^\s,]+)?")
-_NOUN = {
-    "culprit": "culprit",
-    "victim": "waits, carries no blame",
+_BADGES = {
+    "culprit": "▲ culprit",
+    "victim": "○ victim",
     "between": "",
-    "end": "end of the chain",
+    "end": "◆ end of the chain",
 }
 
 
@@ -41,9 +41,7 @@ class _Box:
         if self.node.in_cycle:
             culprit = " · culprit" if self.node.role == "culprit" else ""
             return f"⟳ in a cycle{culprit}"
-        return {"culprit": "▲ culprit", "end": "◆ end of the chain", "victim": "○ waits"}.get(
-            self.node.role, ""
-        )
+        return _BADGES[self.node.role]
 
     @property
     def middle(self) -> float:
@@ -64,7 +62,7 @@ def wait_graph_section(report: Report) -> Markup | None:
     cycle = any(edge.in_cycle for edge in graph.edges)
     key = [
         element("span", element("b", "▲"), " culprit", class_="key culprit"),
-        element("span", element("b", "○"), " waits for it", class_="key victim"),
+        element("span", element("b", "○"), " victim: carries no blame", class_="key victim"),
         element("span", element("b", "⟳"), " cycle", class_="key cycle") if cycle else None,
     ]
     return element(
@@ -173,7 +171,7 @@ def _box(box: _Box) -> Markup:
         y += LINE
     return element(
         "g",
-        element("title", f"{node.name}. {_NOUN[node.role]}. {'; '.join(node.says)}"),
+        element("title", f"{node.name}. {_BADGES[node.role]}. {'; '.join(node.says)}"),
         element(
             "rect",
             x=f"{box.x:g}",
@@ -223,7 +221,7 @@ def _how(edge: Edge, boxes: Sequence[_Box], height: float) -> Markup | None:
     _, x, y = _ends(edge, boxes, height)
     letters = 64 if edge.is_backward else HOW_LETTERS
     lines = _broken(how, letters, 1 if edge.is_backward else 3)
-    top = y - 5 - 13 * (len(lines) - 1) if not edge.is_backward else y - 6
+    top = y - 8 - 13 * (len(lines) - 1) if not edge.is_backward else y - 7
     return element(
         "g",
         element("title", edge.how),
