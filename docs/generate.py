@@ -57,6 +57,7 @@ def pages() -> dict[Path, str]:
         )
     }
     made[DOCS / "report.schema.json"] = reference.schema()
+    made[DOCS / "trainprobe.1"] = reference.manual_page()
     made[README] = readme(README.read_text(encoding="utf-8"))
     return made
 

@@ -49,7 +49,10 @@ def test_the_wheel_carries_probes_inside_the_package_and_nowhere_else(built: Pat
     assert "trainprobe/_probes/_witness/sitecustomize.py" in names
     demos = {path.name for path in (ROOT / "demos").glob("*.py")}
     assert {f"trainprobe/_demos/{name}" for name in demos} <= set(names)
-    assert {name.split("/")[0] for name in names if ".dist-info/" not in name} == {"trainprobe"}
+    ours = [name for name in names if ".dist-info/" not in name]
+    (page,) = [name for name in ours if ".data/" in name]
+    assert page.endswith(".data/data/share/man/man1/trainprobe.1")
+    assert {name.split("/")[0] for name in ours if name != page} == {"trainprobe"}
     data = {path.relative_to(ROOT).as_posix() for path in (ROOT / "trainprobe").rglob("*.yaml")}
     assert data <= set(names)
 

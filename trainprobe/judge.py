@@ -47,6 +47,7 @@ from trainprobe.waits import Situation, outgrown_rungs, settled, situation_of
 from trainprobe.waits.climb_result import climb_of
 from trainprobe.waits.deadlines import advice, expiries, killing
 from trainprobe.waits.divergence import claims_say, ranks_say
+from trainprobe.waits.excerpts import excerpts
 from trainprobe.waits.model_stress import told_of, told_of_row
 from trainprobe.waits.predicted_limits import predictions
 from trainprobe.waits.readiness import is_readiness
@@ -87,6 +88,7 @@ def judge(
         notes = (*notes, f"{more} more groups of suspects were found and not weighed.")
     placed = _in_order(ranked)
     deeper = _deep_would_settle(ranked)
+    shown = excerpts(facts, placed, [one.group.cell for one in ranked])
     ends = expiries(facts, now) if now.running else ()
     cost = killing(facts, now) if now.running else None
     found_all = Diagnosis(
@@ -128,7 +130,9 @@ def judge(
         advice=advice(now, ends, cost) if cost is not None else "",
         climb=climb_of(facts, placed),
         predictions=predictions(facts),
-        extra=_extra(facts, now) | ({DEEP_WOULD_SETTLE: True} if deeper else {}),
+        extra=_extra(facts, now)
+        | ({DEEP_WOULD_SETTLE: True} if deeper else {})
+        | ({"excerpts": shown} if shown else {}),
     )
     return (
         _unnumbered_by_pid(found_all)

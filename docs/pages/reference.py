@@ -13,6 +13,7 @@ from typing import Any
 from docs.pages.causes import cell
 from trainprobe.cli.app import app, command_names, help_of
 from trainprobe.cli.exit_codes import MEANINGS, code_of
+from trainprobe.cli.manual import manual
 from trainprobe.config import FILE_NAME, setting_rows
 from trainprobe.model.diagnosis import Report, Verdict
 from trainprobe.report.schema import docstring_of, kind_in_words, schema_text, shapes_of
@@ -46,6 +47,11 @@ def commands() -> str:
             f"| [`trainprobe {name}`](docs/cli.md#{name}) | {cell(' '.join(says.split()))} |"
         )
     return "\n".join(rows) + "\n"
+
+
+def manual_page() -> str:
+    """Return the text of docs/trainprobe.1."""
+    return manual()
 
 
 def schema() -> str:

@@ -296,6 +296,22 @@ def called_alone(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> 
     )
 
 
+def called(scene: Scene, place: Place) -> str:
+    """The operation and where it was called; where the program's own line calls a function that
+    makes it, that call: ``trainer.evaluate()` at train.py:35, which calls all_gather`.
+    """
+    site = scene.site(place.file, place.line)
+    text = site.text.strip() if site is not None else ""
+    words = set(re.findall(r"\w+", text))
+    own = re.search(r"[\w.]+\(", text) is not None and not any(place.op in word for word in words)
+    named = place.op.isidentifier() and place.op != "backward"
+    if not own or not named or text.startswith(("for ", "while ", "with ", "if ")):
+        return str(place)
+    inside = f", in {place.inside}" if place.inside else ""
+    where = file_line(place.file, place.line)
+    return f"`{short(text, 60)}` at {where}, which calls {place.op}{inside}"
+
+
 def stands_at(place: Place, finding: LintFinding) -> bool:
     """Did the rank come to its call by the line of the finding?"""
     return any(

@@ -234,7 +234,7 @@ def _bitsandbytes(match: re.Match[str], _: Scene) -> VersionConflict:
     wanted = f"{match.group('major')}.{match.group('minor')}"
     return VersionConflict(
         f"bitsandbytes brings no build for CUDA {wanted}, which the installed torch is of",
-        "{python} -m pip install -U bitsandbytes   or a torch of an older CUDA",
+        "{python} -m pip install -U bitsandbytes   (or a torch of an older CUDA)",
     )
 
 
@@ -246,7 +246,7 @@ def _driver(match: re.Match[str], scene: Scene) -> VersionConflict:
     return VersionConflict(
         f"The NVIDIA driver knows CUDA {number // 1000}.{number % 1000 // 10} at most and torch was"
         f" built for {built}",
-        "{python} -m pip install torch   from the index of that CUDA, or a newer driver",
+        "{python} -m pip install torch   (from the index of that CUDA; or take a newer driver)",
     )
 
 

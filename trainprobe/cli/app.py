@@ -14,6 +14,7 @@ from trainprobe.cli.attach import attach
 from trainprobe.cli.bundle_tool import bundle_tool
 from trainprobe.cli.causes import causes
 from trainprobe.cli.collect_env import collect_env
+from trainprobe.cli.completion import completion
 from trainprobe.cli.demo import demo
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.doctor import doctor
@@ -62,6 +63,7 @@ app.command(short_help="Start a small job that hangs, and see what attach says o
 app.command(name="bundle-tool", short_help="Write the part that looks at a node as one file.")(
     bundle_tool
 )
+app.command(short_help="Print what makes the tab key complete commands and options.")(completion)
 app.command(name="look-here", hidden=True)(look_here)
 app.command(name="checks-here", hidden=True)(checks_here)
 app.command(name="climb-here", hidden=True)(climb_here)
@@ -70,8 +72,23 @@ app.command(name="probe-here", hidden=True)(probe_here)
 
 def _version(asked: bool) -> None:
     if asked:
-        typer.echo(f"trainprobe {__version__}")
+        typer.echo(f"trainprobe {__version__}\n{_runs_on()}")
         raise typer.Exit
+
+
+def _runs_on() -> str:
+    """Python, the system, and the packages on which it depends what can be seen."""
+    import platform
+    from importlib import metadata
+
+    found = []
+    for package in ("py-spy", "psutil", "nvidia-ml-py", "hyperscan"):
+        try:
+            found.append(f"{package} {metadata.version(package)}")
+        except metadata.PackageNotFoundError:
+            found.append(f"no {package}")
+    system = f"{platform.system()} {platform.release()} {platform.machine()}"
+    return f"Python {platform.python_version()} on {system}; {', '.join(found)}"
 
 
 @app.callback()

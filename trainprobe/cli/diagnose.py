@@ -13,6 +13,7 @@ from trainprobe.cli.options import (
     NoColor,
     OutputFile,
     Quiet,
+    ShareFile,
     Verbose,
     flag,
     format_option,
@@ -112,6 +113,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
     output_file: OutputFile = None,
     json_to: JsonFile = None,
     html_to: HtmlFile = None,
+    share_to: ShareFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -169,6 +171,7 @@ def diagnose(  # noqa: PLR0913, PLR0917 - one parameter per option
         json_to,
         html_to=html_to,
         quiet=quiet,
+        share_to=share_to,
         no_color=no_color,
         verbose=verbose,
     )

@@ -16,6 +16,7 @@ from trainprobe.cli.options import (
     NoColor,
     OutputFile,
     Quiet,
+    ShareFile,
     Verbose,
     format_option,
     option,
@@ -57,6 +58,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     output_file: OutputFile = None,
     json_to: JsonFile = None,
     html_to: HtmlFile = None,
+    share_to: ShareFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -88,6 +90,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
         json_to,
         html_to=html_to,
         quiet=quiet,
+        share_to=share_to,
         no_color=no_color,
         verbose=verbose,
     )

@@ -29,6 +29,16 @@ HtmlFile = Annotated[
     str | None,
     typer.Option("--html", metavar="FILE", help="Write the report as a page for a browser."),
 ]
+ShareFile = Annotated[
+    str | None,
+    typer.Option(
+        "--share",
+        metavar="FILE",
+        help="Write the report for strangers: stand-ins for hosts, users, folders and addresses;"
+        " FILE.ledger, for you alone, says which is which.",
+        show_default=False,
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option(

@@ -35,6 +35,7 @@ class Output:
     quiet: bool = False
     no_color: bool = False
     verbose: bool = False
+    share: str = ""
 
     def text_stream(self) -> IO[str] | None:
         """Return where the text goes, or None."""
@@ -48,7 +49,7 @@ class Output:
         return code if own is None or code == INTERRUPTED else own(report)
 
 
-def output_of(
+def output_of(  # noqa: PLR0913 - one parameter per option
     subject: Subject,
     format_name: str | None = None,
     output_file: str | None = None,
@@ -56,6 +57,7 @@ def output_of(
     sarif_to: str | None = None,
     html_to: str | None = None,
     *,
+    share_to: str | None = None,
     quiet: bool = False,
     no_color: bool = False,
     verbose: bool = False,
@@ -88,7 +90,9 @@ def output_of(
     for option, _, path in wanted:
         check_file(path, option.removesuffix(" -") if option.endswith(" -") else "--output")
     stdout = on_stdout[0][1] if on_stdout else choose(subject, "text")
-    return Output(subject, stdout, files, quiet, no_color, verbose)
+    if share_to is not None:
+        check_file(share_to if share_to != "-" else "./-/", "--share")
+    return Output(subject, stdout, files, quiet, no_color, verbose, share_to or "")
 
 
 def check_file(path: str | None, option: str = "--json") -> None:
@@ -129,6 +133,8 @@ def write_result(
             write_file(path, chosen.renders[output.subject](result, layout))
         except Exception as error:  # noqa: BLE001 - of a plugin's format; raised below
             failed = error
+    if output.share:
+        _share(output, result)
     stream = output.text_stream()
     if stream is not None:
         _write_text(output, result, stream)
@@ -155,6 +161,25 @@ def _evidence_of(report: Any) -> Sequence[Evidence]:
         return ()
 
 
+def _share(output: Output, report: Any) -> None:
+    """Write the report with stand-ins in the format that the file's ending names, else as text, and
+    beside it the ledger, which nobody else may read.
+    """
+    import getpass
+
+    from trainprobe.report.stand_ins import for_strangers
+
+    try:
+        users = [getpass.getuser()]
+    except (KeyError, OSError):  # a user without a name, as in many containers
+        users = []
+    shared, ledger = for_strangers(report, users)
+    chosen = choose(output.subject, None, output.share)
+    layout = Layout(verbose=True, ended_at=time.time())
+    write_file(output.share, chosen.renders[output.subject](shared, layout))
+    write_file(f"{output.share}.ledger", ledger, private=True)
+
+
 def _write_text(output: Output, result: Any, stream: IO[str]) -> None:
     from trainprobe.report.terminal import wants_colour
 
@@ -165,10 +190,18 @@ def _write_text(output: Output, result: Any, stream: IO[str]) -> None:
         stream.flush()
 
 
-def write_file(path: str, text: str) -> None:
-    """Write `text` to the file; where that fails stderr says so."""
+def write_file(path: str, text: str, *, private: bool = False) -> None:
+    """Write `text` to the file; where that fails stderr says so. A `private` file is for its owner
+    alone.
+    """
+
+    def opener(name: str, flags: int) -> int:
+        return os.open(name, flags, 0o600 if private else 0o666)
+
     try:
-        with open(path, "w", encoding="utf-8", errors="surrogateescape") as file:
+        with open(path, "w", encoding="utf-8", errors="surrogateescape", opener=opener) as file:
+            if private:
+                os.fchmod(file.fileno(), 0o600)
             file.write(text)
     except OSError as error:
         sys.stderr.write(f"trainprobe: {path} was not written: {error.strerror}.\n")

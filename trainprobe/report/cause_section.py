@@ -12,6 +12,8 @@ from trainprobe.report.phrases import certainty, clean, columns, percent
 INDENT = "    "
 UNKNOWN = "unknown"
 IDS_CAP = 4
+REASONS_CAP = 2
+WORTH_NAMING = 0.01
 MUCH_SURER = 0.1  # a class that is surer by that much is worth a line beside its cause
 _PLURALS = {
     "is": "are",
@@ -28,11 +30,7 @@ STYLE_OF: dict[str, Style] = {
     "leading": "warn",
     "undecided": "warn",
 }
-RISK = {
-    "safe": "safe for the job",
-    "disruptive": "disruptive",
-    "needs-admin": "needs an administrator",
-}
+RISK = {"disruptive": "it disturbs the job"}
 
 
 def cause_lines(
@@ -44,36 +42,69 @@ def cause_lines(
     brief: bool = False,
     verbose: bool = False,
     said: str = "",
+    source: Sequence[Line] = (),
 ) -> list[Line]:
-    """Return a cause in full, with the `others` of its group in one sentence; `brief` keeps its
-    line, its summary and the first thing to do, `verbose` adds the ids of the evidence. `said` is
-    what stands above already.
+    """Return a cause: what it is, the lines of the program (`source`), what to do, and why; the
+    `others` of its group in one sentence. `brief` keeps its line, its summary and the first thing
+    to do, `verbose` adds the chain, the points and the ids of the evidence. `said` is what stands
+    above already.
     """
-    lines = [_title(cause, place, width)]
+    lines = [_title(cause, place, width, others)]
     lines += wrapped([span(_unsaid(cause, said))], width, first=INDENT)
     lines += _surer(cause, width)
     if brief:
         return [*lines, *_fix(cause.fixes[0], 0, width)] if cause.fixes else lines
-    if cause.chain:
-        lines += wrapped(_chain(cause.chain), width, first=INDENT, rest=INDENT + "  ")
-    label = "why  "
-    for weighing in sorted(cause.because, key=lambda weighing: -weighing.points):
-        ids = _ids(weighing.evidence) if verbose else ""
-        start = f"{INDENT}{label}{weighing.points:+3d} "
-        lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
-        label = "     "
+    lines += source
+    behind = _others(cause, others, width, every=verbose)
+    if _is_undecided(cause, others):
+        lines, behind = [*lines, *behind], []
     for number, fix in enumerate(cause.fixes):
-        same_follows = [later.verify for later in cause.fixes[number + 1 :][:1]] == [fix.verify]
+        last = number + 1 == len(cause.fixes)
+        same_follows = not last and (cause.fixes[number + 1].verify == fix.verify or not verbose)
         lines += _fix(replace(fix, verify="") if same_follows else fix, number, width)
-    if others:
-        behind = sorted(others, key=lambda other: (-other.confidence, other.id))
-        says = ", ".join(f"{other.id} {percent(other.confidence)}" for other in behind)
-        label = "maybe " if _is_open(cause) else "or   "
-        lines += wrapped([span(says)], width, first=f"{INDENT}{label}")
+    lines += behind
+    lines += _why(cause, width, verbose=verbose)
+    if verbose and cause.chain:
+        first = f"{INDENT}chain "
+        lines += wrapped(_chain(cause.chain), width, first=first, rest=" " * 12)
     if cause.docs and cause.id != UNKNOWN:
         page = span(f"trainprobe causes {cause.id}", "faint")
         lines += wrapped([page], width, first=f"{INDENT}page ")
     return lines
+
+
+def _why(cause: PlacedCause, width: int, *, verbose: bool) -> list[Line]:
+    """The reasons, the strongest first; those against it and their points only where `verbose`."""
+    reasons = sorted(cause.because, key=lambda weighing: -weighing.points)
+    if not verbose:
+        reasons = [weighing for weighing in reasons if weighing.points > 0][:REASONS_CAP]
+    lines: list[Line] = []
+    for weighing in reasons:
+        label = "     " if lines else "why  "
+        start = f"{INDENT}{label}{weighing.points:+3d} " if verbose else f"{INDENT}{label}"
+        ids = _ids(weighing.evidence) if verbose else ""
+        lines += wrapped([span(weighing.says), span(ids, "faint")], width, first=start)
+    return lines
+
+
+def _others(
+    cause: PlacedCause, others: Sequence[PlacedCause], width: int, *, every: bool
+) -> list[Line]:
+    """The candidates behind it; those below one percent only where `every` is wanted."""
+    behind = sorted(others, key=lambda other: (-other.confidence, other.id))
+    if not every:
+        behind = [other for other in behind if other.confidence >= WORTH_NAMING]
+    if not behind:
+        return []
+    says = ", ".join(f"{other.id} {percent(other.confidence)}" for other in behind)
+    open_ = _is_open(cause) or _is_undecided(cause, others)
+    return wrapped([span(says)], width, first=f"{INDENT}{'maybe ' if open_ else 'or   '}")
+
+
+def _is_undecided(cause: PlacedCause, others: Sequence[PlacedCause]) -> bool:
+    """Whether no cause is named, although a candidate is likelier than that none fits."""
+    best = max((other.confidence for other in others if other.id != UNKNOWN), default=0.0)
+    return cause.id == UNKNOWN and not cause.classes and best > cause.confidence
 
 
 def _unsaid(cause: PlacedCause, said: str) -> str:
@@ -119,18 +150,22 @@ def _surer(cause: PlacedCause, width: int) -> list[Line]:
 
 
 def who_and_risk(fix: Fix) -> str:
-    """Return who must act and what it does to the job, such as `you; safe for the job`."""
-    who = "an administrator" if fix.who == "admin" else "you"
-    return who if fix.risk == "needs-admin" and fix.who == "admin" else f"{who}; {RISK[fix.risk]}"
+    """Return who must act and what it does to the job, such as `an administrator`; empty for what
+    you can do yourself without harm.
+    """
+    who = ["an administrator"] if fix.who == "admin" or fix.risk == "needs-admin" else []
+    return "; ".join([*who, *([RISK[fix.risk]] if fix.risk == "disruptive" else [])])
 
 
-def _title(cause: PlacedCause, place: int, width: int) -> Line:
+def _title(cause: PlacedCause, place: int, width: int, others: Sequence[PlacedCause] = ()) -> Line:
     word = certainty(cause.confidence, named=cause.named or _is_open(cause))
-    sure = how_sure(cause)
-    name = clean(heading(cause))[: width - len(sure) - len(INDENT) - 2]
+    sure, head = how_sure(cause), heading(cause)
+    if _is_undecided(cause, others):
+        sure, head = word, "No candidate is sure"
+    name = clean(head)[: width - len(sure) - len(INDENT) - 2]
     gap = width - len(INDENT) - columns(name) - len(sure)
-    head = (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap))
-    return (*head, Span(sure, STYLE_OF[word]))
+    start = (Span(f"{place:>2}  "), Span(name, "strong"), Span(" " * gap))
+    return (*start, Span(sure, STYLE_OF[word]))
 
 
 def _chain(chain: Sequence[Link]) -> list[Span]:
@@ -163,14 +198,16 @@ def _ids(evidence: Sequence[str]) -> str:
 def _fix(fix: Fix, number: int, width: int) -> list[Line]:
     label = "do   " if number == 0 else "     "
     start = f"{INDENT}{label}{number + 1}. "
-    lines = wrapped([span(fix.title), span(f"[{who_and_risk(fix)}]", "faint")], width, first=start)
+    who = who_and_risk(fix)
+    title = [span(fix.title), *([span(f"[{who}]", "warn")] if who else [])]
+    lines = wrapped(title, width, first=start)
     indent = " " * len(start)
     for step in fix.steps:
         lines += typed(step, width, indent=indent)
     if fix.verify:
-        line = wrapped([span("verify:", "faint"), span(fix.verify, "command")], width, first=indent)
+        line = wrapped([span("then:", "faint"), span(fix.verify, "command")], width, first=indent)
         if len(line) > 1:  # over several lines it must remain one command when it is copied
-            line = [(Span(indent), Span("verify:", "faint"))]
+            line = [(Span(indent), Span("then:", "faint"))]
             line += typed(fix.verify, width, indent=f"{indent}  ")
         lines += line
     return lines

@@ -104,11 +104,8 @@ def typed(step: str, width: int, *, indent: str) -> list[Line]:
     """
     text = clean(step)
     command, _, remark = text.partition("   ")
-    if remark and columns(indent) + columns(text) > width and _COMMAND.match(text):
-        return [
-            *typed(command, width, indent=indent),
-            *wrapped([Span(remark)], width, first=f"{indent}  "),
-        ]
+    if remark.strip():
+        return _with_remark(command.rstrip(), _said(remark), width, indent)
     if not _COMMAND.match(text):
         too_long = columns(indent) + columns(text) > width
         return (
@@ -124,6 +121,29 @@ def typed(step: str, width: int, *, indent: str) -> list[Line]:
         room = width - columns(indent) - 2
     parts = _cut(Span(text), width - columns(indent))
     return [*lines, *((Span(indent), Span(part.text, "command")) for part in parts)]
+
+
+def as_typed(step: str) -> str:
+    """A step on one line, with what is said of it as a comment."""
+    command, _, remark = clean(step).partition("   ")
+    return f"{command.rstrip()}  # {_said(remark)}" if remark.strip() else command
+
+
+def _said(remark: str) -> str:
+    remark = remark.strip().lstrip("# ")
+    return remark[1:-1] if remark.startswith("(") and remark.endswith(")") else remark
+
+
+def _with_remark(command: str, remark: str, width: int, indent: str) -> list[Line]:
+    """What is typed, and what is said of it as a comment, in the shell as in Python: the whole can
+    be copied.
+    """
+    lines = typed(command, width, indent=indent)
+    used = sum(columns(piece.text) for piece in lines[-1])
+    if used + 4 + columns(remark) <= width:
+        return [*lines[:-1], (*lines[-1], Span(f"  # {remark}", "faint"))]
+    first = f"{indent}# "
+    return [*wrapped([Span(remark, "faint")], width, first=first, rest=first), *lines]
 
 
 def _words(pieces: Iterable[Span]) -> Iterable[Span]:

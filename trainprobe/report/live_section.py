@@ -8,13 +8,17 @@ from collections.abc import Sequence
 
 from trainprobe.model.diagnosis import RankRow, Report, StackBranch
 from trainprobe.model.ranks import fold_ranks
+from trainprobe.report.excerpt_section import guilty_places
 from trainprobe.report.extra import text_of
 from trainprobe.report.lines import Block, Line, Span, span, wrapped
 from trainprobe.report.phrases import clean, duration
 
 ROWS_CAP = 24
+ROWS_OF_FIRST_SCREEN = 8
 BRANCHES_CAP = 40
 _LONGEST_LINE = 70
+_LONGEST_CYCLE = 4
+_WORTH_FOLDING = 3
 
 
 def has_ranks(report: Report) -> bool:
@@ -22,15 +26,17 @@ def has_ranks(report: Report) -> bool:
     return bool(report.expiry) or "world_seen" in report.extra
 
 
-def rank_lines(report: Report, width: int) -> list[Line]:
+def rank_lines(report: Report, width: int, *, every: bool = True) -> list[Line]:
     """Return one line for each rank, or for ranks in the same state: state, how long, where, and
-    what it waits for.
+    what it waits for; the first few kinds, or with `every` many.
     """
+    cap = ROWS_CAP if every else ROWS_OF_FIRST_SCREEN
+    marked = frozenset() if every else guilty_places(report)
     alike: dict[tuple[str, str, str], list[RankRow]] = {}
     for row in report.world.ranks:
         alike.setdefault((row.state, row.where, row.waits_for), []).append(row)
     block = Block("ranks  ", width)
-    for (state, where, waits_for), rows in list(alike.items())[:ROWS_CAP]:
+    for (state, where, waits_for), rows in list(alike.items())[:cap]:
         since = max((row.since_s for row in rows if row.since_s is not None), default=None)
         unknown = [row.pid for row in rows if row.rank is None and row.pid]
         known = fold_ranks(row.rank for row in rows if row.rank is not None)
@@ -44,12 +50,12 @@ def rank_lines(report: Report, width: int) -> list[Line]:
             parts.append(span(f"for {duration(since)}"))
         if where:
             parts.append(span(where.strip() if where.strip().startswith("in ") else f"at {where}"))
-        if rows[0].source:
+        if rows[0].source and where.partition(" in ")[0].strip() not in marked:
             parts.append(span(f"`{shortened(rows[0].source)}`", "strong"))
         if waits_for:
             parts.append(span(f"-> {waits_for}", "faint"))
         block.add(*parts)
-    block.add_rest(len(alike) - ROWS_CAP, "more places; all ranks are in the JSON")
+    block.add_rest(len(alike) - cap, "more places; all ranks are in the JSON")
     return block.lines
 
 
@@ -72,10 +78,14 @@ def tree_lines(report: Report, width: int) -> list[Line]:
     return lines
 
 
-def time_lines(report: Report, width: int) -> list[Line]:
-    """Return the time that is left until each limit, what killing costs, and the advice."""
+def time_lines(report: Report, width: int, *, brief: bool = False) -> list[Line]:
+    """Return the time that is left until each limit, what killing costs, and the advice; `brief`
+    leaves the advice.
+    """
     if report.verdict == "healthy" and not report.advice:
         return []
+    if brief:
+        return wrapped([span(report.advice)], width, first="now    ") if report.advice else []
     block = Block("time   ", width)
     for end in report.expiry:
         source = [span(f"({end.source})", "faint")] if end.source else []
@@ -105,6 +115,30 @@ def _grow(branches: Sequence[StackBranch], depth: int, lines: list[Line], width:
             last = last.next[0]
             frames.append(last.frame)
         first = ("stacks " if not lines else "       ") + "  " * depth
-        pieces = [span(f"{branch.ranks}:", "strong"), span(" > ".join(frames))]
+        pieces = [span(f"{branch.ranks}:", "strong"), span(" > ".join(_unrepeated(frames)))]
         lines += wrapped(pieces, width, first=first, rest=" " * (len(first) + 2))
         _grow(last.next, depth + 1, lines, width)
+
+
+def _unrepeated(frames: Sequence[str]) -> list[str]:
+    """The frames with what calls itself again and again once, and how often."""
+    shown: list[str] = []
+    place = 0
+    while place < len(frames):
+        period, times = _repeats(frames, place)
+        shown += frames[place : place + period]
+        if times > 1:
+            shown[-1] += f" (x {times})" if period == 1 else f" (these {period} x {times})"
+        place += period * times
+    return shown
+
+
+def _repeats(frames: Sequence[str], place: int) -> tuple[int, int]:
+    """How many frames from `place` on repeat as one, and how often they do."""
+    for period in range(1, _LONGEST_CYCLE + 1):
+        cycle, times = frames[place : place + period], 1
+        while frames[place + times * period : place + (times + 1) * period] == cycle:
+            times += 1
+        if times >= _WORTH_FOLDING:
+            return period, times
+    return 1, 1

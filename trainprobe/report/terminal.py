@@ -10,14 +10,15 @@ from trainprobe.report.lines import Line, Style, plain
 if TYPE_CHECKING:
     from rich.text import Text
 
+# Of the eight colours, those that can be read on a light background as on a dark one.
 LOOKS: dict[Style, str] = {
     "plain": "",
     "strong": "bold",
     "faint": "dim",
     "bad": "bold red",
-    "warn": "bold yellow",
+    "warn": "bold magenta",
     "good": "bold green",
-    "command": "cyan",
+    "command": "bold blue",
 }
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report
+import shlex
+
+from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report, Undecided
 from trainprobe.model.ranks import fold_ranks, name_ranks
 from trainprobe.report.cause_section import UNKNOWN, cause_lines
+from trainprobe.report.excerpt_section import excerpt_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Block, Line, Span, Style, plain, span, wrapped
 from trainprobe.report.live_section import (
@@ -16,7 +19,7 @@ from trainprobe.report.live_section import (
 )
 from trainprobe.report.log_section import log_lines
 from trainprobe.report.matrix_section import climb_sentence, matrix_lines
-from trainprobe.report.phrases import duration
+from trainprobe.report.phrases import clean, duration
 from trainprobe.report.prediction_section import prediction_lines
 from trainprobe.report.readiness_section import is_in_checks, readiness_lines, readiness_of
 from trainprobe.report.sbatch_section import sbatch_lines
@@ -25,6 +28,7 @@ from trainprobe.report.suite_section import suite_lines
 WIDTH = 100
 NARROWEST = 60
 WARNINGS_CAP = 6
+LIKELY = 0.8  # from here on a cause is called likely
 WORTH_SAYING_S = 1.0
 _MOST_REACH = 120
 """A wait that is no longer than the two looks are apart says nothing about how long a job has
@@ -41,9 +45,10 @@ VERDICT_STYLE: dict[str, Style] = {
 }
 
 
-def text_of(report: Report, width: int = WIDTH) -> str:
+def text_of(report: Report, width: int = WIDTH, *, verbose: bool = False) -> str:
     """Return the report as text of at most `width` columns (60 to 100), with a final newline."""
-    return "".join(f"{plain(line)}\n" for line in report_lines(report, width))
+    lines = report_lines(report, width, verbose=verbose)
+    return "".join(f"{plain(line)}\n" for line in lines)
 
 
 def quiet_text_of(report: Report, width: int = WIDTH) -> str:
@@ -54,28 +59,46 @@ def quiet_text_of(report: Report, width: int = WIDTH) -> str:
 
 
 def report_lines(report: Report, width: int = WIDTH, *, verbose: bool = False) -> list[Line]:
-    """Return the whole report as styled lines, with the ids of the evidence where `verbose`."""
+    """Return the report as styled lines: the answer first, what to do, then what it rests on.
+
+    `verbose` adds the evidence's ids and points, the chain, the stacks, the time that is left, and
+    what could not be looked at although the answer does not hang on it.
+    """
     width = max(NARROWEST, min(width, WIDTH))
     ladder = _unchanged_rows(report)
-    blocks = [
-        _where(report, width),
-        [*headline(report, width), *climb_sentence(report, width)],
+    causes = [
+        cause_lines(
+            first,
+            place,
+            width,
+            others=others,
+            verbose=verbose,
+            said=report.says,
+            source=excerpt_lines(report, first.group, width),
+        )
+        for place, first, others in _places(report.causes)
+    ]
+    climbed = [
         matrix_lines(report, width),
         ladder_lines(ladder, width, brief=report.verdict != "healthy"),
         suite_lines(ladder, width),
-        *(
-            cause_lines(first, place, width, others=others, verbose=verbose, said=report.says)
-            for place, first, others in _places(report.causes)
-        ),
+    ]
+    blocks = [
+        _where(report, width),
+        [*headline(report, width), *climb_sentence(report, width)],
+        *causes,
+        *climbed,
         sbatch_lines(report, width) or readiness_lines(report, width),
-        _victims(report, width),
+        _victims(report, width) if verbose or not has_ranks(report) else [],
         prediction_lines(report, width),
         log_lines(report, width),
     ]
     if has_ranks(report):
-        tree = tree_lines(report, width) if report.verdict != "healthy" else []
-        blocks += [[*rank_lines(report, width), *tree], time_lines(report, width)]
-    blocks += [_open_ends(report, width), _footer(report, width)]
+        tree = verbose and report.verdict != "healthy"
+        rows = rank_lines(report, width, every=verbose)
+        blocks += [[*rows, *(tree_lines(report, width) if tree else [])]]
+        blocks += [time_lines(report, width, brief=not verbose)]
+    blocks += [_open_ends(report, width, verbose=verbose), _footer(report, width, verbose=verbose)]
     lines: list[Line] = []
     for block in blocks:
         if block:
@@ -173,13 +196,13 @@ def _victims(report: Report, width: int) -> list[Line]:
     return block.lines
 
 
-def _open_ends(report: Report, width: int) -> list[Line]:
+def _open_ends(report: Report, width: int, *, verbose: bool) -> list[Line]:
     ruled_out, not_seen = Block("ruled out  ", width), Block("could not look  ", width)
     undecided, unexplained = Block("undecided  ", width), Block("unexplained  ", width)
     warnings = Block("warning  ", width)
     first = [cause for cause in first_causes(report) if cause.id == UNKNOWN]
     steps = [step for cause in first for fix in cause.fixes for step in fix.steps]
-    if report.ruled_out:
+    if report.ruled_out and verbose:
         entries = (
             f"{entry.id} ({entry.why})" if entry.why else entry.id for entry in report.ruled_out
         )
@@ -187,10 +210,12 @@ def _open_ends(report: Report, width: int) -> list[Line]:
     for open_end in report.undecided:
         if any(open_end.would_settle.startswith(step) for step in steps):
             continue  # it is the first thing to do
-        if open_end.id != "cannot-look":
-            undecided.add(span(f"{open_end.id}:", "strong"), span(open_end.would_settle))
-        elif not is_in_checks(report, open_end.would_settle):
-            not_seen.add(span(open_end.would_settle))
+        if open_end.id == "cannot-look":
+            if _hides_something(report, open_end, verbose=verbose):
+                not_seen.add(span(open_end.would_settle))
+        elif verbose or not _is_settled(report):
+            named = [] if open_end.id == UNKNOWN else [span(f"{open_end.id}:", "strong")]
+            undecided.add(*named, span(open_end.would_settle))
     for says in report.unexplained:
         unexplained.add(span(says))
     if "sbatch" not in report.extra:  # the section of a script shows them with their lines
@@ -201,5 +226,32 @@ def _open_ends(report: Report, width: int) -> list[Line]:
     return [line for block in blocks for line in block.lines]
 
 
-def _footer(report: Report, width: int) -> list[Line]:
-    return wrapped([span(report.case, "strong")], width, first="case  ") if report.case else []
+def _is_settled(report: Report) -> bool:
+    """Whether each trouble has a cause that is likely: then nothing is undecided beside it."""
+    found = first_causes(report)
+    return bool(found) and all(cause.named and cause.confidence >= LIKELY for cause in found)
+
+
+def _hides_something(report: Report, open_end: Undecided, *, verbose: bool) -> bool:
+    """Whether a look that failed is worth a line: the answer hangs on it, or all is wanted. That
+    there are no GPUs hides nothing of a job whose ranks use none.
+    """
+    if is_in_checks(report, open_end.would_settle):
+        return False
+    if open_end.would_settle.startswith("gpus:") and not any(cause.gpus for cause in report.causes):
+        return verbose and not has_ranks(report)
+    return verbose or not (report.conclusive and (_is_settled(report) or _is_fine(report)))
+
+
+def _is_fine(report: Report) -> bool:
+    return report.verdict == "healthy"
+
+
+def _footer(report: Report, width: int, *, verbose: bool) -> list[Line]:
+    if not report.case:
+        return []
+    named = [span(report.case, "strong")]
+    if not verbose and report.command in ("attach", "diagnose", "explain"):
+        more = f"(more: trainprobe explain {shlex.quote(clean(report.case))} --verbose)"
+        named.append(span(more, "faint"))
+    return wrapped(named, width, first="case  ")

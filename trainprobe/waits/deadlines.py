@@ -98,6 +98,9 @@ def _group_timeout(facts: Facts, view: Situation) -> Expiry:
     waited = [
         one.since_s for one in view.ranks if one.since_s is not None and one.leaf in IN_COLLECTIVE
     ]
+    alone = job is not None and len(view.ranks) == 1 and (job.world_size or 1) == 1
+    if alone and not waited:
+        return Expiry("the group's timeout", says="one process alone waits in no group")
     if not limits:
         return Expiry("the group's timeout", says=UNKNOWN)
     shortest = min(limits, key=lambda fact: fact.seconds or 0.0)

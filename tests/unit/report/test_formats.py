@@ -45,8 +45,8 @@ def test_markdown_says_what_the_text_says(name: str) -> None:
     assert text.startswith(f"**{report.verdict.upper()}")
     headings = re.findall(r"^### \d+\. (.+?) \((.*)\)$", text, re.MULTILINE)
     causes = [(heading(cause), how_sure(cause)) for cause in first_causes(report)]
-    assert [(found.replace("\\", ""), sure) for found, sure in headings] == causes
-    assert text_of(report).rstrip("\n") in text
+    assert [(found.replace("\\", ""), sure) for found, sure in headings] == causes[:3]
+    assert "\n".join(text_of(report).splitlines()[:3]) in text
 
 
 def test_markup_in_a_report_is_text() -> None:
@@ -54,7 +54,7 @@ def test_markup_in_a_report_is_text() -> None:
     report = replace(handmade.HUNG, causes=(cause,), says="```\n</details><b>")
     text = rendered("markdown", report)
     assert r"\`rank\_0\` \<PID\> \| \*x\* \# y" in text
-    assert text.count("\n</details>\n") == 1
+    assert text.count("\n</details>\n") == text.count("\n<details>") == 2
     hostile = replace(report, says=HOSTILE)
     for one in formats_of("diagnosis"):
         one.renders["diagnosis"](hostile, Layout()).encode("utf-8")
@@ -63,8 +63,8 @@ def test_markup_in_a_report_is_text() -> None:
 def test_findings_of_lint_in_every_format() -> None:
     for one in formats_of("findings"):
         text = one.renders["findings"](FINDINGS, Layout())
-        assert "train.py" in text, one.name
-        assert "does not parse" in text, one.name
+        assert "train.py" in text or one.name == "prometheus", one.name
+        assert "does not parse" in text or "files_unread 1\n" in text, one.name
         assert one.renders["findings"](NOTHING, Layout()), one.name
     assert 'failures="1" errors="1"' in rendered("junit", FINDINGS, "findings")
     assert 'tests="1" failures="0" errors="0"' in rendered("junit", NOTHING, "findings")
@@ -102,7 +102,8 @@ def test_a_format_that_cannot_render_it_is_refused_with_those_that_can() -> None
     with pytest.raises(UsageError, match=r"does not work with lint. These do: text, .*sarif"):
         choose("findings", "nagios")
     assert choose("diagnosis", None, "out.md").name == "markdown"
-    assert choose("diagnosis", None, "out.sarif").name == "text"
+    assert choose("diagnosis", None, "out.sarif").name == "sarif"
+    assert choose("findings", None, "out.nagios").name == "text"
 
 
 def test_only_a_monitor_gets_its_error_on_stdout() -> None:

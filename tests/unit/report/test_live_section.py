@@ -26,7 +26,7 @@ def text(*more: object) -> str:
     diagnosis = judge(facts_of(*STUCK, *more), (), load_priors())  # type: ignore[arg-type] # facts
     report = report_of(diagnosis, command="attach", case="case")
     assert read_report(report_text(report)) == report
-    return text_of(report)
+    return text_of(report, verbose=True)
 
 
 def test_ranks_that_stand_alike_share_a_line_and_the_tree_shows_where_they_part() -> None:
@@ -79,7 +79,7 @@ def test_a_young_job_without_a_checkpoint_is_not_said_to_lose_all_its_work() -> 
             facts_of(replace(job(3), began=began), *rows).all, looked=[Look("deadlines", CELL)]
         )
         report = report_of(judge(facts, (), load_priors()), command="attach", case="case")
-        assert f"newest checkpoint: {says}" in text_of(report)
+        assert f"newest checkpoint: {says}" in text_of(report, verbose=True)
 
 
 def test_a_job_that_was_reached_on_several_hosts_is_headed_by_the_way_there() -> None:
@@ -87,3 +87,12 @@ def test_a_job_that_was_reached_on_several_hosts_is_headed_by_the_way_there() ->
         by="slurm", job="4711", command="trainprobe attach --slurm 4711", nodes=("node1", "node2")
     )
     assert text(reach).startswith("attach --slurm 4711 · ")
+
+
+def test_one_process_alone_has_no_group_that_could_time_out() -> None:
+    default = Deadline((), CELL, None, "group", 1800.0, None, "torch's default for gloo")
+    rows = [job(1), rank(0, own("wait", 31), own("wait", 31)), default]
+    report = report_of(judge(facts_of(*rows), (), load_priors()), command="attach", case="case")
+    said = text_of(report, verbose=True)
+    assert "torch's default" not in said
+    assert "the group's timeout: one process alone waits in no group" in said

@@ -13,7 +13,7 @@ import pytest
 from tests.unit.report import handmade
 from trainprobe.model.diagnosis import Report
 from trainprobe.report.phrases import columns
-from trainprobe.report.terminal import show, wants_colour
+from trainprobe.report.terminal import LOOKS, show, wants_colour
 from trainprobe.report.text import quiet_text_of, report_lines, text_of
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -173,6 +173,12 @@ def test_colour_is_for_terminals_that_want_it() -> None:
     assert not wants_colour(io.StringIO(), {})
 
 
+def test_each_colour_can_be_read_on_light_and_on_dark() -> None:
+    assert not any(
+        colour in look for look in LOOKS.values() for colour in ("yellow", "cyan", "white")
+    )
+
+
 def test_many_rungs_skipped_for_one_reason_share_a_line() -> None:
     skipped = tuple(
         replace(handmade.GPU, probe=f"rung_{number}", rung=number, says="--only leaves it out")
@@ -189,4 +195,4 @@ def test_the_same_verification_is_said_once() -> None:
         replace(cause.fixes[0], verify="trainprobe diagnose -- train.py") for _ in range(3)
     )
     text = text_of(replace(handmade.HUNG, causes=(replace(cause, fixes=fixes),)))
-    assert text.count("verify: trainprobe diagnose -- train.py") == 1
+    assert text.count("then: trainprobe diagnose -- train.py") == 1

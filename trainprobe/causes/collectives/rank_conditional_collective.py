@@ -35,6 +35,7 @@ from trainprobe.causes.diverging_calls import (
     DISAGREE,
     Place,
     all_asleep,
+    called,
     called_alone,
     camps,
     disagreement,
@@ -344,7 +345,7 @@ def _summary(scene: Scene) -> str:
             f"At collective {parted.position} the ranks were in different calls:"
             f" {camps_say(parted)}"
         )
-    mine = next((str(found[rank]) for rank in who if rank in found), "a collective")
+    mine = next((called(scene, found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = _condition(scene, found, who) if who else None
     skip = steps_ahead(scene)[1]

@@ -148,8 +148,8 @@ CAUSE = Cause(
     summary=_summary,
     fixes=fixes("""
         Give every rank the same number of batches
-            DistributedSampler(dataset, drop_last=True), or cut every shard to the length of the
-                shortest
+            DistributedSampler(dataset, drop_last=True)   (or cut every shard to the length of the
+                shortest)
         Or let DDP bear the difference
             wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...
         Check the lengths before training

@@ -241,8 +241,8 @@ def _fixes(scene: Scene) -> Fixes:
         mend,
         fix(
             "Keep the traceback of the first rank",
-            "from torch.distributed.elastic.multiprocessing.errors import record; put @record above"
-            " main()",
+            "from torch.distributed.elastic.multiprocessing.errors import record",
+            "@record   (on the line above def main)",
         ),
     )
 

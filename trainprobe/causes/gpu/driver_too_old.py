@@ -69,7 +69,7 @@ CAUSE = Cause(
     summary=check_or(CHECK, otherwise=_summary),
     fixes=_fixes,
     ranks=nobody,
-    would_settle="nvidia-smi beside torch.version.cuda",
+    would_settle="nvidia-smi; python -c 'import torch; print(torch.version.cuda)'",
     refines="user-exception",
     accounts_for=("import-failure",),
     wording=f"{WORDING}|{NONE_AT_ALL}",

@@ -77,7 +77,7 @@ CAUSE = Cause(
         See who holds the memory
             nvidia-smi --query-compute-apps=pid,used_memory --format=csv
     """),
-    would_settle="nvidia-smi beside torch.cuda.memory_summary() just before the failing line",
+    would_settle="print(torch.cuda.memory_summary())   (just before the failing line)",
     refines="user-exception",
     accounts_for=("native-crash",),
     wording=f"{WORDING}|{CUBLAS}|{CUDNN}",

@@ -67,7 +67,7 @@ CAUSE = Cause(
         [admin] Raise the limit of locked memory
             ulimit -l unlimited; docker run --ulimit memlock=-1
     """),
-    would_settle="the same run with pin_memory=False; ulimit -l; uname -r",
+    would_settle="ulimit -l; uname -r   (and the same run with pin_memory=False)",
     refines="cuda-oom",
     accounts_for=("user-exception", "native-crash"),
     wording=WORDING,

@@ -159,7 +159,7 @@ CAUSE = Cause(
     fixes=_fixes,
     ranks=nobody,
     would_settle=(
-        "ss -tino for the ranks' connections and ip -s link, twice: do retransmits or errors grow?"
+        "ss -tino; ip -s link   (twice: do retransmits or errors of the ranks' connections grow?)"
     ),
     ready=ReadySigns(
         says=("has a network that does not carry the data", "do not carry each other's data"),

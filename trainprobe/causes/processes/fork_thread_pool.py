@@ -204,8 +204,8 @@ CAUSE = Cause(
     fixes=_fixes,
     pids=_pids,
     would_settle=(
-        "py-spy dump --native on the child: is its leaf in libgomp, libiomp, openblas or"
-        " tokenizers?"
+        "py-spy dump --native --pid <PID>   (the child's: is its leaf in libgomp, libiomp, openblas"
+        " or tokenizers?)"
     ),
     refines="rank-stuck",
     accounts_for=("data-worker-stuck",),

@@ -153,8 +153,7 @@ def _fixes(scene: Scene) -> Fixes:
         ),
         fix(
             "Take its newest build for this torch",
-            "pip install --upgrade that package, or the version that its own compatibility table"
-            " names",
+            "pip install --upgrade <PACKAGE>   (or the version that its compatibility table names)",
         ),
     )
 

@@ -266,10 +266,11 @@ Serve both ends at once
 """
 QUEUE = """
 Empty the queue before the join
-    results = [queue.get() for _ in range(n)]; then process.join()
+    results = [queue.get() for _ in range(n)]
+    process.join()   (only then)
 Let waits end
-    queue.put(item, timeout=60), queue.get(timeout=60); queue.cancel_join_thread() where the rest
-        may be lost
+    queue.put(item, timeout=60); queue.get(timeout=60)
+    queue.cancel_join_thread()   (where the rest may be lost)
 """
 
 

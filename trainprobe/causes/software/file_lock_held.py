@@ -32,6 +32,7 @@ from trainprobe.causes.startup_failures import captured
 from trainprobe.causes.statements import late, quote, statement, text_of
 from trainprobe.facts import ImportTried, LogJob, RankException
 from trainprobe.signatures.messages import message
+from trainprobe.stacks.places import is_user
 from trainprobe.waits.import_lock_waits import LONG_S, import_lock_wait
 
 # ENOLCK, ENOSYS and EOPNOTSUPP of Linux and of a Mac, and NFS's ENOTSUPP
@@ -235,11 +236,19 @@ Keep caches with locks off that file system
 USUAL = """
 See who holds it
     {look}
+    {owner}
     verify: flock --nonblock {path} true && echo free
 [disruptive] End the holder if it is left over, or remove a stale lock file
     {end}
-Keep locks off the network file system
-    export HF_HOME=/local/cache; export TORCH_EXTENSIONS_DIR=/local/ext
+"""
+CACHES = """
+Keep the caches of libraries, with their locks, off the network file system
+    export HF_HOME=/local/cache
+    export TORCH_EXTENSIONS_DIR=/local/ext
+"""
+OWN_LOCK = """
+Give the wait an end
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)   (in a loop that raises after a while)
 """
 
 
@@ -258,11 +267,18 @@ def _fixes(scene: Scene) -> Fixes:
         places = (thread.where for thread in name_taken(scene) if thread.where)
         return fixes(NAME_TAKEN, at=next(places, "the line that the stack shows"))
     path = path or next((tried.lock_paths[0] for tried in importing), "the lock file")
-    look, end = f"fuser -v {path}", f"rm {path}   (only when nobody holds it)"
+    look, owner, end = f"fuser -v {path}", "", f"rm {path}   (only when nobody holds it)"
     if holder:
-        look = f"trainprobe attach {holder}; ps -o pid,ppid,lstart,cmd -p {holder}"
+        look, owner = f"trainprobe attach {holder}", f"ps -o pid,ppid,lstart,cmd -p {holder}"
         end = f"kill {holder}"
-    return fixes(USUAL, look=look, path=path, end=end)
+    usual = fixes(USUAL, look=look, owner=owner, path=path, end=end)
+    return (*usual, *fixes(OWN_LOCK if _locks_itself(scene) else CACHES))
+
+
+def _locks_itself(scene: Scene) -> bool:
+    """Whether the program's own line takes the lock, and no library's."""
+    threads = [thread for thread in scene.threads(_ranks(scene)) if thread.op == "flock"]
+    return bool(threads) and all(is_user(thread.frames[-1]) for thread in threads if thread.frames)
 
 
 CAUSE = Cause(

@@ -88,7 +88,7 @@ CAUSE = Cause(
     ),
     fixes=_fixes,
     ranks=nobody,
-    would_settle="python -c 'import <MODULE>; print(<MODULE>.__file__)' from the job's folder",
+    would_settle="python -c 'import <MODULE>; print(<MODULE>.__file__)'   (from the job's folder)",
     refines="import-failure",
     accounts_for=("user-exception",),
     wording=WORDING,

@@ -86,37 +86,39 @@ def _pin(scene: Scene, python: str) -> Fix:
     if "weights_only" in text:
         return fix(
             "Say what the file may hold",
-            "torch.load(path, weights_only=False) for a file that you trust, or pip install"
-            " 'torch<2.6'",
+            "torch.load(path, weights_only=False)   (only for a file that you trust)",
+            f"{python} -m pip install 'torch<2.6'   (the other way)",
         )
     if pair is not None:
         return fix("Take the pair that fits", pair.command.replace("{python}", python))
     if "numpy is not available" in text:
         return fix(
             "Install the NumPy that torch was built for",
-            f"{python} -m pip install 'numpy<2'   (for torch before 2.3), or a newer torch",
+            f"{python} -m pip install 'numpy<2'   (for torch before 2.3; or take a newer torch)",
         )
     if module := groups.get("module"):
         return fix(
             f"Take the {module} that has {groups.get('name') or 'it'}",
-            f"{python} -m pip show {module}; {python} -m pip install '{module}==VERSION'",
+            f"{python} -m pip show {module}",
+            f"{python} -m pip install '{module}==VERSION'",
         )
     return fix(
         "Pin the pair",
-        f"{python} -m pip install 'PACKAGE==VERSION'   with the version that the message asks for",
+        f"{python} -m pip install 'PACKAGE==VERSION'   (the version that the message asks for)",
     )
 
 
 LACKING = {
     "store": fix(
         "Use the store that this build of torch has",
-        "set USE_LIBUV=0   (Windows)   or   export USE_LIBUV=0",
+        "export USE_LIBUV=0   (on Windows: set USE_LIBUV=0)",
         'init_method="env://?use_libuv=0"',
     ),
     "gloo": fix(
         "Use a torch whose Gloo has a transport",
         "on Windows: torch 2.7 (2.8 and 2.9 have none), or the job under WSL 2",
-        "unset GLOO_DEVICE_TRANSPORT, if it is set; one process alone needs no process group",
+        "unset GLOO_DEVICE_TRANSPORT   (if it is set)",
+        "one process alone needs no process group",
     ),
 }
 

@@ -12,39 +12,86 @@ if TYPE_CHECKING:
     from trainprobe.lint.output import LintResult
     from trainprobe.model.diagnosis import Fix, PlacedCause, Report
 
+LINES_CAP = 60
+LEAST_FOLDED = 16  # lines that the whole text has at least, with what is around it
+LINES_AROUND = 9
+CAUSES_CAP = 3
+REASONS_CAP = 4
+WIDTH = 100
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#])")
 
 
 def _report(report: Report, _: Layout) -> str:
+    """Return the answer, what to do, and folded below it why and the whole text, as much of it as
+    a ticket bears.
+    """
     from trainprobe.report.lines import plain
-    from trainprobe.report.text import first_causes, headline, text_of
+    from trainprobe.report.text import first_causes, headline
 
     says = " ".join(plain(line) for line in headline(report))
     verdict, _dot, rest = says.partition(". ")
     parts = [f"**{_text(verdict.rstrip('.'))}.** {_text(rest)}".rstrip()]
-    for place, cause in enumerate(first_causes(report), start=1):
-        parts += _cause(cause, place)
-    return "\n\n".join([*parts, _folded(text_of(report))]) + "\n"
+    causes = first_causes(report)
+    for place, cause in enumerate(causes[:CAUSES_CAP], start=1):
+        parts += _cause(report, cause, place, whole=place == 1)
+    if len(causes) > CAUSES_CAP:
+        parts.append(f"and {len(causes) - CAUSES_CAP} more")
+    answer = "\n\n".join(_within(parts, LINES_CAP - LEAST_FOLDED))
+    room = LINES_CAP - answer.count("\n") - LINES_AROUND
+    return f"{answer}\n\n{_folded(_begun(report, room))}\n"
 
 
-def _cause(cause: PlacedCause, place: int) -> list[str]:
+def _within(parts: list[str], most: int) -> list[str]:
+    """As many of the parts as fit into `most` lines; at least the headline."""
+    kept, used = parts[:1], parts[0].count("\n") + 1
+    for part in parts[1:]:
+        used += part.count("\n") + 2
+        if used > most:
+            break
+        kept.append(part)
+    return kept
+
+
+def _begun(report: Report, room: int) -> str:
+    """The text, or its beginning with the command that prints all of it."""
+    from trainprobe.report.text import text_of
+
+    lines = text_of(report).splitlines()
+    if len(lines) > room:
+        case = report.case or "CASE"
+        rest = f"… and {len(lines) - room + 1} more lines: trainprobe explain {case} --verbose"
+        lines = [*lines[: room - 1], rest]
+    return "\n".join(lines)
+
+
+def _cause(report: Report, cause: PlacedCause, place: int, *, whole: bool) -> list[str]:
     from trainprobe.report.cause_section import heading, how_sure
+    from trainprobe.report.excerpt_section import excerpt_lines
+    from trainprobe.report.lines import plain
 
     parts = [
         f"### {place}. {_text(heading(cause))} ({how_sure(cause)})",
         _text(cause.summary or cause.title),
     ]
-    because = sorted(cause.because, key=lambda weighing: -weighing.points)
+    if not whole:
+        return parts
+    source = "\n".join(plain(line)[4:] for line in excerpt_lines(report, cause.group, WIDTH))
+    parts += [_fenced(source, "")] if source else []
+    parts += [_fix(fix) for fix in cause.fixes]
+    because = sorted(cause.because, key=lambda weighing: -weighing.points)[:REASONS_CAP]
     if because:
-        parts.append("\n".join(f"- {one.points:+d} {_text(one.says)}" for one in because))
-    return [*parts, *(_fix(fix) for fix in cause.fixes)]
+        reasons = "\n".join(f"- {_text(one.says)}" for one in because)
+        parts.append(f"<details><summary>Why</summary>\n\n{reasons}\n\n</details>")
+    return parts
 
 
 def _fix(fix: Fix) -> str:
     from trainprobe.report.cause_section import who_and_risk
+    from trainprobe.report.lines import as_typed
 
-    steps = "\n".join([*fix.steps, *([f"# verify: {fix.verify}"] if fix.verify else [])])
-    title = f"**Do:** {_text(fix.title)} ({who_and_risk(fix)})"
+    steps = "\n".join(as_typed(step) for step in fix.steps)
+    who = who_and_risk(fix)
+    title = f"**Do:** {_text(fix.title)}{f' ({who})' if who else ''}"
     return f"{title}\n\n{_fenced(steps, '')}" if steps else title
 
 

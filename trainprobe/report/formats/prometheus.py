@@ -9,10 +9,14 @@ from __future__ import annotations
 
 import typing
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from trainprobe.model.diagnosis import Report, Verdict
 from trainprobe.report.format import Format, Layout, of_reports
 from trainprobe.report.outcomes import STATES, Outcome, left_out, outcomes, passed
+
+if TYPE_CHECKING:
+    from trainprobe.lint.output import LintResult
 
 VERDICTS: tuple[Verdict, ...] = typing.get_args(Verdict)
 NUMBER_OF = {"ok": 0, "warn": 1, "fail": 2, "unknown": 3, "skip": -1}
@@ -84,6 +88,30 @@ def _report(report: Report, layout: Layout) -> str:
     )
 
 
+def _findings(result: LintResult, _: Layout) -> str:
+    """Return the findings of lint by rule, and the files that were not read."""
+    counts: dict[tuple[str, str], int] = {}
+    for finding in result.findings:
+        key = (finding.rule, finding.id)
+        counts[key] = counts.get(key, 0) + 1
+    metrics: dict[str, tuple[str, _Samples]] = {
+        "lint_pass": (
+            "1 where the last reading found nothing and could read all.",
+            [({}, not result.findings and not result.not_read)],
+        ),
+        "lint_findings": (
+            "Findings of the last reading by rule.",
+            [({"rule": rule, "cause": cause}, many) for (rule, cause), many in counts.items()],
+        ),
+        "lint_files_unread": ("Files and rules that were left out.", [({}, len(result.not_read))]),
+    }
+    return "".join(
+        _metric(f"trainprobe_{name}", says, samples)
+        for name, (says, samples) in metrics.items()
+        if samples
+    )
+
+
 def _names(row: Outcome) -> Mapping[str, str]:
     return {"host": row.host, "check": row.id}
 
@@ -125,5 +153,5 @@ FORMAT = Format(
     name="prometheus",
     title="metrics for the textfile collector of node_exporter",
     ending=".prom",
-    renders=of_reports(_report),
+    renders={**of_reports(_report), "findings": _findings},
 )

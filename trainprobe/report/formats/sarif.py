@@ -125,6 +125,50 @@ def _script(report: Report, _: Layout) -> str:
     return _log("trainprobe ready --sbatch", rules, results, unseen)
 
 
+def _diagnosis(report: Report, _: Layout) -> str:
+    """Return the first cause of each trouble, at the user's line where it is known; what could not
+    be seen, and could have changed the verdict, stands among the notifications.
+    """
+    from trainprobe.report.extra import rows_of, text_of
+    from trainprobe.report.phrases import clean
+    from trainprobe.report.text import first_causes
+
+    results = []
+    for cause in first_causes(report):
+        lines = [
+            row
+            for shown in rows_of(report.extra, "excerpts")
+            if shown.get("group") == cause.group
+            for row in rows_of(shown, "lines")
+            if row.get("guilty") is True
+        ]
+        places = [
+            _location(clean(text_of(row, "file")), line)
+            for row in lines
+            if isinstance(line := row.get("line"), int)
+        ]
+        advice = f" {cause.fixes[0].title}." if cause.fixes else ""
+        result = {
+            "ruleId": cause.id,
+            "level": "error" if cause.named and cause.confidence >= 0.8 else "warning",
+            "message": {"text": f"{clean(cause.summary or cause.title)}{clean(advice)}"},
+            "locations": places,
+            "properties": {
+                "confidence": cause.confidence,
+                "ranks": list(cause.ranks),
+                "hosts": list(cause.hosts),
+            },
+        }
+        results.append(result)
+    rules = [{"id": name} for name in sorted({str(result["ruleId"]) for result in results})]
+    unseen = [
+        {"level": "error", "message": {"text": clean(entry.would_settle)}, "locations": []}
+        for entry in report.undecided
+        if entry.id == "cannot-look" and not report.conclusive
+    ]
+    return _log(f"trainprobe {report.command}", rules, results, unseen)
+
+
 def _location(file: str, line: int = 0, column: int = 0) -> dict[str, Any]:
     uri = quote(os.path.normpath(file).replace(os.sep, "/"))
     place: dict[str, Any] = {"artifactLocation": {"uri": uri}}
@@ -159,5 +203,10 @@ FORMAT = Format(
     name="sarif",
     title="SARIF 2.1.0 for code scanning and editors",
     ending=".sarif",
-    renders={"script": _script, "findings": _findings},
+    renders={
+        "diagnosis": _diagnosis,
+        "readiness": _diagnosis,
+        "script": _script,
+        "findings": _findings,
+    },
 )
