@@ -21,6 +21,8 @@ OLD_SYNTAX = (
     "collect",
     "system",
     "model",
+    "callbacks",
+    "heartbeat.py",
     "import_lock",
     "case.py",
     "redact.py",

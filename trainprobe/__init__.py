@@ -9,7 +9,8 @@ if sys.version_info < (3, 9):  # noqa: UP036 - it may be started on a node by an
         % (sys.version_info[0], sys.version_info[1], sys.executable)
     )
 
+from trainprobe.heartbeat import phase, step
 from trainprobe.import_lock import ImportLock, import_lock
 
-__all__ = ["ImportLock", "import_lock"]
+__all__ = ["ImportLock", "import_lock", "phase", "step"]
 __version__ = "0.1.0"

@@ -14,7 +14,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 
 RUN_MARK = "TRAINPROBE_RUN"
-HEARTBEAT = "TRAINPROBE_HEARTBEAT"
+HEARTBEAT = "TRAINPROBE_HEARTBEAT"  # as trainprobe.heartbeat names it
 RECORDER_ENTRIES = "2000"  # torch's own default since the recorder is on by default
 # From this version on torch warns of the older names (FlightRecorder.hpp); before it, it knows no
 # others.

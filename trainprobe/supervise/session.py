@@ -11,9 +11,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from trainprobe.redact import Redactor
+from trainprobe.supervise.heartbeats import Heartbeats
 from trainprobe.supervise.journal import RunFolder
 from trainprobe.supervise.notification import Notifier, notification, summary_of
-from trainprobe.supervise.preparation import RUN_MARK, prepared
+from trainprobe.supervise.preparation import HEARTBEAT, RUN_MARK, prepared
 from trainprobe.supervise.voice import Voice
 from trainprobe.system.foreground import Foreground
 from trainprobe.system.signal_relay import SignalRelay
@@ -55,14 +56,17 @@ class Session:
         self._relay = SignalRelay()
         self._voice = Voice(self._redactor)
         self._notifier = Notifier(request.notify, self._voice.say)
+        self._heartbeats = Heartbeats()
         added = prepared(os.environ, self._folder.path, request.argv) if request.prepare else {}
+        said = {HEARTBEAT: self._heartbeats.folder} if self._heartbeats.folder else {}
         self._folder.note("prepared", variables=sorted(added))
         try:
             self._command = Foreground(
-                request.argv, {**os.environ, **added}, mark=RUN_MARK, closed=request.closed
+                request.argv, {**os.environ, **added, **said}, mark=RUN_MARK, closed=request.closed
             )
         except BaseException:
             self._relay.close()
+            self._heartbeats.close()
             self._folder.close()
             raise
         self._tell_pid(self._command.pid)
@@ -80,6 +84,7 @@ class Session:
             self._relay,
             self._folder,
             Listeners(self._voice.say, self._alarm, self._goes_on),
+            self._heartbeats,
         )
         self._watched = supervision.watch()
         self._watched.status = self._command.ended or 0
@@ -124,7 +129,7 @@ class Session:
         self._folder.worth_keeping = True
         data = self._data(event, report, stood_s)
         self._voice.say(_WORDS[event].format(seconds=stood_s))
-        self._voice.show(summary_of(data) if self._request.quiet else text)
+        self._voice.show(summary_of(data) if self._request.quiet or not text else text)
         self._notifier.send(event, data, summary_of(data))
 
     def _data(self, event: str, report: Mapping[str, Any], stood_s: float) -> dict[str, Any]:
@@ -161,5 +166,6 @@ class Session:
         self._notifier.close()
         self._voice.close()
         self._relay.close()
+        self._heartbeats.close()
         self._folder.close()
         sys.stderr.flush()

@@ -15,8 +15,10 @@ from trainprobe.errors import UsageError
 from trainprobe.model.evidence import Ended
 from trainprobe.supervise.activity import RankActivity
 from trainprobe.supervise.looks import Look, Looking
+from trainprobe.supervise.metrics_file import EVERY_S, write_metrics
+from trainprobe.supervise.pace_watch import FIRST_LOOK_STEPS, PaceWatch
 from trainprobe.supervise.rhythm import Rhythm, Suspicion
-from trainprobe.supervise.suspicions import Suspicions
+from trainprobe.supervise.suspicions import Answer, Suspicions
 from trainprobe.system.child import signal_name
 from trainprobe.system.foreground import Foreground, stop_ourselves
 from trainprobe.system.signal_relay import ENDING, SignalRelay
@@ -24,6 +26,7 @@ from trainprobe.targets.jobs import LiveJob, job_of
 
 if TYPE_CHECKING:
     from trainprobe.model.request import RunRequest
+    from trainprobe.supervise.heartbeats import Heartbeats
     from trainprobe.supervise.journal import RunFolder
 
 SAMPLE_S = 0.5
@@ -34,6 +37,9 @@ FIRST_S, SLOWEST_S, KNOWN_S = 1.0, 10.0, 60.0
 # From the request to end to the end that nobody can refuse: torchrun gives its ranks 30 s.
 GRACE_S = 40.0
 GOES_ON_S = 3.0
+# A job that says no steps is looked at once, after so long, whether a rank holds the others up.
+FIRST_LOOK_S = 60.0
+CALM_S = 2.0  # after a look, until steps are as long as they were
 
 
 @dataclass
@@ -76,6 +82,7 @@ class Supervision:
         relay: SignalRelay,
         folder: RunFolder,
         tell: Listeners,
+        heartbeats: Heartbeats,
     ) -> None:
         self._request, self._command, self._relay = request, command, relay
         self._folder, self._tell = folder, tell
@@ -93,6 +100,12 @@ class Supervision:
         self._kill_at: float | None = None
         self._working_since: float | None = None
         self._job_cpu_s = 0.0
+        self._pace = PaceWatch(heartbeats, self._rank_of)
+        self._began_working: float | None = None
+        self._pace_looked = False
+        self._asked_pace = False
+        self._looked_until = 0.0
+        self._next_metrics = time.monotonic()
 
     def watch(self) -> Watched:
         """Return when the command has ended."""
@@ -130,9 +143,69 @@ class Supervision:
             if now >= self._kill_at:
                 self._end_all()
         elif self._looking is None and self.seen.job is not None:
-            suspicion = self._rhythm.suspicion(now)
+            suspicion = self._pace.suspicion(now)
+            if suspicion is None and not self._pace.steady(now):
+                suspicion = self._rhythm.suspicion(now)
             if self._suspicions.due(suspicion, now, self._job_cpu_s):
                 self._look(suspicion)
+            else:
+                self._watch_pace(now)
+        if self._request.metrics and now >= self._next_metrics:
+            self._next_metrics = now + EVERY_S
+            self._write_metrics(now)
+
+    def _watch_pace(self, now: float) -> None:
+        """Tell what the steps say, and have one look at a job that goes on: it may crawl."""
+        for finding in self._pace.findings():
+            self._pace_looked = False  # why, a look may tell
+            self._folder.note("pace", says=finding.says, ranks=list(finding.ranks))
+            if self._request.on_slow == "report":
+                report = {
+                    "verdict": "slow",
+                    "says": finding.says,
+                    "suspects": [{"ranks": list(finding.ranks)}],
+                }
+                self._tell.alarm("slow", Look("slow", says=finding.says, report=report), 0.0)
+        goes_on_s = now - self._began_working if self._began_working is not None else 0.0
+        settled = self._pace.times.count >= FIRST_LOOK_STEPS or goes_on_s >= FIRST_LOOK_S
+        if settled and not self._pace_looked and self._request.on_slow == "report":
+            self._pace_looked = True
+            self._look(None)
+
+    def _write_metrics(self, now: float) -> None:
+        import resource
+
+        use = resource.getrusage(resource.RUSAGE_SELF)
+        stalled = self._suspicions.alarmed and self._command.ended is None
+        median_s, late = self._pace.times.median_s(), self._pace.times.straggler()
+        write_metrics(
+            self._request.metrics,
+            {
+                "run_up": [({}, self._command.ended is None)],
+                "run_ranks": [({}, len(self._ranks))],
+                "run_stalled": [({}, stalled)],
+                "run_stalled_seconds": [({}, now - self._suspicions.since if stalled else 0.0)],
+                "run_alarms_total": [({}, self.seen.alarms)],
+                "run_looks_total": [({}, self.seen.looks)],
+                "run_looks_cpu_seconds_total": [({}, self.seen.looks_cpu_s)],
+                "run_cpu_seconds_total": [({}, use.ru_utime + use.ru_stime)],
+                "run_step": [
+                    ({"rank": str(self._rank_of(pid))}, step)
+                    for pid, step in sorted(self._pace.times.newest.items())
+                ],
+                "run_step_seconds": [({}, median_s)] if median_s is not None else [],
+                "run_straggler_late_seconds": [
+                    ({"rank": str(self._rank_of(late.rank))}, late.late_s)
+                ]
+                if late is not None
+                else [],
+                "run_update_timestamp_seconds": [({}, time.time())],
+            },
+        )
+
+    def _rank_of(self, pid: int) -> int | None:
+        ranks = self.seen.job.ranks if self.seen.job is not None else ()
+        return next((rank.rank for rank in ranks if rank.pid == pid), None)
 
     def _search(self, now: float) -> None:
         """Find the ranks, again from time to time: a launcher starts new ones."""
@@ -150,7 +223,7 @@ class Supervision:
             self._next_search = now + KNOWN_S
         known = {(rank.pid, rank.started_ticks): rank for rank in job.ranks}
         for key in set(self._ranks) - set(known):
-            self._ranks.pop(key).close()
+            self._forget(key)
         for key in known:
             if key not in self._ranks:
                 self._ranks[key] = RankActivity(*key)
@@ -168,17 +241,26 @@ class Supervision:
         for key, rank in list(self._ranks.items()):
             sample = rank.sample(now)
             if sample is None:
-                self._ranks.pop(key).close()
+                self._forget(key)
                 self._next_search = min(self._next_search, now + 2 * SAMPLE_S)
                 continue
             works[rank.pid] = sample.works
             wrote += sample.wrote
             self._job_cpu_s += sample.share * SAMPLE_S
         self._rhythm.note(now, works, wrote)
+        looked = self._looking is not None or now - self._looked_until < CALM_S
+        self._pace.read(disturbed=looked)
+        if works and all(works.values()):
+            self._began_working = now if self._began_working is None else self._began_working
         self._see_whether_it_goes_on(now)
 
+    def _forget(self, key: tuple[int, int]) -> None:
+        self._ranks.pop(key).close()
+        self._pace.forget(key[0])
+
     def _see_whether_it_goes_on(self, now: float) -> None:
-        if not self._suspicions.alarmed or not self._ranks or not self._rhythm.works():
+        steps = self._pace.times.median_s() is None or self._pace.steady(now)
+        if not (self._suspicions.alarmed and self._ranks and self._rhythm.works() and steps):
             self._working_since = None
             return
         self._working_since = self._working_since if self._working_since is not None else now
@@ -211,9 +293,10 @@ class Supervision:
 
     def _look(self, suspicion: Suspicion | None) -> None:
         case = self._folder.next_look()
+        self._asked_pace = suspicion is None
         self._folder.note(
             "look",
-            because=suspicion.kind if suspicion is not None else "asked",
+            because=suspicion.kind if suspicion is not None else "pace",
             quiet_s=round(time.monotonic() - suspicion.since, 1) if suspicion else 0.0,
             case=os.path.basename(case),
         )
@@ -230,11 +313,14 @@ class Supervision:
             return
         os.read(self._woken, 64)
         self._looking, look, now = None, looking.done, time.monotonic()
+        self._looked_until = now
         self.seen.looks += 1
         self.seen.looks_cpu_s += look.cpu_s
-        answer = self._suspicions.answered(
-            look.verdict, now, conclusive=look.conclusive, cpu_s=look.cpu_s
-        )
+        answer: Answer = "slow" if look.verdict == "slow" else "patience"
+        if not self._asked_pace:
+            answer = self._suspicions.answered(
+                look.verdict, now, conclusive=look.conclusive, cpu_s=look.cpu_s
+            )
         self._folder.note(
             "looked",
             case=os.path.basename(look.case),
@@ -286,3 +372,5 @@ class Supervision:
         self._lives.close()
         for rank in self._ranks.values():
             rank.close()
+        if self._request.metrics:
+            self._write_metrics(time.monotonic())

@@ -32,6 +32,7 @@ from tests.gallery.live.surroundings import HERE, PARTS, Site, clear
 INTO = ROOT / ".accuracy" / "under_run.jsonl"
 HUNG_WITHIN_S = 75.0
 HEALTHY_S = 60.0
+TOLD = ("hung", "unseen", "slow")
 
 
 def events(folder: Path) -> list[dict[str, Any]]:
@@ -87,19 +88,14 @@ def _watched(site: Site) -> dict[str, Any]:
     hangs = "hung" in kind.verdicts
     ends = time.time() + (HUNG_WITHIN_S if hangs else HEALTHY_S)
     told: dict[str, Any] | None = None
+    changed = stalled
     while time.time() < ends and told is None and job.poll() is None:
         time.sleep(0.1)
-        now = _steps(site)
-        if now != steps:
-            stalled, steps = time.time(), now
-        told = next(
-            (
-                one
-                for one in events(folder)
-                if one["event"] == "looked" and one["means"] in ("hung", "unseen", "slow")
-            ),
-            None,
-        )
+        told = next((one for one in events(folder) if one.get("means") in TOLD), None)
+        if told is None:  # the report, which quotes steps, is in the log only after that
+            stalled, now = changed, _steps(site)
+            if now != steps:
+                changed, steps = time.time(), now
     seen = events(folder)
     looks = [one for one in seen if one["event"] == "looked"]
     found = {

@@ -1,0 +1,105 @@
+"""The steps that ranks say: is one missing, does one rank hold the others up, do they take longer
+than they did?
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainprobe.supervise.heartbeats import Heartbeats
+from trainprobe.supervise.rhythm import SOONEST_S, Suspicion
+from trainprobe.supervise.step_times import ENOUGH, StepTimes
+
+TIMES = 3.0
+# After so many steps the job is looked at once, whether a rank is late in what no clock of its own
+# shows: sleeping, or waiting for a disk.
+FIRST_LOOK_STEPS = 40
+COMPARED_EVERY = 10  # steps
+# A rank is told of again when it holds the others up by so much more.
+WORSE = 1.5
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What the steps say: a sentence, and of which ranks."""
+
+    says: str
+    ranks: tuple[int, ...] = ()
+
+
+class PaceWatch:
+    """Reads the steps of all ranks; `rank_of` gives the number of a pid."""
+
+    def __init__(self, heartbeats: Heartbeats, rank_of: Callable[[int], int | None]) -> None:
+        self._beats, self._rank_of = heartbeats, rank_of
+        self.times = StepTimes()
+        self._told: dict[int, float] = {}
+        self._drift_told = 0.0
+        self._compared = 0
+
+    def read(self, *, disturbed: bool = False) -> None:
+        """Take the steps since the last reading. `disturbed`: while the job is looked at, which
+        slows it, its steps say nothing of its pace.
+        """
+        self._beats.read()
+        for pid, rank in self._beats.ranks.items():
+            for beat in rank.newest:
+                self.times.add(pid, beat.step, beat.at, beat.cpu_s, counts=not disturbed)
+
+    def forget(self, pid: int) -> None:
+        self._beats.forget(pid)
+        self.times.forget(pid)
+
+    @property
+    def phase(self) -> str:
+        """What a rank does instead of steps; "" while all train."""
+        return next((rank.phase for rank in self._beats.ranks.values() if rank.phase), "")
+
+    def suspicion(self, at: float) -> Suspicion | None:
+        """A step that is missing, where steps are said."""
+        last, median_s = self.times.last_at(), self.times.median_s()
+        if last is None or median_s is None or self.phase:
+            return None
+        if at - last >= max(SOONEST_S, TIMES * median_s):
+            return Suspicion("no-step", last)
+        return None
+
+    def steady(self, at: float) -> bool:
+        """Do steps come as they should, so that nothing else is worth a look?"""
+        said = self.times.median_s() is not None and not self.phase
+        return said and self.suspicion(at) is None
+
+    def findings(self) -> list[Finding]:
+        """What is new about the pace; asked every half second, compared every ten steps."""
+        count = self.times.count
+        if count < ENOUGH or count == self._compared or count % COMPARED_EVERY >= 5:
+            return []
+        self._compared = count
+        found = []
+        late = self.times.straggler()
+        if late is not None and late.share > WORSE * self._told.get(late.rank, 0.0):
+            self._told[late.rank] = late.share
+            rank = self._rank_of(late.rank)
+            who = f"Rank {rank}" if rank is not None else f"Process {late.rank}"
+            found.append(
+                Finding(
+                    f"{who} holds the others up: it works for {_s(late.late_s)} longer in each step"
+                    f" of {_s(late.step_s)} ({late.share:.0%}), since step {late.since}.",
+                    (rank,) if rank is not None else (),
+                )
+            )
+        slower = self.times.drift()
+        if slower is not None and slower.now_s > WORSE * max(self._drift_told, 1e-9):
+            self._drift_told = slower.now_s
+            found.append(
+                Finding(
+                    f"Steps take {_s(slower.now_s)} where they took {_s(slower.before_s)}, since"
+                    f" step {slower.since}."
+                )
+            )
+        return found
+
+
+def _s(seconds: float) -> str:
+    return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
