@@ -24,6 +24,7 @@ from trainprobe.heartbeat import (
 
 SHARED = "/dev/shm"  # noqa: S108 - memory, so that no disk of the job is written to
 MOST_RANKS = 4096
+PREFIX = "trainprobe-steps-"
 
 
 class Beat(NamedTuple):
@@ -70,9 +71,10 @@ class Heartbeats:
         self.folder = ""
         self.ranks: dict[int, RankBeats] = {}
         self._listed = 0.0
+        _clear_up()
         for place in (SHARED, tempfile.gettempdir()):
             with contextlib.suppress(OSError):
-                self.folder = tempfile.mkdtemp(prefix="trainprobe-steps-", dir=place)
+                self.folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=place)
                 break
 
     def read(self) -> None:
@@ -116,3 +118,19 @@ class Heartbeats:
                 self._listed = 0.0  # it is being made
         finally:
             os.close(fd)
+
+
+def _clear_up() -> None:
+    """Remove what supervisors have left that were killed, once their jobs are gone too."""
+    with contextlib.suppress(OSError):
+        for name in os.listdir(SHARED):
+            owner = name.removeprefix(PREFIX).partition("-")[0]
+            path = os.path.join(SHARED, name)
+            if not name.startswith(PREFIX) or _lives(owner) or os.stat(path).st_uid != os.geteuid():
+                continue
+            if not any(_lives(one) for one in os.listdir(path)):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _lives(pid: str) -> bool:
+    return os.path.exists(f"/proc/{pid}/stat") if pid.isdecimal() else False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,7 +15,7 @@ import pytest
 import trainprobe
 from tests.conftest import python_path
 from trainprobe import heartbeat
-from trainprobe.supervise.heartbeats import Heartbeats
+from trainprobe.supervise.heartbeats import PREFIX, Heartbeats
 
 
 @pytest.fixture
@@ -133,3 +134,20 @@ def test_a_file_that_is_no_heartbeat_is_left_alone(beats: Heartbeats) -> None:
     os.symlink("/etc/passwd", Path(beats.folder, "4712"))
     beats.read()
     assert beats.ranks == {}
+
+
+def test_what_a_killed_supervisor_left_is_cleared_up_when_its_job_is_gone(
+    beats: Heartbeats,
+) -> None:
+    gone = subprocess.Popen(["true"])
+    gone.wait()
+    shared = Path(beats.folder).parent
+    left = shared / f"{PREFIX}{gone.pid}-left"
+    used = shared / f"{PREFIX}{gone.pid}-used"
+    for folder, job in ((left, gone.pid), (used, os.getpid())):
+        folder.mkdir()
+        (folder / str(job)).write_bytes(b"")
+    Heartbeats().close()
+    assert (left.exists(), used.exists()) == (False, True)
+    assert Path(beats.folder).exists()
+    shutil.rmtree(used)
