@@ -4,8 +4,9 @@ A rank writes into a small file of its own that is mapped into memory: about a m
 and no system call but the clock of its thread. Without a supervisor nothing happens at all. It
 never raises and never waits.
 
-The file: MAGIC, then the count of steps, then the phase, then a ring of the newest steps. Numbers
-are little-endian; times are nanoseconds of CLOCK_MONOTONIC, which all processes of a host share.
+The file: MAGIC, the rank (-1 where RANK does not say it), the count of steps, the phase, and a ring
+of the newest steps. Numbers are little-endian; times are nanoseconds of CLOCK_MONOTONIC, which all
+processes of a host share.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ from typing import Callable, List, Optional, Tuple, Type
 
 FOLDER = "TRAINPROBE_HEARTBEAT"
 MAGIC = b"TPBEAT01"
-COUNT_AT, PHASE_AT, RING_AT = 16, 64, 256
+RANK_AT, COUNT_AT, PHASE_AT, RING_AT = 8, 16, 64, 256
+RANK = struct.Struct("<q")
 COUNT = struct.Struct("<Q")
 # The number of the change (odd while it is written), since when, and the name.
 PHASE = struct.Struct("<Qq64s")
@@ -28,7 +30,6 @@ PHASE = struct.Struct("<Qq64s")
 STEP = struct.Struct("<qqq")
 RING = 256
 FILE_BYTES = RING_AT + RING * STEP.size
-LARGEST = 2**63 - 1
 
 
 class _Writer:
@@ -43,6 +44,8 @@ class _Writer:
             self.map = mmap.mmap(fd, FILE_BYTES)
         finally:
             os.close(fd)
+        rank = os.environ.get("RANK", "")
+        RANK.pack_into(self.map, RANK_AT, int(rank) if rank.isdecimal() and len(rank) < 9 else -1)
         self.map[: len(MAGIC)] = MAGIC
         self.count = 0
         self.phases: List[Tuple[str, int]] = []

@@ -17,6 +17,8 @@ from trainprobe.heartbeat import (
     MAGIC,
     PHASE,
     PHASE_AT,
+    RANK,
+    RANK_AT,
     RING,
     RING_AT,
     STEP,
@@ -39,9 +41,12 @@ class Beat(NamedTuple):
 
 @dataclass
 class RankBeats:
-    """One rank's file. `phase` is empty while it trains."""
+    """One rank's file. `rank` is the number that its environment gave it, None without one; `phase`
+    is empty while it trains.
+    """
 
     mapped: mmap.mmap
+    rank: int | None = None
     count: int = 0
     phase: str = ""
     phase_since: float = 0.0
@@ -113,7 +118,9 @@ class Heartbeats:
             return
         try:
             if os.fstat(fd).st_size >= FILE_BYTES and os.pread(fd, len(MAGIC), 0) == MAGIC:
-                self.ranks[pid] = RankBeats(mmap.mmap(fd, FILE_BYTES, prot=mmap.PROT_READ))
+                mapped = mmap.mmap(fd, FILE_BYTES, prot=mmap.PROT_READ)
+                rank = RANK.unpack_from(mapped, RANK_AT)[0]
+                self.ranks[pid] = RankBeats(mapped, rank if rank >= 0 else None)
             else:
                 self._listed = 0.0  # it is being made
         finally:

@@ -4,7 +4,7 @@ than they did?
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 from trainprobe.supervise.heartbeats import Heartbeats
@@ -46,6 +46,16 @@ class PaceWatch:
         for pid, rank in self._beats.ranks.items():
             for beat in rank.newest:
                 self.times.add(pid, beat.step, beat.at, beat.cpu_s, counts=not disturbed)
+
+    def said_rank(self, pid: int) -> int | None:
+        """The number that a rank gives itself."""
+        beats = self._beats.ranks.get(pid)
+        return beats.rank if beats is not None else None
+
+    @property
+    def pids(self) -> Collection[int]:
+        """Who says steps."""
+        return self._beats.ranks.keys()
 
     def forget(self, pid: int) -> None:
         self._beats.forget(pid)

@@ -44,6 +44,7 @@ class Session:
     def __init__(self, request: RunRequest, tell_pid: Callable[[int], None]) -> None:
         self._request, self._tell_pid = request, tell_pid
         self._redactor = Redactor(os.environ)
+        self._watched: Watched | None = None
         self._argv = tuple(str(word) for word in self._redactor.data(list(request.argv))[0])
         self._host = socket.gethostname().partition(".")[0]
 
@@ -86,7 +87,8 @@ class Session:
             Listeners(self._voice.say, self._alarm, self._goes_on),
             self._heartbeats,
         )
-        self._watched = supervision.watch()
+        self._watched = supervision.seen
+        supervision.watch()
         self._watched.status = self._command.ended or 0
         return self._watched
 
@@ -94,14 +96,16 @@ class Session:
     def failed(self) -> bool:
         """Did it end badly by itself, neither by a signal that somebody sent us nor by policy?"""
         seen = self._watched
-        return bool(seen.status) and not seen.asked_to_end and not seen.policy
+        return seen is not None and bool(seen.status) and not seen.asked_to_end and not seen.policy
 
     def case_of_the_end(self) -> Case | None:
         """Record what is left of a job that failed; None where that is nothing."""
         from trainprobe.case import Case
         from trainprobe.supervise.after_the_end import record_end
 
-        if self._watched.job is None:  # it was no training, or not for a second
+        if (
+            self._watched is None or self._watched.job is None
+        ):  # it was no training, or not for a second
             return None
         case = Case.create(self._folder.next_look(), "run", ("trainprobe", "run"))
         self._folder.worth_keeping = True
@@ -159,6 +163,7 @@ class Session:
         self._folder.note(
             "over",
             status=self._command.ended,
+            steps=self._watched.steps if self._watched is not None else {},
             job_cpu_s=round(self._command.cpu_s, 2),
             own_cpu_s=round(own, 3),
             looks_cpu_s=round(looks - self._command.cpu_s, 2),

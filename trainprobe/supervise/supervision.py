@@ -46,9 +46,9 @@ CALM_S = 2.0  # after a look, until steps are as long as they were
 class Watched:
     """What was seen of a job: `endings` are those of its ranks and launcher, in their order.
 
-    `status` is the wait status of the command. `policy` is what was done to it: "", kill or
-    requeue. `asked_to_end`: by a signal that was not ours. `alarms` counts the stalls that were
-    reported.
+    `status` is the wait status of the command. `steps` holds the newest step of each rank.
+    `policy` is what was done to it: "", kill or requeue. `asked_to_end`: by a signal that was not
+    ours. `alarms` counts the stalls that were reported.
     """
 
     status: int = 0
@@ -57,6 +57,7 @@ class Watched:
     policy: str = ""
     asked_to_end: bool = False
     alarms: int = 0
+    steps: dict[str, int] = field(default_factory=dict)
     looks: int = 0
     looks_cpu_s: float = 0.0
 
@@ -104,6 +105,7 @@ class Supervision:
         self._began_working: float | None = None
         self._pace_looked = False
         self._asked_pace = False
+        self._newest: dict[int, tuple[int, int]] = {}
         self._looked_until = 0.0
         self._next_metrics = time.monotonic()
 
@@ -190,12 +192,12 @@ class Supervision:
                 "run_looks_cpu_seconds_total": [({}, self.seen.looks_cpu_s)],
                 "run_cpu_seconds_total": [({}, use.ru_utime + use.ru_stime)],
                 "run_step": [
-                    ({"rank": str(self._rank_of(pid))}, step)
+                    ({"rank": str(self._name_of(pid))}, step)
                     for pid, step in sorted(self._pace.times.newest.items())
                 ],
                 "run_step_seconds": [({}, median_s)] if median_s is not None else [],
                 "run_straggler_late_seconds": [
-                    ({"rank": str(self._rank_of(late.rank))}, late.late_s)
+                    ({"rank": str(self._name_of(late.rank))}, late.late_s)
                 ]
                 if late is not None
                 else [],
@@ -203,9 +205,15 @@ class Supervision:
             },
         )
 
+    def _name_of(self, pid: int) -> int:
+        """The number of a rank, else its pid."""
+        rank = self._rank_of(pid)
+        return rank if rank is not None else pid
+
     def _rank_of(self, pid: int) -> int | None:
         ranks = self.seen.job.ranks if self.seen.job is not None else ()
-        return next((rank.rank for rank in ranks if rank.pid == pid), None)
+        found = next((rank.rank for rank in ranks if rank.pid == pid), None)
+        return found if found is not None else self._pace.said_rank(pid)
 
     def _search(self, now: float) -> None:
         """Find the ranks, again from time to time: a launcher starts new ones."""
@@ -236,6 +244,7 @@ class Supervision:
         )
 
     def _sample(self, now: float) -> None:
+        self._read_steps(now)
         works: dict[int, bool] = {}
         wrote = 0
         for key, rank in list(self._ranks.items()):
@@ -248,11 +257,19 @@ class Supervision:
             wrote += sample.wrote
             self._job_cpu_s += sample.share * SAMPLE_S
         self._rhythm.note(now, works, wrote)
-        looked = self._looking is not None or now - self._looked_until < CALM_S
-        self._pace.read(disturbed=looked)
         if works and all(works.values()):
             self._began_working = now if self._began_working is None else self._began_working
         self._see_whether_it_goes_on(now)
+
+    def _read_steps(self, now: float) -> None:
+        known = len(self._pace.pids)
+        looked = self._looking is not None or now - self._looked_until < CALM_S
+        self._pace.read(disturbed=looked)
+        if len(self._pace.pids) > known:  # they are there: no need to wait for the next search
+            self._next_search = min(self._next_search, now + SAMPLE_S)
+        for pid, step in self._pace.times.newest.items():
+            self._newest[pid] = (self._name_of(pid), step)  # some get their number later
+        self.seen.steps = {str(name): step for name, step in self._newest.values()}
 
     def _forget(self, key: tuple[int, int]) -> None:
         self._ranks.pop(key).close()
@@ -366,6 +383,7 @@ class Supervision:
             self._looking.join(2.0)
         if self.seen.policy:
             self._command.kill_all()
+        self._read_steps(time.monotonic())
         self._lives.check()
         told = {member for member, _ in self.seen.endings}
         self.seen.endings += [one for one in self._lives.endings() if one[0] not in told]
