@@ -37,6 +37,16 @@ class Look:
     took_s: float = 0.0
     cpu_s: float = 0.0
 
+    @property
+    def works(self) -> bool:
+        """Did it see a rank that does something, and not only some that have not waited long?"""
+        world = self.report.get("world")
+        ranks = world.get("ranks") if isinstance(world, Mapping) else None
+        return any(
+            isinstance(one, Mapping) and one.get("state") in ("computing", "spinning")
+            for one in ranks or ()
+        )
+
 
 class Looking:
     """A look under way, in a thread. `done` turns into the look; `finished` is called then."""

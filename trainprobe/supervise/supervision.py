@@ -336,7 +336,11 @@ class Supervision:
         answer: Answer = "slow" if look.verdict == "slow" else "patience"
         if not self._asked_pace:
             answer = self._suspicions.answered(
-                look.verdict, now, conclusive=look.conclusive, cpu_s=look.cpu_s
+                look.verdict,
+                now,
+                conclusive=look.conclusive,
+                cpu_s=look.cpu_s,
+                works=look.works,
             )
         self._folder.note(
             "looked",

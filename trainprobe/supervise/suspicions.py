@@ -55,8 +55,12 @@ class Suspicions:
                 self._doubt.due_s = DEAR * (at - suspicion.since)
         return not self._doubt.told and at - self._doubt.since >= self._doubt.due_s
 
-    def answered(self, verdict: str, at: float, *, conclusive: bool, cpu_s: float) -> Answer:
-        """What the verdict of a look, which ended at `at`, means."""
+    def answered(
+        self, verdict: str, at: float, *, conclusive: bool, cpu_s: float, works: bool = True
+    ) -> Answer:
+        """What the verdict of a look, which ended at `at`, means. `works`: it saw a rank that does
+        something, so that the others may wait for it.
+        """
         self._spent_s += cpu_s
         doubt = self._doubt
         if doubt is None:
@@ -79,7 +83,10 @@ class Suspicions:
                 doubt.told = True
                 return "unseen"
             return "patience"
-        doubt.due_s = max(LONGER * age_s, age_s + LONGER_S)
+        if works:
+            doubt.due_s = max(LONGER * age_s, age_s + LONGER_S)
+        else:  # all wait, and have not waited for long
+            doubt.due_s = max(OPEN_LONGER * age_s, age_s + OPEN_LONGER_S)
         return "slow" if verdict == "slow" else "patience"
 
     @property

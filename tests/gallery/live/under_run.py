@@ -108,6 +108,9 @@ def _watched(site: Site) -> dict[str, Any]:
     }
     if told is not None and hangs:
         found["stall_to_report_s"] = round(told["at"] - stalled, 1)
+        noticed = [one["at"] for one in seen if one["event"] == "look" and one["at"] > stalled]
+        found["noticed_s"] = round(noticed[0] - stalled, 1) if noticed else None
+        found["load"] = round(os.getloadavg()[0] / (os.cpu_count() or 1), 1)
     return found
 
 
@@ -116,11 +119,18 @@ def summary(results: list[dict[str, Any]]) -> str:
     hung = [one for one in results if "hung" in one["verdicts"] and "error" not in one]
     times = sorted(one["stall_to_report_s"] for one in hung if "stall_to_report_s" in one)
     healthy = [one for one in results if one["tier"] == "healthy" and "error" not in one]
+    noticed = [one["noticed_s"] for one in hung if one.get("noticed_s") is not None]
+    cpu = [look[3] for one in hung for look in one["looks"]]
     lines = [f"{len(results)} runs, {sum('error' in one for one in results)} went wrong themselves"]
     if times:
         lines.append(
             f"{len(hung)} that hang: {len(times)} reported; stall to report median"
             f" {statistics.median(times):.1f} s, longest {times[-1]:.1f} s"
+        )
+        lines.append(
+            f"  stall to the first look: median {statistics.median(noticed):.1f} s; a look took"
+            f" {statistics.median(cpu):.1f} s of processor time; load per processor"
+            f" {statistics.median(one['load'] for one in hung if 'load' in one):.1f}"
         )
         lines += [
             f"  over 15 s: {one['key']} {one['stall_to_report_s']} s"

@@ -45,6 +45,13 @@ def test_looks_that_find_nothing_grow_rarer() -> None:
     assert not decides.alarmed
 
 
+def test_ranks_that_all_wait_and_not_for_long_are_looked_at_again_soon() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 104.0)
+    decides.answered("healthy", 106.0, conclusive=True, cpu_s=1.0, works=False)
+    assert decides.due(PAUSE, 108.5)
+
+
 def test_a_new_pause_is_looked_at_as_the_first_was() -> None:
     decides = Suspicions()
     decides.due(PAUSE, 104.0)
