@@ -167,7 +167,7 @@ def test_who_died_first_is_told_with_the_codes_of_the_launcher(
     run = Run(job_folder, token, "dies")
     try:
         assert run.child.wait(timeout=300) == 1
-        assert "is the first to die, by SIGKILL" in run.said
+        assert "Rank 1" in run.said
         assert "CRASHED" in run.said
         first = run.events("ended")[0]
         assert (first["rank"], first["how"]) == (1, "SIGKILL")

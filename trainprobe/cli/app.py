@@ -23,7 +23,7 @@ from trainprobe.cli.lint import lint
 from trainprobe.cli.node_commands import checks_here, climb_here, look_here, probe_here
 from trainprobe.cli.ready import ready
 from trainprobe.cli.report import report
-from trainprobe.cli.run import run
+from trainprobe.cli.run_job import run
 from trainprobe.errors import UsageError
 
 app = typer.Typer(

@@ -84,7 +84,7 @@ class Session:
             self._command,
             self._relay,
             self._folder,
-            Listeners(self._voice.say, self._alarm, self._goes_on),
+            Listeners(self._voice.say, self._death, self._alarm, self._goes_on),
             self._heartbeats,
         )
         self._watched = supervision.seen
@@ -102,10 +102,12 @@ class Session:
         """Record what is left of a job that failed; None where that is nothing."""
         from trainprobe.case import Case
         from trainprobe.supervise.after_the_end import record_end
+        from trainprobe.targets.programs import launcher_kind
 
-        if (
-            self._watched is None or self._watched.job is None
-        ):  # it was no training, or not for a second
+        if self._watched is None:
+            return None
+        # one that is no launcher and never showed a rank was no training
+        if self._watched.job is None and not launcher_kind(self._request.argv):
             return None
         case = Case.create(self._folder.next_look(), "run", ("trainprobe", "run"))
         self._folder.worth_keeping = True
@@ -119,6 +121,13 @@ class Session:
     def tell_of_the_end(self, report: Mapping[str, Any], text: str) -> None:
         """Show the report on a job that failed, and tell whoever asked."""
         self._tell("crashed", report, text, 0.0)
+
+    def _death(self, sentence: str) -> None:
+        """Say it at once, but not into the log from which the report is made: the job is over in a
+        moment, and the report says the same.
+        """
+        if not self._outputs:
+            self._voice.say(sentence)
 
     def _alarm(self, event: str, look: Look, stood_s: float) -> None:
         self._tell(event, look.report, look.text, stood_s)

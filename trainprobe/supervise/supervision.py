@@ -64,11 +64,12 @@ class Watched:
 
 @dataclass(frozen=True)
 class Listeners:
-    """Whom to tell: one sentence; a look that alarms, with the word for it and for how long the job
-    has stood still; and that the job goes on after that.
+    """Whom to tell: one sentence; one about the first rank to die; a look that alarms, with the
+    word for it and for how long the job has stood still; and that the job goes on after that.
     """
 
     say: Callable[[str], object]
+    death: Callable[[str], object]
     alarm: Callable[[str, Look, float], None]
     goes_on: Callable[[float], None]
 
@@ -301,7 +302,7 @@ class Supervision:
             quiet = self.seen.asked_to_end or self.seen.policy or member.role != "rank"
             if bad and not quiet and not any(self._was_bad(one) for one in self.seen.endings):
                 name = f"rank {member.rank}" if member.rank is not None else "a rank"
-                self._tell.say(f"{name} (pid {member.pid}) is the first to die, by {how}.")
+                self._tell.death(f"{name} (pid {member.pid}) is the first to die, by {how}.")
             self.seen.endings.append((member, ended))
 
     @staticmethod
