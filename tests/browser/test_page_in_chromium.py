@@ -218,7 +218,7 @@ def test_nothing_sticks_out_of_a_narrow_window(browser: Browser, folder: Path, w
 def test_axe_finds_no_fault(
     browser: Browser, folder: Path, request: pytest.FixtureRequest, name: str, theme: str
 ) -> None:
-    script = axe_script(request.config.cache.mkdir("axe"))  # type: ignore[union-attr]
+    script = axe_script(request.config.cache.mkdir("axe"))
     if script is None:
         pytest.skip("axe-core cannot be fetched: there is no npm, or no registry")
     features = [{"name": "prefers-color-scheme", "value": theme}]

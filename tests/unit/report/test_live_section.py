@@ -91,7 +91,7 @@ def test_a_job_that_was_reached_on_several_hosts_is_headed_by_the_way_there() ->
 
 def test_one_process_alone_has_no_group_that_could_time_out() -> None:
     default = Deadline((), CELL, None, "group", 1800.0, None, "torch's default for gloo")
-    rows = [job(1), rank(0, own("wait", 31), own("wait", 31)), default]
+    rows: list[Fact | list[Fact]] = [job(1), rank(0, own("wait", 31), own("wait", 31)), default]
     report = report_of(judge(facts_of(*rows), (), load_priors()), command="attach", case="case")
     said = text_of(report, verbose=True)
     assert "torch's default" not in said
