@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 from trainprobe.collect.collectors.awaited import WaitingLine
 from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
-from trainprobe.collect.thread_history import WAITS, ThreadHistory, note_process, note_stack
+from trainprobe.collect.thread_history import NAP_S, WAITS, ThreadHistory, note_process, note_stack
 from trainprobe.stacks import compiling, group_making
 from trainprobe.stacks.parting_names import Function, arguments_of_calls, names_that_tell
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.rules import RPC
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK, WATCHED_S
 
 if TYPE_CHECKING:
@@ -171,7 +172,10 @@ class Rounds:
         if asking and any(each.waits_for_peers for each in ranks):
             return min(asking)
         in_collective = [
-            silent.get(each.member.pid, 0.0) for each in ranks if each.leaf == "comm-wait"
+            silent.get(each.member.pid, 0.0)
+            for each in ranks
+            # torch's RPC answers through shared memory: its connections are silent whatever it does
+            if each.leaf == "comm-wait" and each.op != RPC
         ]
         return max(
             [*(0.0 if _ran(each) else each.asleep_s or 0.0 for each in ranks), *in_collective]
@@ -315,7 +319,12 @@ def waiting_texts(place: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def _ran(each: ThreadHistory) -> bool:
-    """Say whether its main thread was woken by more than our looks, two switches for each."""
+    """Say whether its main thread was woken by more than our looks, two switches for each, and
+    not only in the moment of the first.
+    """
+    began = each.slept_since
+    if began is not None and began <= each.naps[0][0] + NAP_S:
+        return False
     return len(each.voluntary) > 1 and each.voluntary[-1] - each.voluntary[
         0
     ] > SWITCHES_PER_LOOK * (len(each.voluntary) - 1)

@@ -9,9 +9,9 @@ from trainprobe.causes.phrases import ranks_say, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Thread
 from trainprobe.stacks.classify import classify
-from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.rules import RPC_HANDLER
+from trainprobe.stacks.servers import stands_in
 
 _ASKS = ("torch/distributed/rpc/api.py", "rpc_sync")
 _WORKER = ("concurrent/futures/thread.py", "_worker")
@@ -70,12 +70,12 @@ def _rpc_server(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> Exhauste
     """All threads that answer requests wait for a lock or condition, and whoever could send
     the request that would let them go on waits for an answer.
     """
-    pool = tuple(one for one in threads if _at(one.frames[0], RPC_HANDLER))
+    pool = tuple(one for one in threads if stands_in(one.frames[0], RPC_HANDLER))
     others = [one for one in scene.threads(scene.world) if one.pid != pid]
     asking = tuple(
         one.rank
         for one in others
-        if one.rank is not None and any(_at(frame, _ASKS) for frame in one.frames)
+        if one.rank is not None and any(stands_in(frame, _ASKS) for frame in one.frames)
     )
     if not pool or not asking or len(asking) < len(others) or not all(map(_stands, pool)):
         return None
@@ -86,7 +86,7 @@ def _executor(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> ExhaustedP
     """Each thread of the process's executors waits for a future within its task. Futures of
     other processes end by themselves, so a process with children is left out.
     """
-    pool = tuple(one for one in threads if any(_at(frame, _WORKER) for frame in one.frames))
+    pool = tuple(one for one in threads if any(stands_in(frame, _WORKER) for frame in one.frames))
     if not pool or any(one.pid != pid for one in scene.children(scene.suspects)):
         return None
     if not all(classify(one.frames).op == "future" and _in_a_task(one) for one in pool):
@@ -95,7 +95,7 @@ def _executor(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> ExhaustedP
 
 
 def _in_a_task(thread: Thread) -> bool:
-    at = next(i for i, frame in enumerate(thread.frames) if _at(frame, _WORKER))
+    at = next(i for i, frame in enumerate(thread.frames) if stands_in(frame, _WORKER))
     return any(is_user(frame) for frame in thread.frames[at:])
 
 
@@ -115,7 +115,3 @@ def _stay(scene: Scene, pid: int, pool: tuple[Thread, ...]) -> bool:
         if one.pid == pid and one.look == sorted(looks)[-2] and one.frames
     }
     return all((one.os_thread_id, one.frames[-1]) in stood for one in pool)
-
-
-def _at(frame: Frame, place: tuple[str, str]) -> bool:
-    return frame.file.endswith(place[0]) and frame.name.rsplit(".", 1)[-1] == place[1]

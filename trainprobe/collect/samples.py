@@ -111,8 +111,13 @@ def _sample(
     # Its times count from its own beginning; the last one lies right before its end.
     began = ends - spells[-1][1]
     moments = [round(at - began, 3) for at in run_times.moments(member.pid) if at >= began]
+    busy = [
+        [round(max(0.0, start - began), 3), round(end - began, 3)]
+        for start, end in run_times.busy(member.pid)
+        if end > began
+    ]
     base["clock"] = round(began, 3)
-    return LookResult({**base, "ran": moments, "stacks": rows, "spells": spells})
+    return LookResult({**base, "ran": moments, "busy": busy, "stacks": rows, "spells": spells})
 
 
 def _sleeps(pid: int) -> Optional[int]:

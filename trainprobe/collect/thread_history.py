@@ -56,6 +56,11 @@ class ThreadHistory:
         return classify(self.stacks[-1], state=self.state).leaf if self.stacks else ""
 
     @property
+    def op(self) -> str:
+        """The operation there, such as all_reduce, by the same."""
+        return classify(self.stacks[-1], state=self.state).op if self.stacks else ""
+
+    @property
     def sleeps_in(self) -> str:
         """The same with the kernel's word, which covers C functions without a frame."""
         return (

@@ -16,6 +16,7 @@ from trainprobe.stacks.blocked_calls import BlockedCall, blocked_call
 from trainprobe.stacks.stillness import Stillness
 
 QUEUED_LOOK_S = 3.0  # what is lost in less may be a burst
+BUSY_S = 0.5  # of processor time between the looks: a thread that took less is no busy one
 QUEUED = 0.2  # of the time: from then on waiting for a CPU slows a rank
 
 
@@ -41,7 +42,8 @@ class ProcessState(Fact):
     `used_s` is the processor time of its whole life, and `ended_children_s` that of its children
     that have ended. `slept_through` counts the looks that found it in the very sleep of the look
     before. `queued_s` is for how long its main thread could run, between the looks, and waited for
-    a CPU, and `all_queued_s` the sum for all threads that lived through them.
+    a CPU, and `all_queued_s` the sum for all threads that lived through them. `thread_cpu_s` is
+    what busy threads beside the main one took of the processor between the looks, by thread.
     """
 
     pid: int = 0
@@ -87,6 +89,7 @@ class ProcessState(Fact):
     slept_through: int = 0
     queued_s: float | None = None
     all_queued_s: float | None = None
+    thread_cpu_s: tuple[tuple[int, float], ...] = ()
 
     @property
     def blocked(self) -> BlockedCall:
@@ -103,6 +106,7 @@ class ProcessLook(ProcessState):
     ticks: int | None = None
     voluntary: int | None = None
     queued_ns: Mapping[int, int] = dataclasses.field(default_factory=dict)  # by thread
+    thread_ticks: Mapping[int, int] = dataclasses.field(default_factory=dict)
     all_ticks: int | None = None
     clock_hz: int = 100
     at: float = 0.0
@@ -158,6 +162,11 @@ def parse_process(record: Evidence) -> list[Fact]:
                 row["tid"]: row["queued_ns"]
                 for row in threads
                 if isinstance(row.get("tid"), int) and isinstance(row.get("queued_ns"), int)
+            },
+            thread_ticks={
+                row["tid"]: row["cpu_ticks"]
+                for row in threads
+                if isinstance(row.get("tid"), int) and isinstance(row.get("cpu_ticks"), int)
             },
             all_ticks=fields.whole(data, "cpu_ticks"),
             used_s=_seconds(data, "cpu_ticks"),
@@ -248,6 +257,11 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         for tid, before in (first.queued_ns.items() if len(looks) > 1 else ())
         if tid in last.queued_ns
     }
+    took_s = {
+        tid: (last.thread_ticks[tid] - before) / last.clock_hz
+        for tid, before in (first.thread_ticks.items() if len(looks) > 1 else ())
+        if tid != last.pid and tid in last.thread_ticks
+    }
     values = {name.name: getattr(last, name.name) for name in dataclasses.fields(ProcessState)}
     values.update(
         evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
@@ -286,6 +300,7 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         switches=_rise(looks, "voluntary"),
         queued_s=queued_s.get(last.pid),
         all_queued_s=sum(queued_s.values()) if queued_s else None,
+        thread_cpu_s=tuple((tid, used_s) for tid, used_s in took_s.items() if used_s >= BUSY_S),
         looked_at=last.at or None,
         looked_s=(
             round(last.at - first.at, 3) if len(looks) > 1 and last.at > first.at > 0 else None

@@ -16,17 +16,20 @@ from trainprobe.stacks.arrivals import (
     Spans,
     arrivals,
     broken_up,
+    computes,
     function_of,
+    slept_through,
     steadily_last,
     together,
     turns_of,
+    without_work,
 )
 from trainprobe.stacks.asking import asks_in
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
 from trainprobe.stacks.places import is_torch, user_frame
-from trainprobe.stacks.rules import begin_of_servants
+from trainprobe.stacks.servers import serves
 from trainprobe.stacks.spells import Asks, Spells, share
 
 SELDOM, OFTEN, TWICE = 0.35, 0.6, 2
@@ -60,7 +63,8 @@ class Spell:
 class Samples(Fact):
     """The spells of one process's main thread over one span of sampling, in order. `woke` is how
     often it went to sleep of its own accord meanwhile, None where the kernel did not tell. `ran`
-    are moments (Unix time in seconds) at which it ran for a millisecond or more between sleeps.
+    are moments (Unix time in seconds) at which it ran for a millisecond or more between sleeps,
+    `busy` from when to when it ran for most of the time.
     """
 
     pid: int = 0
@@ -69,11 +73,13 @@ class Samples(Fact):
     spells: tuple[Spell, ...] = ()
     woke: int | None = None
     ran: tuple[float, ...] = ()
+    busy: tuple[tuple[float, float], ...] = ()
 
     @property
     def spans(self) -> Spans:
         whole = [(one.start, one.end, one.inside, function_of(one.frames)) for one in self.spells]
-        return broken_up(whole, self.ran)
+        waits = without_work(whole, [computes(one.frames) for one in self.spells], self.busy)
+        return broken_up(waits, self.ran)
 
 
 def parse_samples(record: Evidence) -> list[Fact]:
@@ -98,7 +104,7 @@ def parse_samples(record: Evidence) -> list[Fact]:
         for stack in fields.items(data, "stacks")
         if isinstance(stack, list)
     ]
-    if stacks and all(begin_of_servants(frames) is not None for frames in stacks):
+    if stacks and all(map(serves, stacks)):
         return []
     leaves = [classify(frames).leaf for frames in stacks]
     spells = []
@@ -125,6 +131,13 @@ def parse_samples(record: Evidence) -> list[Fact]:
                 for at in fields.items(data, "ran")
                 if isinstance(at, (int, float))
             ),
+            busy=tuple(
+                (clock + float(row[0]), clock + float(row[1]))
+                for row in fields.items(data, "busy")
+                if isinstance(row, (list, tuple))
+                and len(row) == 2
+                and all(isinstance(at, (int, float)) for at in row)
+            ),
         )
     ]
 
@@ -148,6 +161,7 @@ def arrivals_in(samples: Iterable[Samples]) -> Arrivals:
                     rank: turns_of([spell.frames for spell in one.spells])
                     for rank, one in span.items()
                 },
+                [rank for rank, one in span.items() if slept_through(one.spans, one.woke)],
             )
             for span in spans
         ]

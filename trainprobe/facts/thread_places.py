@@ -16,7 +16,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import moved
-from trainprobe.stacks.rules import begin_of_servants
+from trainprobe.stacks.servers import serves, serves_for
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
 # frame. A wait at the store has its operation from the keys.
@@ -109,31 +109,38 @@ def _working_threads(facts: list[Fact]) -> list[Fact]:
     """Where the main thread only serves requests, as in an actor of Ray or a server of torch's
     RPC, the thread that runs the user's code in the last look counts as the main one.
     """
-    begins = {
-        (fact.cell, fact.pid): begin
+    servers = {
+        (fact.cell, fact.pid): fact.frames
         for fact in facts
-        if isinstance(fact, Thread) and fact.main
-        if (begin := begin_of_servants(fact.frames)) is not None
+        if isinstance(fact, Thread) and fact.main and serves(fact.frames)
     }
     working: dict[tuple[str, int], Thread] = {}
     for fact in facts:
         if not isinstance(fact, Thread) or fact.main or fact.native or not fact.frames:
             continue
-        begin = begins.get((fact.cell, fact.pid))
-        if begin is None or begin not in fact.frames[0].file:
+        main = servers.get((fact.cell, fact.pid))
+        if main is None or not serves_for(main, fact.frames):
             continue
         best = working.get((fact.cell, fact.pid))
         longer = best is None or (fact.look, len(fact.frames)) > (best.look, len(best.frames))
         if longer and any(is_user(frame) for frame in fact.frames):
             working[fact.cell, fact.pid] = fact
-    if not working:
-        return facts
-    return [
-        replace(fact, main=fact.os_thread_id == working[fact.cell, fact.pid].os_thread_id)
-        if isinstance(fact, Thread) and (fact.cell, fact.pid) in working
-        else fact
-        for fact in facts
-    ]
+    return [_of_the_working(fact, working) for fact in facts] if working else facts
+
+
+def _of_the_working(fact: Fact, working: Mapping[tuple[str, int], Thread]) -> Fact:
+    """The fact as the working thread of its process makes it: who is the main thread, and in which
+    call it sleeps.
+    """
+    if not isinstance(fact, (Thread, ProcessState)) or (fact.cell, fact.pid) not in working:
+        return fact
+    tid = working[fact.cell, fact.pid].os_thread_id
+    if isinstance(fact, Thread):
+        return replace(fact, main=fact.os_thread_id == tid)
+    wchan, syscall = next(
+        ((wchan, syscall) for one, wchan, syscall in fact.thread_calls if one == tid), ("", "")
+    )
+    return replace(fact, wchan=wchan, syscall=syscall, call=None)
 
 
 def _main_thread(all_looks: list[Thread], known: _Known) -> MainThread:

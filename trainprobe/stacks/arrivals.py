@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
@@ -94,9 +94,15 @@ class Arrivals:
         return (median(others) - self.inside_s.get(rank, 0.0)) / self.span_s
 
 
-def arrivals(timelines: Mapping[int, Spans], turns: Mapping[int, int]) -> Arrivals:
-    """Lay one span of samples of several ranks over each other."""
-    ranks = tuple(sorted(rank for rank, spans in timelines.items() if _takes_part(rank, spans)))
+def arrivals(
+    timelines: Mapping[int, Spans], turns: Mapping[int, int], asleep: Collection[int] = ()
+) -> Arrivals:
+    """Lay one span of samples of several ranks over each other. Those `asleep` slept all along."""
+    taking_part = {rank for rank, spans in timelines.items() if _takes_part(rank, spans)}
+    # who slept while others went through several rounds is no part of these, as a server of theirs
+    if max((len(_exits(spans)) for spans in timelines.values()), default=0) > 1:
+        taking_part -= set(asleep)
+    ranks = tuple(sorted(taking_part))
     if len(ranks) < 2:
         return Arrivals(ranks)
     aligned = _aligned({rank: timelines[rank] for rank in ranks})
@@ -153,6 +159,13 @@ def _takes_part(rank: int, spans: Spans) -> bool:
     return bool(spans) and (pid_of(rank) is None or any(inside for _, _, inside, _ in spans))
 
 
+def slept_through(spans: Spans, woke: int | None) -> bool:
+    """Did a thread stay in one sleep outside of collectives? It `woke` so often meanwhile, once
+    perhaps for the sampler; None where that is not known.
+    """
+    return len(spans) == 1 and not spans[0][2] and woke is not None and woke <= 1
+
+
 def turns_of(stacks: Sequence[Sequence[Frame]]) -> int:
     """How often a thread came by one line of its outermost loop, by its stacks in order: the line
     that it came by most, in the outermost function whose line changes.
@@ -171,9 +184,43 @@ def by_record(data: Mapping[str, Any]) -> tuple[Spans, int]:
     stacks = frames_of(data)
     seen = [(classify(frames).leaf in AMONG_RANKS, function_of(frames)) for frames in stacks]
     clock = data["clock"]
-    spans = [(clock + start, clock + end, *seen[stack]) for start, end, stack in data["spells"]]
+    spans: Spans = [
+        (clock + start, clock + end, *seen[stack]) for start, end, stack in data["spells"]
+    ]
+    spans = without_work(
+        spans,
+        [computes(stacks[stack]) for _, _, stack in data["spells"]],
+        [(clock + start, clock + end) for start, end in data.get("busy", ())],
+    )
     spans = broken_up(spans, [clock + at for at in data.get("ran", ())])
     return spans, turns_of([stacks[stack] for _, _, stack in data["spells"]])
+
+
+def computes(frames: Sequence[Frame]) -> bool:
+    """May a thread with this stack compute where it seems to wait? `backward` does both."""
+    return classify(frames).op == "backward"
+
+
+def without_work(
+    spans: Spans, computing: Sequence[bool], busy: Sequence[tuple[float, float]]
+) -> list[tuple[float, float, bool, str]]:
+    """Cut what a thread computed out of its waits: of the spans that may be either, the times for
+    which it was `busy` count as outside of collectives.
+    """
+    found: list[tuple[float, float, bool, str]] = []
+    for (start, end, inside, place), either in zip(spans, computing):
+        at = start
+        for began, ended in busy if inside and either else ():
+            low, high = max(at, began), min(end, ended)
+            if high - low < GRID_S:
+                continue
+            if low > at:
+                found.append((at, low, True, place))
+            found.append((low, high, False, place))
+            at = high
+        if at < end or at == start:
+            found.append((at, end, inside, place))
+    return found
 
 
 def broken_up(spans: Spans, ran: Sequence[float]) -> list[tuple[float, float, bool, str]]:
@@ -200,6 +247,7 @@ def arrivals_of(span: Taken) -> Arrivals:
     return arrivals(
         {rank: spans for rank, (spans, _) in seen.items()},
         {rank: turns for rank, (_, turns) in seen.items()},
+        [rank for rank, (spans, _) in seen.items() if slept_through(spans, span[rank].get("woke"))],
     )
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
-
-from trainprobe.stacks.frames import Frame
 
 LEAVES = (
     "comm-wait",
@@ -290,26 +287,3 @@ RULES: tuple[Rule, ...] = (
     _rule("net-io", "/selectors.py", "", "select", 1),
     _rule("net-io", "/asyncio/", "", "asyncio", 1),
 )
-
-# Where a main thread only waits for what its process is asked to do, and the file in which each of
-# the threads that do it begins ("" where they begin anywhere): ray/_private/worker.py of 1.0 to
-# 2.49, torch/distributed/rpc/{api,internal}.py of torch 1.6 to 2.13.
-_SERVES = (
-    ("ray/_private/worker.py", "main_loop", ""),
-    ("torch/distributed/rpc/api.py", "shutdown", RPC_HANDLER[0]),
-)
-
-
-def begin_of_servants(frames: Iterable[Frame]) -> str | None:
-    """Where the threads begin that do the work of a process whose main thread has this stack and
-    only serves requests; None where it does more than that.
-    """
-    return next(
-        (
-            begin
-            for frame in frames
-            for file, name, begin in _SERVES
-            if frame.name == name and frame.file.endswith(file)
-        ),
-        None,
-    )

@@ -23,7 +23,9 @@ from trainprobe.facts.samples import meetings
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.progress import own_place
-from trainprobe.stacks.rules import begin_of_servants
+from trainprobe.stacks.rules import RPC_HANDLER
+from trainprobe.stacks.servers import serves as serves_others
+from trainprobe.stacks.servers import stands_in
 from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.loops import (
@@ -464,8 +466,10 @@ class Watch:
             len({own_place(frames) for frames in looks}) > 1 and not polls(looks, self.sites)
             for looks in stacks
         ]
+        # the threads of torch's RPC poll shared memory all the time
         burns = (
             process is not None
+            and not any(stands_in(frame, RPC_HANDLER) for frame in main.frames)
             and process.all_cpu_s is not None
             and bool(process.looked_s)
             and process.all_cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
@@ -474,7 +478,7 @@ class Watch:
             frame.name.rsplit(".", 1)[-1] == "join" and frame.base == "threading.py"
             for frame in main.frames
         )
-        serves = begin_of_servants(main.frames) is not None
+        serves = serves_others(main.frames)
         if (joins and moves and all(moves)) or (serves and (burns or any(moves))):
             return "works"
         asleep_s = process.asleep_s if process is not None else None

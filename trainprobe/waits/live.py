@@ -32,7 +32,7 @@ from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merge
 from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launchers, waits_s
 from trainprobe.waits.live_standings import live_standings
-from trainprobe.waits.servers import is_server, serves
+from trainprobe.waits.servers import is_server, listens, serves
 from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
@@ -629,13 +629,14 @@ class _View:
 
     def _unanswered_s(self, node: Node) -> float | None:
         """For how long it has slept in one call that waits for an answer, or nothing has come to
-        it; None for all others, also for those that ask again and again.
+        it; None for all others, also for those that ask again and again or wait to be asked.
         """
         pid, activity = self._pid_of(node) or 0, self._activity(node)
         main = self.watch.mains.get(pid)
         if (
             main is None
             or main.leaf != "net-io"
+            or listens(main)
             or activity.kind != "still"
             or activity.age_s is None
         ):

@@ -6,9 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from trainprobe.facts import MainThread
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
-from trainprobe.stacks.rules import begin_of_servants
+from trainprobe.stacks.servers import serves as serves_others
 from trainprobe.waits.standings import Standing
 
 _TYPED_IN = ("<stdin>", "<console>", "<ipython-input")
@@ -36,25 +37,28 @@ def serves(standing: Standing) -> bool:
         return True
     return any(
         part in frame.file
-        for frame in _inside_own_code(standing)
+        for frame in _below_own_code(standing.thread.frames if standing.thread else ())
         for part in ("/ipykernel", "/asyncio/", "/IPython/", "/code.py", "/tornado/")
     )
 
 
 def is_server(standing: Standing) -> bool:
     """A library that answers requests waits for the next one."""
-    if standing.thread is not None and begin_of_servants(standing.thread.frames) is not None:
-        return True
-    return standing.leaf == "net-io" and any(
-        part in frame.file for frame in _inside_own_code(standing) for part in _SERVERS
+    return standing.thread is not None and listens(standing.thread)
+
+
+def listens(thread: MainThread) -> bool:
+    """The same of any process's main thread."""
+    return serves_others(thread.frames) or (
+        thread.leaf == "net-io"
+        and any(part in frame.file for frame in _below_own_code(thread.frames) for part in _SERVERS)
     )
 
 
-def _inside_own_code(standing: Standing) -> Sequence[Frame]:
+def _below_own_code(frames: Sequence[Frame]) -> Sequence[Frame]:
     """The frames that the innermost code of somebody's own has called: a server that stands in
     its user's handler or cell does not wait for whoever comes.
     """
-    frames = standing.thread.frames if standing.thread is not None else ()
     own = [
         place
         for place, frame in enumerate(frames)

@@ -29,6 +29,7 @@ from trainprobe.stacks.spells import share as share_of
 from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.interpreter_rivals import interpreter_rival
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
@@ -68,6 +69,7 @@ def slow_groups(
         or _last(rung, ranks, samples)
         or _on_one_host(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
+        or _outrun(rung, ranks, samples, watch)
     )
     looks = _looks(facts, rung.cell)
     moments = [thread.at for threads in looks.values() for thread in threads if thread.at]
@@ -287,6 +289,27 @@ def _waited_for(
             f" {rounds} rounds of collectives"
             f"{f'; it is mostly at {where} meanwhile' if where else ''}"
         )
+        return _group(rung, ranks, (rank,), says, others, here)
+    return None
+
+
+def _outrun(
+    rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples], watch: Watch
+) -> SuspectGroup | None:
+    """The others wait mostly for one rank whose main thread hardly gets to run, since another
+    thread of it takes the interpreter lock: however few the rounds, that is no pause.
+    """
+    for here in by_host(samples):
+        seen = arrivals_in(here)
+        rank = seen.latest
+        if rank is None or seen.share < MUCH_SHARE or seen.last.get(rank, 0) != seen.rounds:
+            continue
+        late = next((one for one in ranks if one.rank == rank), None)
+        rival = interpreter_rival(watch, late.pid) if late is not None else None
+        if rival is None:
+            continue
+        says = f"the others wait for {ranks_say([rank])} {seen.share:.0%} of the time: {rival.says}"
+        others = tuple(one for one in seen.ranks if one != rank)
         return _group(rung, ranks, (rank,), says, others, here)
     return None
 

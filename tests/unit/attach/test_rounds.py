@@ -150,6 +150,17 @@ def test_where_somebody_goes_on_there_is_no_age(rounds: Rounds, goes_on: ThreadH
     assert rounds.age_s() is None
 
 
+def test_who_went_to_sleep_in_the_moment_of_the_first_look_has_not_gone_on_since(
+    rounds: Rounds,
+) -> None:
+    last = young(0, asleep_s=0.0, voluntary=(10, 40))
+    last.naps, last.looked_until = [(50.0, 0.0), (50.6, 0.58)], [50.1, 50.7]
+    rounds.watched = {(100, None): last}
+    assert rounds.age_s() == 0.0
+    last.naps[-1] = (50.6, 0.2)
+    assert rounds.age_s() is None
+
+
 BATON = (MAIN, Frame("wait", "/envs/lib/python3.11/site-packages/torch/utils/file_baton.py", 50))
 
 

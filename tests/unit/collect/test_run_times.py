@@ -44,6 +44,25 @@ def test_short_work_between_naps_is_seen_and_a_wait_has_none() -> None:
     assert len(moments) >= 4
     assert all(after - before > 0.3 for before, after in pairwise([began - 1, *moments]))
     assert seen.moments(programs[1].pid) == []
+    assert seen.busy(programs[1].pid) == []
+
+
+def test_a_thread_that_computes_all_the_time_is_busy_all_the_time() -> None:
+    program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    try:
+        with RunTimes([program.pid]) as seen:
+            deadline = time.monotonic() + 20
+            while time.monotonic() < deadline and _longest(seen.busy(program.pid)) < 0.2:
+                time.sleep(0.05)
+    finally:
+        program.kill()
+        program.wait()
+    assert _longest(seen.busy(program.pid)) >= 0.2
+    assert seen.moments(program.pid) == []
+
+
+def _longest(spans: list[tuple[float, float]]) -> float:
+    return max((end - start for start, end in spans), default=0.0)
 
 
 def test_a_process_that_is_gone_has_no_moments() -> None:

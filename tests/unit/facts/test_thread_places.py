@@ -62,3 +62,54 @@ def test_who_waits_for_a_key_of_every_rank_makes_a_call_that_all_must_make(
     (found,) = [fact for fact in facts if isinstance(fact, MainThread)]
 
     assert (found.leaf, found.op, found.at_a_key) == ("store-wait", op, True)
+
+
+SERVER = (
+    Frame("<module>", "/job/scorer.py", 40),
+    Frame("BaseServer.serve_forever", "/usr/lib/python3.11/socketserver.py", 233),
+    Frame("_PollLikeSelector.select", "/usr/lib/python3.11/selectors.py", 415),
+)
+ANSWERS = (
+    Frame("Thread._bootstrap", "/usr/lib/python3.11/threading.py", 1002),
+    Frame("ThreadingMixIn.process_request_thread", "/usr/lib/python3.11/socketserver.py", 691),
+    Frame("Handler.reply", "/job/scorer.py", 19),
+    Frame("BaseHTTPRequestHandler.log_message", "/usr/lib/python3.11/http/server.py", 596),
+)
+
+
+def thread(tid: int, frames: tuple[Frame, ...], *, main: bool = False) -> Thread:
+    return Thread((), "job", 0, pid=12, os_thread_id=tid, main=main, frames=frames)
+
+
+def test_a_server_stands_where_the_thread_stands_that_answers() -> None:
+    state = ProcessState(
+        (),
+        "job",
+        0,
+        pid=12,
+        state="S",
+        wchan="do_sys_poll",
+        syscall="7 0x1 0x1 0x1f4",
+        call=BlockedCall("poll", reads=(3,)),
+        thread_calls=((14, "anon_pipe_write", "1 0x2 0x7f 0x42 0x0 0x0 0x0 0x7f 0x7f"),),
+    )
+    facts = join_threads([thread(12, SERVER, main=True), thread(14, ANSWERS), state])
+
+    (main,) = [fact for fact in facts if isinstance(fact, MainThread)]
+    (process,) = [fact for fact in facts if isinstance(fact, ProcessState)]
+    assert (main.where, main.leaf, main.op) == ("scorer.py:19 in Handler.reply", "file-io", "pipe")
+    assert (process.wchan, process.blocked.writes) == ("anon_pipe_write", (2,))
+
+
+def test_a_thread_that_waits_for_the_next_request_does_no_work_of_its_server() -> None:
+    idle = (*ANSWERS[:2], Frame("SocketIO.readinto", "/usr/lib/python3.11/socket.py", 706))
+    facts = join_threads([thread(12, SERVER, main=True), thread(14, idle)])
+    (main,) = [fact for fact in facts if isinstance(fact, MainThread)]
+    assert main.frames == SERVER
+
+
+def test_a_server_of_one_thread_is_where_its_handler_is() -> None:
+    inside = (*SERVER[:2], Frame("Handler.do_POST", "/job/scorer.py", 30))
+    facts = join_threads([thread(12, inside, main=True), thread(14, ANSWERS)])
+    (main,) = [fact for fact in facts if isinstance(fact, MainThread)]
+    assert main.where == "scorer.py:30 in Handler.do_POST"

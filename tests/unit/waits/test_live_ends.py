@@ -22,6 +22,7 @@ from tests.unit.waits.live_rows import (
     view,
 )
 from trainprobe.facts import CollectiveCall, Connection, Deadline, LockWait
+from trainprobe.stacks.blocked_calls import BlockedCall
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.stillness import Stillness
 from trainprobe.waits.deadlines import expiries
@@ -179,6 +180,25 @@ def test_a_request_is_as_old_as_its_own_sleep_however_long_others_wait(
     reads = (*own("load", 20), Frame("SocketIO.readinto", STD + "socket.py", 718))
     found = view(job(2), rank(0, age_s=6.0), rank(1, reads, reads, age_s=asleep_s))
     assert found.verdict == verdict
+
+
+def test_a_server_that_wakes_to_look_for_the_next_request_does_not_make_a_wait_young() -> None:
+    asks = (*own("score", 29), Frame("SocketIO.readinto", STD + "socket.py", 718))
+    serves = (
+        Frame("<module>", "/job/scorer.py", 40),
+        Frame("BaseServer.serve_forever", STD + "socketserver.py", 233),
+    )
+    found = view(
+        job(2),
+        rank(0, asks, asks, age_s=58.0, call=BlockedCall("poll", reads=(11,))),
+        rank(1, asks, asks, age_s=58.0, call=BlockedCall("poll", reads=(11,))),
+        *(
+            Connection((), CELL, one, pid=100 + one, fd=11, peer_pid=700, state="ESTAB")
+            for one in (0, 1)
+        ),
+        process(700, serves, serves, rank=0, role="child", ppid=100, age_s=0.4),
+    )
+    assert found.verdict == "hung"
 
 
 @pytest.mark.parametrize(

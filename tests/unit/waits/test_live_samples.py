@@ -16,8 +16,10 @@ from tests.unit.waits.live_rows import (
     job,
     own,
     rank,
+    scene_of,
     view,
 )
+from trainprobe.causes.data_loading import data_starvation
 from trainprobe.facts import AwaitedValue, MainThread, ProcessState, Samples, Spell, Thread
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
@@ -151,6 +153,121 @@ def test_ranks_that_are_in_their_loaders_most_of_the_time_starve() -> None:
 
     assert (found.verdict, found.groups[0].ranks) == ("slow", ())
     assert "data loaders" in found.says
+
+
+def test_that_a_rank_loads_its_own_samples_is_told_by_samples_however_alike_the_looks() -> None:
+    still = [fact for number in range(2) for fact in rank(number, LOADS, LOADS)]
+    starved = [sampled(number, *[0.36] * 6, loads=True) for number in range(2)]
+
+    scene = scene_of(job(2), still, *starved)
+
+    assert "There are no workers" in " ".join(
+        one.says for one in data_starvation.CAUSE.weigh(scene)
+    )
+
+
+BACKWARD = (
+    MAIN,
+    Frame("step", "/job/train.py", 49),
+    Frame("_engine_run_backward", SITE + "torch/autograd/graph.py", 979),
+)
+
+
+@pytest.mark.parametrize("computes", [True, False])
+def test_a_rank_that_computes_in_its_backward_is_not_waiting_there(computes: bool) -> None:
+    """All stand in backward all the time; what each ran there tells who is waited for."""
+    samples = []
+    for number in range(3):
+        took_s = 0.35 if number == 2 else 0.1
+        spells, busy = [], []
+        for step in range(12):
+            began = step * STEP
+            spells.append(Spell(began, began + 0.02, own("forward", 8), "python-run"))
+            spells.append(Spell(began + 0.02, began + STEP, BACKWARD, "comm-wait"))
+            busy.append((began, began + took_s))
+        samples.append(
+            Samples(
+                ("E8",),
+                "job",
+                number,
+                pid=100 + number,
+                host="node7",
+                spells=tuple(spells),
+                busy=tuple(busy) if computes else (),
+            )
+        )
+    found = view(job(3), moving(3), *samples)
+    assert found.verdict == ("slow" if computes else "healthy")
+    assert not computes or found.groups[0].ranks == (2,)
+
+
+SERVES = own("serve", 33)
+
+
+@pytest.mark.parametrize(("woke", "verdict"), [(1, "healthy"), (12, "slow")])
+def test_who_sleeps_while_others_go_through_their_rounds_is_no_part_of_these(
+    woke: int, verdict: str
+) -> None:
+    slept = Samples(
+        ("E8",),
+        "job",
+        0,
+        pid=100,
+        host="node7",
+        spells=(Spell(0.0, 4.8, SERVES, "sleep"),),
+        woke=woke,
+    )
+    others = [sampled(number, *[0.3] * 12) for number in (1, 2)]
+    ranks = [rank(0, SERVES, SERVES, age_s=0.2), moving(3)[3:]]
+    assert view(job(3), *ranks, slept, *others).verdict == verdict
+
+
+SPINS = (MAIN, Frame("run", "/job/replay.py", 16))
+
+
+@pytest.mark.parametrize(("took_s", "verdict"), [(7.6, "slow"), (0.8, "undetermined")])
+def test_a_thread_that_takes_the_interpreter_lock_makes_its_rank_slow_however_few_the_rounds(
+    took_s: float, verdict: str
+) -> None:
+    late = rank(
+        0,
+        own("step", 5),
+        own("step", 7),
+        cpu_s=0.3,
+        all_cpu_s=took_s,
+        looked_s=8.0,
+        thread_cpu_s=((7, took_s),),
+    )
+    spinning = [
+        Thread(
+            ("E9",),
+            "job",
+            0,
+            pid=100,
+            os_thread_id=7,
+            name="reader",
+            look=look,
+            frames=SPINS,
+            owns_gil=look == 1,
+        )
+        for look in (1, 2)
+    ]
+    own_time = Spell(0.0, 4.0, own("step", 5), "python-run")
+    waits = (
+        Spell(0.0, 2.0, ALL_REDUCE, "comm-wait"),
+        Spell(2.0, 2.02, own("step", 7), ""),
+        Spell(2.02, 4.0, ALL_REDUCE, "comm-wait"),
+    )
+    samples = [
+        Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=spells, woke=50)
+        for number, spells in enumerate([(own_time,), waits])
+    ]
+    facts: list[Fact | list[Fact]] = [job(2), late, [*spinning], rank(1), *samples]
+
+    found = view(*facts)
+
+    assert found.verdict == verdict
+    assert ("its thread reader, at replay.py:16 in run" in found.says) is (verdict == "slow")
 
 
 def waited_for(number: int, *, rounds: int, breaks: bool = True) -> Samples:

@@ -37,16 +37,16 @@ _OWN_CODES = frozenset(range(3, 124)) - {120}
 
 
 def _left(scene: Scene) -> tuple[RankEnding, ...]:
-    """The suspects that ended by themselves: with exit code 0, or with one that no exception
-    gives, and without one.
+    """The suspects that ended by themselves: with exit code 0 or, where others wait for them, with
+    one that no exception gives, and without one.
     """
+    codes = {0} | (_OWN_CODES if scene.group.mode == "hang" else set())
     own = [end for end in scene.endings(scene.ranks) if not (end.by_us or end.by_launcher)]
     raised = {error.rank for error in scene.exceptions(scene.ranks)}
     return tuple(
         end
         for end in own
-        if end.how == "exited"
-        and (end.code == 0 or (end.code in _OWN_CODES and end.rank not in raised))
+        if end.how == "exited" and end.code in codes and (end.code == 0 or end.rank not in raised)
     )
 
 

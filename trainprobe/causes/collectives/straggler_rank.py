@@ -4,8 +4,9 @@ A GPU whose clocks are held down, a node with a busy neighbour, a rank that gets
 does more work: every step ends when the slowest rank comes to its collective.
 
 It is recognised by a job that moves, in which the same rank works in its own code in every look, or
-comes last in nearly all rounds of collectives that samples show, while the others wait for it.
-Another rank each time, or one that stands still, rules it out.
+comes last in nearly all rounds of collectives that samples show, while the others wait for it. A
+thread of that rank that takes the interpreter lock from its main thread says why. Another rank each
+time, or one that stands still, rules it out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
 from trainprobe.facts.samples import LateHost, late_host, latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, by_chance
+from trainprobe.waits.interpreter_rivals import Rival, interpreter_rival
 from trainprobe.waits.slowness import IDLE_S
 
 ENOUGH_LOOKS = (
@@ -49,6 +51,13 @@ def _late(scene: Scene) -> tuple[int, ...]:
 
 def _weigh(scene: Scene) -> Weighings:
     yield from _from_log(scene)
+    if (rival := _rival(scene)) is not None:
+        says = f"{rival.says[:1].upper()}{rival.says[1:]}"
+        yield weighing(13, "process-state-and-locks", says, rival.thread)
+        if _sampled(scene) is None:
+            rest = [one for one in scene.of(Samples) if one.rank not in scene.ranks]
+            yield weighing(10, "other-stacks", "The others wait mostly for it", *rest)
+            return
     if scene.group.mode == "slow" and (sampled := _sampled(scene)) is not None:
         yield from _from_samples(scene, sampled)
         return
@@ -93,6 +102,14 @@ def _weigh(scene: Scene) -> Weighings:
     elif stuck and scene.group.mode == "hang":
         says = f"{ranks_say([stuck[0].rank or 0])} does not go on at all"
         yield weighing(-26, "process-state-and-locks", says, *stuck)
+
+
+def _rival(scene: Scene) -> Rival | None:
+    """The thread of the one suspect that takes the interpreter lock from its main thread."""
+    process = scene.process(scene.ranks[0]) if len(scene.ranks) == 1 else None
+    if scene.group.mode != "slow" or scene.live is None or process is None:
+        return None
+    return interpreter_rival(scene.watch, process.pid)
 
 
 def _sampled(scene: Scene) -> Arrivals | None:
@@ -205,6 +222,10 @@ def _summary(scene: Scene) -> str:
             f" hosts, which wait in collectives for at least {host.waits:.0%} of the time"
             f"{at if places else ''}"
         )
+    if (rival := _rival(scene)) is not None:
+        return (
+            f"{subject(scene, late)} {verb(late, 'is', 'are')} slower than the others: {rival.says}"
+        )
     threads = scene.threads(late)
     where = f" at {threads[0].where}" if threads and threads[0].where else ""
     return (
@@ -218,12 +239,16 @@ def _fixes(scene: Scene) -> Fixes:
     threads = scene.threads(late)
     pid = threads[0].pid if threads else 0
     gpu = ("nvidia-smi -q -d CLOCK,PERFORMANCE,PCIE",) if scene.of(Gpu) else ()
+    places = and_list(_places(scene)[:2])
+    see = fix(
+        "See what it does meanwhile",
+        *native_stack(scene, ranks_say(late, capital=False), pid),
+        *((f"most looks are at {places}",) if places else ()),
+    )
+    if lock := _for_its_lock(scene):
+        return (*lock, see)
     return (
-        fix(
-            "See what it does meanwhile",
-            *native_stack(scene, ranks_say(late, capital=False), pid),
-            f"most looks are at {and_list(_places(scene)[:2])}",
-        ),
+        see,
         fix(
             "Compare it with a rank of another node",
             f"top -H -b -n 1 -p {pid or '<PID>'}",
@@ -234,6 +259,20 @@ def _fixes(scene: Scene) -> Fixes:
         fix(
             "Give all ranks the same work",
             "sort or bucket samples by length; do logging and saving in turns or in the background",
+        ),
+    )
+
+
+def _for_its_lock(scene: Scene) -> Fixes:
+    rival = _rival(scene)
+    if rival is None:
+        return ()
+    return (
+        fix(
+            "Let that thread sleep while it has nothing to do",
+            f"{rival.where}: a loop that asks whether something has come takes the interpreter lock"
+            " each time; wait in queue.get(timeout=1) or event.wait(1) instead",
+            "if it has that much to do, do it in a process of its own",
         ),
     )
 

@@ -91,7 +91,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
     elif workers:
         yield weighing(-13, "other-stacks", f"All {len(workers)} workers are idle", *workers)
-    elif any(thread.moved for thread in threads):
+    elif scene.of(Samples) or any(thread.moved for thread in threads):
         yield weighing(
             6, "other-stacks", "There are no workers: each rank loads its own samples", *threads
         )

@@ -263,6 +263,8 @@ PIPE = """
 Serve both ends at once
     process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one
         pipe only
+Or let nobody wait for a reader
+    a server that lives on: Popen(..., stdout=open("server.log", "w"), stderr=subprocess.STDOUT)
 """
 QUEUE = """
 Empty the queue before the join
@@ -347,7 +349,7 @@ def piping_of(scene: Scene) -> tuple[ProcessState, ...]:
     pids = {thread.pid for thread in ends(scene) if thread.op not in ASKS} - {
         thread.pid for thread in scene.workers(scene.suspects)
     }
-    pids |= {state.pid for state in _awaited_programs(scene)}
+    pids |= {state.pid for state in (*_awaited_programs(scene), *_answering(scene))}
     return tuple(
         state
         for state in states(scene)
@@ -367,6 +369,19 @@ def _child_waits(scene: Scene, state: ProcessState) -> bool:
     return any(
         link.waiter.partition(" (")[0] in ids and not link.awaited.startswith(rank)
         for link in scene.group.chain
+    )
+
+
+def _answering(scene: Scene) -> tuple[ProcessState, ...]:
+    """Children from which ranks wait for an answer, at a full pipe that a suspect should empty."""
+    awaited = {link.awaited.partition(" (")[0] for link in scene.group.chain}
+    mine = {thread.pid for thread in scene.threads(scene.suspects)}
+    return tuple(
+        state
+        for state in states(scene)
+        if f"pid {state.pid}" in awaited
+        and "pipe_write" in state.wchan
+        and other_pid(scene, state.pid, "w") in mine
     )
 
 
