@@ -51,7 +51,7 @@ def commands() -> str:
 
 def manual_page() -> str:
     """Return the text of docs/trainprobe.1."""
-    return manual()
+    return manual(app)
 
 
 def schema() -> str:

@@ -14,7 +14,7 @@ from trainprobe.cli.attach import attach
 from trainprobe.cli.bundle_tool import bundle_tool
 from trainprobe.cli.causes import causes
 from trainprobe.cli.collect_env import collect_env
-from trainprobe.cli.completion import completion
+from trainprobe.cli.completion import completion_of
 from trainprobe.cli.demo import demo
 from trainprobe.cli.diagnose import diagnose
 from trainprobe.cli.doctor import doctor
@@ -63,7 +63,9 @@ app.command(short_help="Start a small job that hangs, and see what attach says o
 app.command(name="bundle-tool", short_help="Write the part that looks at a node as one file.")(
     bundle_tool
 )
-app.command(short_help="Print what makes the tab key complete commands and options.")(completion)
+app.command(short_help="Print what makes the tab key complete commands and options.")(
+    completion_of(lambda: app)
+)
 app.command(name="look-here", hidden=True)(look_here)
 app.command(name="checks-here", hidden=True)(checks_here)
 app.command(name="climb-here", hidden=True)(climb_here)

@@ -6,7 +6,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import typer
+
+SHELLS = ("bash", "zsh", "fish")
 
 
 @dataclass(frozen=True)
@@ -33,15 +38,12 @@ class Command:
     arguments: tuple[Option, ...]
 
 
-def commands() -> tuple[Command, ...]:
+def commands(app: typer.Typer) -> tuple[Command, ...]:
     """Return the commands that are not hidden, in the order of the help."""
     import typer.main
 
-    from trainprobe.cli.app import app, command_names
-
     group: Any = typer.main.get_command(app)
-    found = [group.commands[name] for name in command_names()]
-    return tuple(_command(one) for one in found if not one.hidden)
+    return tuple(_command(one) for one in group.commands.values() if not one.hidden)
 
 
 def _command(one: Any) -> Command:
@@ -103,6 +105,4 @@ def _causes() -> tuple[str, ...]:
 
 
 def _shells() -> tuple[str, ...]:
-    from trainprobe.cli.shell_completion import SHELLS
-
-    return tuple(SHELLS)
+    return SHELLS

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from trainprobe import __version__
 from trainprobe.cli.described import Command, Option, commands
 from trainprobe.cli.exit_codes import MEANINGS
 
+if TYPE_CHECKING:
+    import typer
 
-def manual() -> str:
+
+def manual(app: typer.Typer) -> str:
     """Return the page in the man macros (man(7)), with a final newline."""
+    known = commands(app)
     lines = [
         '.\\" This page is generated: python docs/generate.py',
         f'.TH TRAINPROBE 1 "" "trainprobe {__version__}" "User Commands"',
         ".SH NAME",
         "trainprobe \\- find the rank, the cause and the fix of a training job that hangs",
         ".SH SYNOPSIS",
-        *(f".B trainprobe {one.name}\n{_text(one.usage)}\n.br" for one in commands()),
+        *(f".B trainprobe {one.name}\n{_text(one.usage)}\n.br" for one in known),
         ".SH DESCRIPTION",
         "Finds the rank, the cause and the fix of a PyTorch training job that hangs, crashes",
         "or does not start.",
         "The report says what to type next.",
         ".SH COMMANDS",
     ]
-    for one in commands():
+    for one in known:
         lines += _command(one)
     lines += [".SH EXIT STATUS"]
     for code, says in MEANINGS.items():

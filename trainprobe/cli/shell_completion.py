@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 
-from trainprobe.cli.described import commands
+from trainprobe.cli.described import Command
 
+Commands = tuple[Command, ...]
 OF_ALL = ("--help", "--version")
 _BASH = """\
 # Completion of trainprobe for bash: eval "$(trainprobe completion bash)"
@@ -59,31 +60,31 @@ compdef _trainprobe trainprobe
 """
 
 
-def _bash() -> str:
+def _bash(commands: Commands) -> str:
     return _BASH.format(
-        commands=" ".join(_names()),
-        values=_cases(_values(), lambda words: f'words="{words}" ;;', "return ;;"),
-        words=_cases(_words(), lambda words: f'words="{words}" ;;', ""),
+        commands=" ".join(_names(commands)),
+        values=_cases(_values(commands), lambda words: f'words="{words}" ;;', "return ;;"),
+        words=_cases(_words(commands), lambda words: f'words="{words}" ;;', ""),
     )
 
 
-def _zsh() -> str:
+def _zsh(commands: Commands) -> str:
     def adds(words: str) -> str:
         return f"compadd -- {words}; return ;;"
 
     return _ZSH.format(
-        commands=" ".join(_names()),
-        values=_cases(_values(), adds, "_files; return ;;"),
-        words=_cases(_words(), adds, ""),
+        commands=" ".join(_names(commands)),
+        values=_cases(_values(commands), adds, "_files; return ;;"),
+        words=_cases(_words(commands), adds, ""),
     )
 
 
-def _fish() -> str:
+def _fish(commands: Commands) -> str:
     lines = ["# Completion of trainprobe for fish: trainprobe completion fish | source"]
     first = "complete -c trainprobe -n __fish_use_subcommand"
-    lines += [f"{first} -f -a {one.name} -d {_quoted(one.short)}" for one in commands()]
+    lines += [f"{first} -f -a {one.name} -d {_quoted(one.short)}" for one in commands]
     lines.append(f"{first} -l version -d 'Print the version and end.'")
-    for one in commands():
+    for one in commands:
         inside = f"complete -c trainprobe -n '__fish_seen_subcommand_from {one.name}'"
         for option in one.options:
             names = " ".join(
@@ -101,34 +102,34 @@ def _fish() -> str:
     return "\n".join(lines) + "\n"
 
 
-SHELLS: Mapping[str, Callable[[], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
-"""The script of each shell."""
+SCRIPTS: Mapping[str, Callable[[Commands], str]] = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+"""What makes the script of each shell."""
 
 
-def _names() -> tuple[str, ...]:
-    return (*(one.name for one in commands()), *OF_ALL)
+def _names(commands: Commands) -> tuple[str, ...]:
+    return (*(one.name for one in commands), *OF_ALL)
 
 
-def _values() -> dict[str, list[str]]:
+def _values(commands: Commands) -> dict[str, list[str]]:
     """What may follow an option that takes a value, by `command option`; empty for any word or
     file.
     """
     return {
         f"{one.name} {name}": list(option.words)
-        for one in commands()
+        for one in commands
         for option in one.options
         if option.metavar
         for name in option.names
     }
 
 
-def _words() -> dict[str, list[str]]:
+def _words(commands: Commands) -> dict[str, list[str]]:
     """By a pattern of `command word`: its options where a dash was typed, its argument's words."""
     found = {
         f"{one.name} -*": [name for option in one.options for name in option.names]
-        for one in commands()
+        for one in commands
     }
-    for one in commands():
+    for one in commands:
         words = [word for argument in one.arguments for word in argument.words]
         if words:
             found[f"{one.name} *"] = words

@@ -14,7 +14,7 @@ from trainprobe.cli import run
 from trainprobe.cli.app import app, command_names
 from trainprobe.cli.described import commands
 from trainprobe.cli.manual import manual
-from trainprobe.cli.shell_completion import SHELLS
+from trainprobe.cli.shell_completion import SCRIPTS
 from trainprobe.demo.jobs import jobs
 
 ASKED = {
@@ -28,13 +28,13 @@ ASKED = {
 FLAGS = {"bash": ["--norc", "-c"], "zsh": ["-f", "-c"], "fish": ["--no-config", "-c"]}
 
 
-@pytest.fixture(params=SHELLS)
+@pytest.fixture(params=SCRIPTS)
 def shell(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[str, Path]:
     name: str = request.param
     if shutil.which(name) is None:
         pytest.skip(f"there is no {name} here")
     script = tmp_path / f"completion.{name}"
-    script.write_text(SHELLS[name]())
+    script.write_text(SCRIPTS[name](commands(app)))
     return name, script
 
 
@@ -54,7 +54,7 @@ def offered(shell: tuple[str, Path], *words: str) -> list[str]:
 
 def test_commands_options_and_values_are_offered(shell: tuple[str, Path]) -> None:
     assert offered(shell, "trainprobe", "att") == ["attach"]
-    assert set(offered(shell, "trainprobe", "")) >= {one.name for one in commands()}
+    assert set(offered(shell, "trainprobe", "")) >= {one.name for one in commands(app)}
     assert "--deep" in offered(shell, "trainprobe", "attach", "--d")
     assert "--sbatch" in offered(shell, "trainprobe", "ready", "--s")
     assert offered(shell, "trainprobe", "attach", "--format", "mark") == ["markdown"]
@@ -77,15 +77,15 @@ def test_a_shell_that_is_not_known_is_told(capsys: pytest.CaptureFixture[str]) -
     assert run(["completion", "tcsh"]) == 2
     assert "There is: bash, zsh, fish." in capsys.readouterr().err
     assert run(["completion", "bash"]) == 0
-    assert capsys.readouterr().out == SHELLS["bash"]()
+    assert capsys.readouterr().out == SCRIPTS["bash"](commands(app))
 
 
 def test_the_manual_page_has_every_command_and_option_and_man_can_read_it(tmp_path: Path) -> None:
-    page = manual()
+    page = manual(app)
     hidden = {one.name for one in app.registered_commands if one.hidden}
     for name in command_names():
         assert (f".SS trainprobe {name} " in page) == (name not in hidden)
-    for one in commands():
+    for one in commands(app):
         for option in one.options:
             assert all(option.says for _ in option.names), (one.name, option)
             assert all(name.replace("-", "\\-") in page for name in option.names)
