@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from trainprobe.causes.awaited import awaited
+from trainprobe.causes.calibration import calibrated
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.classes import classes, everybody_meets
 from trainprobe.causes.commands import again, is_command
@@ -23,7 +24,6 @@ from trainprobe.causes.healing import healing, hinted
 from trainprobe.causes.hearsay import Hearsay
 from trainprobe.causes.last_printed import printed_sentence
 from trainprobe.causes.linted import Linted, linted, with_lint
-from trainprobe.causes.log_calibration import calibrated
 from trainprobe.causes.neighbours import LISTED, POINTS, neighbours
 from trainprobe.causes.phase_told import phase_told, phase_weighings
 from trainprobe.causes.phrases import sentence

@@ -12,6 +12,8 @@ a job that nobody here has seen; those of our own gallery are further down. The 
 Each round was judged after the misses of the round before had been mended, and before its own were.
 Of round 9 four slow jobs were looked at by a tool whose modules had not been compiled beforehand, which costs it seconds of its time for a
 look; one of its jobs met a program of its author's that had been left behind at its store's port, and was started once more.
+In round 11 one job (an RPC server whose threads all wait) was woken by the first look itself, so that it seemed to have waited for half a second.
+The shards of one of its jobs, 8 MB, are not in the repository.
 
 | round | cause and ranks first | cause | ranks | verdict | broken, called healthy | healthy, blamed | calibration error |
 |---|---|---|---|---|---|---|---|

@@ -1,0 +1,8 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 MASTER_ADDR=127.0.0.1 WORLD_SIZE=3
+export MASTER_PORT=$($PYTHON -c 'import socket; s=socket.socket(); s.bind(("127.0.0.1",0)); print(s.getsockname()[1])')
+for RANK in 2 1 0; do
+  RANK=$RANK $PYTHON -u pipeline.py &
+done
+wait
