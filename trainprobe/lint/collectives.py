@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.lint import sharded
+from trainprobe.lint.expressions import origin
 from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.mentions import is_run_by, mentions, mentions_pattern
 from trainprobe.lint.modules import Class, Module
@@ -328,7 +329,69 @@ def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) ->
     """A method of a wrapped model in which all ranks meet."""
     if last not in SHARDED_METHODS and last not in ENGINE:
         return None
-    return of_wrapped(wrapped(program, module, receiver), last)
+    found = of_wrapped(wrapped(program, module, receiver), last)
+    if found is None and last == "save_pretrained" and isinstance(receiver, ast.Name):
+        return _of_trained(program, module, receiver)
+    return found
+
+
+SHARDINGS = {
+    "FSDP": re.compile(r"fsdp|FullySharded", re.IGNORECASE),
+    "DeepSpeed ZeRO-3": re.compile(r"deepspeed|zero_?3", re.IGNORECASE),
+}
+
+
+def _of_trained(program: Program, module: Module, model: ast.Name) -> Collective | None:
+    """The collective in saving a model that a Trainer has trained, in a job that may shard it: the
+    program names FSDP or DeepSpeed, and no condition of this function asks for it.
+    """
+    scope = module.scope_of(model)
+    if not any(
+        call.lineno < model.lineno
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "train"
+        and module.scope_of(call) is scope
+        and _is_given(program, module, call.func.value, model.id)
+        for call in module.of(ast.Call)
+    ):
+        return None
+    asked = " ".join(
+        ast.unparse(node.test) for node in module.of(ast.If) if module.scope_of(node) is scope
+    )
+    job = job_modules(program, module)
+    unasked = [
+        name
+        for name, pattern in SHARDINGS.items()
+        if not pattern.search(asked) and mentions_pattern(program, job, pattern)
+    ]
+    if not unasked:
+        return None
+    sentence = (
+        "save_pretrained() of a model that a Trainer has trained gathers its parameters from all"
+        f" ranks under {' and '.join(unasked)}"
+    )
+    return Collective("model.save_pretrained", sentence, 0.6, "sharded")
+
+
+def _is_given(program: Program, module: Module, trainer: ast.expr, model: str) -> bool:
+    """Whether what makes a Trainer, itself or in a function of the project, is given the model."""
+    made = origin(program, module, trainer)
+    if not isinstance(made.node, ast.Call) or made.module is not module:
+        return False
+    given = [*made.node.args, *(keyword.value for keyword in made.node.keywords)]
+    return any(
+        isinstance(each, ast.Name) and each.id == model for each in given
+    ) and _makes_trainer(program, module, made.node)
+
+
+def _makes_trainer(program: Program, module: Module, call: ast.Call) -> bool:
+    if is_a(program, f"{program.dotted(module, call.func)}()", TRAINER):
+        return True
+    function = program.called(module, call)
+    return function is not None and any(
+        is_a(program, f"{program.dotted(function.module, inner.func)}()", TRAINER)
+        for inner in function.calls
+    )
 
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:

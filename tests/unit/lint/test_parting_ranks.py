@@ -15,6 +15,11 @@ WRAPPED = (
     "torch.cuda.set_device(1)\ndist.init_process_group('nccl')\n"
 )
 RANKS = "rank-conditional-collective"
+TRAINED = (
+    "import os\nfrom transformers import Trainer\nrank = int(os.environ['RANK'])\n"
+    "def make(model):\n    return Trainer(model, fsdp='full_shard')\n"
+    "trainer = {made}\ntrainer.train()\nif {asked}: model.save_pretrained('out')\n"
+)
 CASES = [
     # ranks that leave a loop miss its next turn
     (
@@ -280,6 +285,30 @@ CASES = [
         DIST + "torch.save(m, '{}/model_{}.pt'.format(args.out, dist.get_rank()))",
         [],
     ),
+    (
+        "checkpoint-corrupt",
+        DIST + "m = torch.jit.script(net)\nm.save(args.out + '/init.zip')",
+        [5],
+    ),
+    (
+        "checkpoint-corrupt",
+        DIST
+        + "m = torch.jit.script(net)\nif dist.get_rank() == 0:\n    m.save(args.out + '/init.zip')",
+        [],
+    ),
+    ("checkpoint-corrupt", DIST + "figure.save(args.out + '/a.png')", []),
+    ("checkpoint-corrupt", DIST + "torch.jit.save(net, args.out + '/init.zip')", [4]),
+    (
+        "checkpoint-corrupt",
+        DIST + "from safetensors.torch import save_file\nsave_file(net, args.out + '/a')",
+        [5],
+    ),
+    # the model that a Trainer has trained, which its configuration may shard
+    (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0"), [8]),
+    (RANKS, TRAINED.format(made="make(model)", asked="rank == 0"), [8]),
+    (RANKS, TRAINED.format(made="Trainer(other)", asked="rank == 0"), []),
+    (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0 and not cfg.zero3"), [8]),
+    (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0 and not cfg.fsdp"), []),
     ("checkpoint-corrupt", DIST + "model.save_pretrained(args.output_dir)", [4]),
     ("checkpoint-corrupt", DIST + "tokenizer.save_pretrained(args.output_dir)", []),
     (

@@ -68,9 +68,15 @@ OWN = ("rank", "proc", "shard", "worker", "tmp", "temp", "gpu", "device")
 STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 
 
+SCRIPTED = (
+    *("torch.jit.script", "torch.jit.trace", "torch.jit.freeze"),
+    "torch.jit.optimize_for_inference",
+)
+"""What makes a module with a `save` of its own."""
+
+
 def find(program: Program) -> Iterator[Finding]:
-    for call in calls_to(program, "torch.save"):
-        path = resolved_argument(program, call, "f", 1)
+    for call, path in _writes(program):
         function = call.module.function_of(call.node)
         of_trainer = function is not None and _is_of_trainer(program, function)
         if path is None or not (of_trainer or calls_in_job(program, call.module, *STARTS)):
@@ -95,6 +101,24 @@ def find(program: Program) -> Iterator[Finding]:
         ):
             message = f"Every rank saves the model to {path.module.source_of(path.node)}."
             yield RULE.finding(call.module, call.node, message, confidence=0.6, fix=PRETRAINED)
+
+
+def _writes(program: Program) -> Iterator[tuple[Call, Expression | None]]:
+    """What writes one file, with its path: torch.save, scripted modules that save themselves."""
+    for call in calls_to(program, "torch.save", "torch.jit.save"):
+        yield call, resolved_argument(program, call, "f", 1)
+    for call in calls_to(program, "safetensors.torch.save_file"):
+        yield call, resolved_argument(program, call, "filename", 1)
+    for call in calls_ending_in(program, "save"):
+        receiver = receiver_of(call.node, "save")
+        if receiver is None:
+            continue
+        made = origin(program, call.module, receiver)
+        if (
+            isinstance(made.node, ast.Call)
+            and program.dotted(made.module, made.node.func) in SCRIPTED
+        ):
+            yield call, resolved_argument(program, call, "f", 0)
 
 
 def _is_model(program: Program, call: Call) -> bool:
