@@ -8,6 +8,7 @@ import pkgutil
 from collections.abc import Collection, Iterable
 
 from trainprobe.lint import calls, rules
+from trainprobe.lint.collector_pause import collector_paused
 from trainprobe.lint.ignores import is_ignored, waivers
 from trainprobe.lint.model import SHOWN_FROM, Finding, NotRead, Rule
 from trainprobe.lint.modules import Module
@@ -48,11 +49,12 @@ def findings_of(
     """
     found: list[Finding] = []
     trouble: list[NotRead] = []
-    calls.call_sites(program)
-    for rule in all_rules() if chosen is None else chosen:
-        if rule.id in ignore or (select and not {rule.id, rule.cause, *rule.also} & set(select)):
-            continue
-        found += _found_by(rule, program, trouble)
+    with collector_paused():
+        calls.call_sites(program)
+        for rule in all_rules() if chosen is None else chosen:
+            ids = {rule.id, rule.cause, *rule.also}
+            if rule.id not in ignore and (not select or ids & set(select)):
+                found += _found_by(rule, program, trouble)
     files = {item.file for item in found}
     comments = {
         module.path: waivers(module.text)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
+from collections import defaultdict
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -122,7 +125,7 @@ class Module:
         self.bindings: dict[ast.AST, dict[str, list[Binding]]] = {}
         self.star_imports: list[str] = []
         self.top_calls: list[ast.Call] = []
-        self._by_type: dict[type[ast.AST], list[ast.AST]] = {}
+        self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
         self._index()
 
     def of(self, kind: type[N]) -> list[N]:
@@ -218,7 +221,7 @@ class Module:
                 raise Unreadable(f"It is nested deeper than {DEEPEST} levels.")
             if visited > MOST_NODES:
                 raise Unreadable("It holds more expressions than are read from one file.")
-            by_type.setdefault(kind, []).append(node)
+            by_type[kind].append(node)
             if kind in BINDERS:
                 self._bind(node, scope)
             if kind is ast.Call:
@@ -226,7 +229,7 @@ class Module:
             elif kind is ast.Return and function is not None:
                 function.returns.append(node)  # type: ignore[arg-type]
             inner_scope, inner_function, inner_prefix = scope, function, prefix
-            if kind in SCOPES and node is not self.tree:
+            if kind in SCOPES_SET and node is not self.tree:
                 inner_scope = node  # type: ignore[assignment]
                 self.bindings[node] = {}
                 if isinstance(node, FUNCTIONS):
@@ -237,25 +240,25 @@ class Module:
                     inner_prefix = self._class(node, prefix).qualname + "."
                 elif isinstance(node, ast.Lambda):
                     self._parameters(node.args, node)
-            children: list[ast.AST] = []
-            for name in node._fields:
+            outside: Collection[ast.AST] = ()
+            if kind in DECORATED:
+                outside = node.decorator_list  # type: ignore[attr-defined]
+            deeper = depth + 1
+            # backwards, so that they come off the stack in the order of the source
+            for name in _fields_backwards(kind):
                 value = getattr(node, name, None)
-                if isinstance(value, list):
-                    children += [
-                        item
-                        for item in value
-                        if isinstance(item, ast.AST) and not isinstance(item, SKIPPED)
-                    ]
-                elif isinstance(value, ast.AST) and not isinstance(value, SKIPPED):
-                    children.append(value)
-            outside = node.decorator_list if isinstance(node, (*FUNCTIONS, ast.ClassDef)) else ()
-            # so that they come off the stack in the order of the source
-            for child in reversed(children):
-                parents[child] = node
-                if child in outside:
-                    stack.append((child, scope, function, prefix, depth + 1))
-                else:
-                    stack.append((child, inner_scope, inner_function, inner_prefix, depth + 1))
+                if value.__class__ is list:
+                    for item in reversed(value):  # type: ignore[arg-type]
+                        if item.__class__ in HELD:
+                            parents[item] = node
+                            stack.append(
+                                (item, scope, function, prefix, deeper)
+                                if item in outside
+                                else (item, inner_scope, inner_function, inner_prefix, deeper)
+                            )
+                elif value.__class__ in HELD:
+                    parents[value] = node  # type: ignore[index]
+                    stack.append((value, inner_scope, inner_function, inner_prefix, deeper))  # type: ignore[arg-type]
 
     def _function(self, node: FunctionNode, scope: Scope, prefix: str) -> Function:
         cls = self.class_of_node.get(scope)
@@ -387,6 +390,24 @@ def receiver_of(node: ast.AST, *methods: str) -> ast.expr | None:
         case ast.Call(func=ast.Attribute(value=receiver, attr=name)) if name in methods:
             return receiver
     return None
+
+
+HELD = {
+    kind
+    for kind in vars(ast).values()
+    if isinstance(kind, type) and issubclass(kind, ast.AST) and not issubclass(kind, SKIPPED)
+}
+"""The kinds of nodes that a module holds."""
+SCOPES_SET = set(SCOPES)
+DECORATED = {*FUNCTIONS, ast.ClassDef}
+LEAVES = {ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue}
+"""Kinds whose fields hold no node that a module holds."""
+
+
+@functools.cache
+def _fields_backwards(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind that may hold nodes."""
+    return () if kind in LEAVES else kind._fields[::-1]
 
 
 BINDERS = {

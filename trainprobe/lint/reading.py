@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
+from trainprobe.lint.collector_pause import collector_paused
 from trainprobe.lint.limits import LARGEST_BYTES, MOST_FILES, MOST_LINES
 from trainprobe.lint.model import NotRead
 from trainprobe.lint.modules import Module
@@ -53,6 +54,13 @@ def read_program(
     files with a sentence. Without `around`, versions are this tool's and the node is unknown.
     `looked` is filled.
     """
+    with collector_paused():
+        return _read(paths, imported_lines, around, looked)
+
+
+def _read(
+    paths: Sequence[str], imported_lines: int, around: NodeInfo | None, looked: Looked | None
+) -> Program:
     looked = looked if looked is not None else Looked(set(), set())
     program = Program((), around=around if around is not None else NodeInfo(installed_versions()))
     roots = {
@@ -86,10 +94,11 @@ def read_program(
         program.not_read += [NotRead(path, only) for path in paths]
     todo = list(program.modules.values())
     most = lines + imported_lines
+    listings: Listings = {}
     while todo and len(visited) <= MOST_FILES and lines <= most:  # nearest first
         module = todo.pop(0)
         _read_configs(program, module, looked)
-        for path in _imported(module, roots, looked):
+        for path in _imported(module, roots, looked, listings):
             real = os.path.realpath(path)
             if (
                 real in visited
@@ -236,7 +245,22 @@ def listed_files(paths: Sequence[str], not_read: list[NotRead]) -> Iterator[tupl
             not_read.append(NotRead(path, "It holds no Python file and no notebook."))
 
 
-def _imported(module: Module, roots: set[str], looked: Looked) -> Iterator[str]:
+Listings = dict[str, frozenset[str]]
+"""The names of the files in each folder at which reading looked: one look for many imports."""
+
+
+def _lies_in(path: str, listings: Listings) -> bool:
+    folder, name = os.path.split(path)
+    if folder not in listings:
+        try:
+            with os.scandir(folder) as entries:
+                listings[folder] = frozenset(entry.name for entry in entries if entry.is_file())
+        except OSError:
+            listings[folder] = frozenset()
+    return name in listings[folder]
+
+
+def _imported(module: Module, roots: set[str], looked: Looked, listings: Listings) -> Iterator[str]:
     """Paths of files that a module imports, where they lie beside it or above it, up to a root."""
     names = {(alias.name, 0) for node in module.of(ast.Import) for alias in node.names}
     for node in module.of(ast.ImportFrom):
@@ -260,7 +284,7 @@ def _imported(module: Module, roots: set[str], looked: Looked) -> Iterator[str]:
                     os.path.join(at, *parts[:count], "__init__.py"),
                 )
             ]
-            found = [path for path in asked if os.path.isfile(path)]
+            found = [path for path in asked if _lies_in(path, listings)]
             looked.absent.update(path for path in asked if path not in found)
             yield from (os.path.relpath(path) if relative else path for path in found)
             if found or os.path.realpath(at) in roots or level:
