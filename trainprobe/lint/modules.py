@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import functools
 import os
 from collections import defaultdict
 from collections.abc import Collection
@@ -245,10 +244,10 @@ class Module:
                 outside = node.decorator_list  # type: ignore[attr-defined]
             deeper = depth + 1
             # backwards, so that they come off the stack in the order of the source
-            for name in _fields_backwards(kind):
+            for name in FIELDS[kind]:
                 value = getattr(node, name, None)
                 if value.__class__ is list:
-                    for item in reversed(value):  # type: ignore[arg-type]
+                    for item in reversed(value):
                         if item.__class__ in HELD:
                             parents[item] = node
                             stack.append(
@@ -257,8 +256,8 @@ class Module:
                                 else (item, inner_scope, inner_function, inner_prefix, deeper)
                             )
                 elif value.__class__ in HELD:
-                    parents[value] = node  # type: ignore[index]
-                    stack.append((value, inner_scope, inner_function, inner_prefix, deeper))  # type: ignore[arg-type]
+                    parents[value] = node
+                    stack.append((value, inner_scope, inner_function, inner_prefix, deeper))
 
     def _function(self, node: FunctionNode, scope: Scope, prefix: str) -> Function:
         cls = self.class_of_node.get(scope)
@@ -404,12 +403,8 @@ LEAVES = {ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue}
 """Kinds whose fields hold no node that a module holds."""
 
 
-@functools.cache
-def _fields_backwards(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind that may hold nodes."""
-    return () if kind in LEAVES else kind._fields[::-1]
-
-
+FIELDS = {kind: () if kind in LEAVES else kind._fields[::-1] for kind in HELD}
+"""The fields of each kind that may hold nodes, the last first."""
 BINDERS = {
     ast.Assign,
     ast.AnnAssign,
