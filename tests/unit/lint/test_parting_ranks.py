@@ -303,6 +303,18 @@ CASES = [
         DIST + "from safetensors.torch import save_file\nsave_file(net, args.out + '/a')",
         [5],
     ),
+    # turns, files of rows, and callers that start no ranks
+    (
+        "checkpoint-corrupt",
+        DIST + "with zero_first(rank):\n    torch.save(x, args.out + '/cache.pt')",
+        [],
+    ),
+    (
+        "checkpoint-corrupt",
+        DIST + "class D:\n    def __getitem__(self, i):\n"
+        "        torch.save(i, self.out + '/rows.pt')",
+        [],
+    ),
     # the model that a Trainer has trained, which its configuration may shard
     (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0"), [8]),
     (RANKS, TRAINED.format(made="make(model)", asked="rank == 0"), [8]),
@@ -358,6 +370,23 @@ CASES = [
 @pytest.mark.parametrize(("cause", "text", "lines"), CASES)
 def test_cases(cause: str, text: str, lines: list[int]) -> None:
     assert lines_of(cause, a=text) == lines
+
+
+SAVER = "import torch\ndef keep(x, out='a.pt'):\n    torch.save(x, out)\n"
+OFFLINE = "from saver import keep\nkeep(1)\n"
+GUARDED = (
+    "from accelerate import Accelerator\nfrom saver import keep\na = Accelerator()\n"
+    "if a.is_main_process:\n    keep(1)\n"
+)
+UNGUARDED = GUARDED.replace("if a.is_main_process", "if True")
+
+
+@pytest.mark.parametrize(("trains", "found"), [(GUARDED, []), (UNGUARDED, ["at/saver.py"])])
+def test_a_script_that_starts_no_ranks_is_no_caller_on_all_ranks(
+    trains: str, found: list[str]
+) -> None:
+    program = program_of(saver=SAVER, export=OFFLINE, train=trains)
+    assert [each.file for each in findings_of(program)[0]] == found
 
 
 NANS = DIST + "for x in rows:\n    y = f(x)\n    {}\n    if torch.isnan(y):\n        continue\n"

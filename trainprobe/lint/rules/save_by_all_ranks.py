@@ -203,7 +203,7 @@ def _is_guarded(
         for up in module.ancestors(node)
     ):
         return True
-    if _is_apart(program, module, node):
+    if _is_apart(program, module, node) or _goes_first(module, node):
         return True
     function = module.function_of(node)
     if function is None:
@@ -212,14 +212,33 @@ def _is_guarded(
         return False
     if _is_of_trainer(program, function):
         return False
+    if function.cls is not None and function.name == "__getitem__":
+        return True  # a file of each row, and ranks have rows of their own
     sites = [
         site
         for site in callers(program, function)
         if site.module.function_of(site.node) not in {function, *within}
     ]
+    of_ranks = [site for site in sites if calls_in_job(program, site.module, *STARTS)]
+    if sites and not of_ranks:
+        return True
+    sites = of_ranks
     if not sites:
         return not (_starts(program, module) or _is_entry(program, function))
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
+
+
+FIRST = re.compile(r"(zero|main|master|process|rank_?0)\w*_first", re.IGNORECASE)
+
+
+def _goes_first(module: Module, node: ast.AST) -> bool:
+    """Whether ranks take turns: `with zero_first(rank):`, and find what rank 0 left."""
+    return any(
+        FIRST.search(module.source_of(item.context_expr))
+        for up in module.ancestors(node)
+        if isinstance(up, ast.With)
+        for item in up.items
+    )
 
 
 def _is_entry(program: Program, function: Function) -> bool:
