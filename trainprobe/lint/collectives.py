@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from trainprobe.lint import sharded
+from trainprobe.lint.calls import argument_for
 from trainprobe.lint.expressions import origin
 from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.mentions import is_run_by, mentions, mentions_pattern
@@ -186,12 +187,12 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
         )
     if not isinstance(call.func, ast.Attribute):
         if name.endswith("()") or name.startswith("~"):
-            return _sharded(program, module, call.func, "__call__")
+            return _sharded(program, module, call, call.func, "__call__")
         if last != "barrier" or program.called(module, call) is not None:
             return None
         return of_all_ranks("barrier", 0.7, "barrier", call="a barrier")
     return _method(program, module, call, receiver, last) or _sharded(
-        program, module, call.func.value, last
+        program, module, call, call.func.value, last
     )
 
 
@@ -325,13 +326,16 @@ def _when(kind: str) -> str:
     )
 
 
-def _sharded(program: Program, module: Module, receiver: ast.expr, last: str) -> Collective | None:
+def _sharded(
+    program: Program, module: Module, call: ast.Call, receiver: ast.expr, last: str
+) -> Collective | None:
     """A method of a wrapped model in which all ranks meet."""
     if last not in SHARDED_METHODS and last not in ENGINE:
         return None
     found = of_wrapped(wrapped(program, module, receiver), last)
+    gathered = any(keyword.arg == "state_dict" for keyword in call.keywords)
     if found is None and last == "save_pretrained" and isinstance(receiver, ast.Name):
-        return _of_trained(program, module, receiver)
+        return None if gathered else _of_trained(program, module, receiver)
     return found
 
 
@@ -378,20 +382,18 @@ def _is_given(program: Program, module: Module, trainer: ast.expr, model: str) -
     made = origin(program, module, trainer)
     if not isinstance(made.node, ast.Call) or made.module is not module:
         return False
-    given = [*made.node.args, *(keyword.value for keyword in made.node.keywords)]
-    return any(
-        isinstance(each, ast.Name) and each.id == model for each in given
-    ) and _makes_trainer(program, module, made.node)
-
-
-def _makes_trainer(program: Program, module: Module, call: ast.Call) -> bool:
-    if is_a(program, f"{program.dotted(module, call.func)}()", TRAINER):
-        return True
-    function = program.called(module, call)
-    return function is not None and any(
+    if is_a(program, f"{program.dotted(module, made.node.func)}()", TRAINER):
+        given = argument(made.node, "model", 0)
+        return isinstance(given, ast.Name) and given.id == model
+    function = program.called(module, made.node)
+    if function is None or not any(
         is_a(program, f"{program.dotted(function.module, inner.func)}()", TRAINER)
         for inner in function.calls
-    )
+    ):
+        return False
+    parameter = next((name for name in function.parameters if name.endswith("model")), "")
+    given = argument_for(made.node, function, parameter) if parameter else None
+    return isinstance(given, ast.Name) and given.id == model
 
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:

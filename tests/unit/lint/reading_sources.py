@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 
+from tests.gallery.lint.score import as_asked
 from trainprobe.lint.engine import findings_of
 from trainprobe.lint.model import Finding
 from trainprobe.lint.program import Program, Source
@@ -20,4 +21,6 @@ def found(**texts: str) -> list[Finding]:
 
 
 def lines_of(cause: str, **texts: str) -> list[int]:
-    return [one.line for one in found(**texts) if one.id == cause]
+    """The lines of a cause; of a rule that is a hint, its plain cases."""
+    told = as_asked(findings_of(program_of(**texts), hints=True)[0])
+    return [one.line for one in told if one.id == cause]

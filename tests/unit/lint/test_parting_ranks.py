@@ -319,6 +319,31 @@ CASES = [
     (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0"), [8]),
     (RANKS, TRAINED.format(made="make(model)", asked="rank == 0"), [8]),
     (RANKS, TRAINED.format(made="Trainer(other)", asked="rank == 0"), []),
+    (RANKS, TRAINED.format(made="Trainer(net, tokenizer=model)", asked="rank == 0"), []),
+    (
+        RANKS,
+        TRAINED.format(made="Trainer(model)", asked="rank == 0").replace(
+            "'out'", "'out', state_dict=gathered"
+        ),
+        [],
+    ),
+    # ranks that leave before the group is made of the others
+    (
+        RANKS,
+        (
+            "import os\nimport torch.distributed as dist\nif int(os.environ['RANK']) % 4 != 0:\n"
+            "    exit(0)\ndist.init_process_group('nccl', world_size=n, rank=r)\ndist.barrier()"
+        ),
+        [],
+    ),
+    (
+        RANKS,
+        (
+            "import os\nimport torch.distributed as dist\nif int(os.environ['RANK']) % 4 != 0:\n"
+            "    exit(0)\ndist.init_process_group('nccl')\ndist.barrier()"
+        ),
+        [5, 6],
+    ),
     (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0 and not cfg.zero3"), [8]),
     (RANKS, TRAINED.format(made="Trainer(model)", asked="rank == 0 and not cfg.fsdp"), []),
     ("checkpoint-corrupt", DIST + "model.save_pretrained(args.output_dir)", [4]),

@@ -24,7 +24,7 @@ RULE = Rule(
         "Keep the rows in arrays (numpy, Arrow, a memory-mapped file) or keep only offsets and read"
         " each row on demand."
     ),
-    confidence=0.65,
+    confidence=0.45,
 )
 
 
@@ -61,7 +61,7 @@ def find(program: Program) -> Iterator[Finding]:
                     message = (
                         f"self.{name} of {cls.name} holds all rows of a file as Python objects."
                     )
-                    confidence = 0.65 if cls in worked else 0.4
+                    confidence = RULE.confidence if cls in worked else 0.3
                     yield RULE.finding(cls.module, place, message, confidence=confidence)
                     break
 

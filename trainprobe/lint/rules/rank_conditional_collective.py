@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 from trainprobe.lint import ranks
 from trainprobe.lint.conditions import contradicts, stated, stated_around
 from trainprobe.lint.fixing import insert_line
-from trainprobe.lint.flow import Guard, decorated_by, guards, leaves
+from trainprobe.lint.flow import Guard, before, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import ReachedCollective, reached_by_call
 from trainprobe.lint.rewrites import stands_alone_first, taken_out
+from trainprobe.lint.values import argument
 
 RULE = Rule(
     id="rank-conditional-collective",
@@ -97,7 +98,9 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             (
                 each
                 for each in place.around
-                if _counts(each) and not _is_excluded(program, module, place, each)
+                if _counts(each)
+                and not _is_excluded(program, module, place, each)
+                and not _is_group_of_others(module, place, each, met)
             ),
             None,
         )
@@ -229,6 +232,19 @@ def _is_excluded(program: Program, module: Module, place: Met, guard: Guard) -> 
         if isinstance(each, ast.If)
     ]
     return any(last_name(node) in names for part in asked for node in ast.walk(part))
+
+
+def _is_group_of_others(module: Module, place: Met, guard: Guard, met: list[Met]) -> bool:
+    """Whether ranks left before the job's group was made, which is told the number of the others:
+    `if rank % 4: exit()`, `init_process_group(world_size=…)`.
+    """
+    return guard.how != "inside" and any(
+        there.call.lineno <= place.call.lineno
+        and before(module, guard.node, there.call)
+        and argument(there.call, "world_size", 3) is not None
+        for there in met
+        if any(each.collective.name == "init_process_group" for each in there.bears)
+    )
 
 
 def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[Met]) -> bool:
