@@ -7,11 +7,13 @@ import re
 from tests.gallery.lint.history import HERE, faults
 from trainprobe.lint.engine import all_rules
 
+PARTS = ("development", "held out", "second development", "second held out")
+
 
 def test_rows_are_whole() -> None:
     known = {rule.id for rule in all_rules()}
     for fault in faults():
-        assert fault.part in {"development", "held out"}
+        assert fault.part in PARTS
         assert set(fault.rules) <= known
         assert fault.first <= fault.last
         assert {fault.once, fault.today} <= {"found", "missed"}
@@ -22,7 +24,7 @@ def test_the_head_counts_the_rows() -> None:
     head = (HERE / "history.tsv").read_text(encoding="utf-8").split("# part")[0]
     said = [tuple(map(int, pair)) for pair in re.findall(r"(\d+) of (\d+)", head)]
     counted = []
-    for part in ("development", "held out"):
+    for part in PARTS:
         rows = [fault for fault in faults() if fault.part == part]
         counted += [
             (sum(fault.once == "found" for fault in rows), len(rows)),
