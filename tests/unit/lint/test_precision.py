@@ -14,7 +14,7 @@ from trainprobe.lint.model import SHOWN_FROM
 LEAST = 0.7
 """The share of right ones below which a rule is a hint, unless its patterns are mended."""
 MENDED = {"rank-conditional-collective", "save-by-all-ranks"}
-"""Below that, but what made them wrong is no longer found."""
+"""Below that, but all that made them wrong, one finding left out, is no longer found."""
 ENOUGH = 5
 """Findings that are right or wrong; fewer say nothing of a rule."""
 
