@@ -72,11 +72,17 @@ def diagnose(request: DiagnoseRequest, settings: Settings, progress: Progress) -
     return _kept(case, report)
 
 
-def attach(request: AttachRequest, progress: Progress, choose: Choose | None = None) -> Report:
+def attach(
+    request: AttachRequest,
+    progress: Progress,
+    choose: Choose | None = None,
+    evidence: list[Evidence] | None = None,
+) -> Report:
     """Look at a live job and report what it waits for.
 
-    Of several jobs `choose` picks one. Raises UsageError before it looks at anything if there is
-    no such job. Ctrl-C ends the look, not the report.
+    Of several jobs `choose` picks one. `evidence` is filled with what was seen on this host. Raises
+    UsageError before it looks at anything if there is no such job. Ctrl-C ends the look, not the
+    report.
     """
     from trainprobe.attach import Interrupted, find_target, look_at_job, look_deeper
     from trainprobe.case import Case
@@ -94,8 +100,10 @@ def attach(request: AttachRequest, progress: Progress, choose: Choose | None = N
             look_deeper(job, case, progress, within_s=within_s)
     except Interrupted:
         progress.note("Interrupted: this is what was learnt.")
-    report = _concluded(case, case.seal(), "attach", case.name)
-    return _kept(case, report)
+    records = case.seal()
+    if evidence is not None:
+        evidence.extend(records)
+    return _kept(case, _concluded(case, records, "attach", case.name))
 
 
 def _deep_would_settle(case: Case) -> bool:

@@ -190,6 +190,7 @@ def _report() -> str:
             " the same types as this page."
         ),
         "A newer version may add fields; those that stand here keep their name and meaning.",
+        "For people the same report is [a page for a browser](page.md): `--html FILE`.",
         "",
     ]
     for kind in shapes_of(Report):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from trainprobe.cli.options import (
+    HtmlFile,
     JsonFile,
     NoColor,
     OutputFile,
@@ -21,10 +22,11 @@ if TYPE_CHECKING:
     from trainprobe.cli.output import Output
     from trainprobe.demo.jobs import DemoJob
     from trainprobe.model.diagnosis import Report
+    from trainprobe.model.evidence import Evidence
     from trainprobe.targets.interpreter import Interpreter
 
 
-def demo(  # noqa: PLR0917 - one parameter per option
+def demo(  # noqa: PLR0913, PLR0917 - one parameter per option
     name: Annotated[
         str | None,
         typer.Argument(
@@ -42,6 +44,7 @@ def demo(  # noqa: PLR0917 - one parameter per option
     format_name: Annotated[str | None, format_option("diagnosis")] = None,
     output_file: OutputFile = None,
     json_to: JsonFile = None,
+    html_to: HtmlFile = None,
     quiet: Quiet = False,
     verbose: Verbose = False,
     no_color: NoColor = False,
@@ -56,7 +59,7 @@ def demo(  # noqa: PLR0917 - one parameter per option
     Examples:
       trainprobe demo
       trainprobe demo file-lock-held
-      trainprobe demo file-lock-held --output answer.html
+      trainprobe demo file-lock-held --html answer.html
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.exit_codes import HEALTHY, UNDETERMINED
     from trainprobe.cli.output import output_of, write_result
@@ -68,6 +71,7 @@ def demo(  # noqa: PLR0917 - one parameter per option
         format_name,
         output_file,
         json_to,
+        html_to=html_to,
         quiet=quiet,
         no_color=no_color,
         verbose=verbose,
@@ -79,8 +83,9 @@ def demo(  # noqa: PLR0917 - one parameter per option
     job = job_called(name)
     found = interpreter.find(python)
     _check(job, found)
-    report = _shown(job, found.path, case, tell)
-    write_result(output, report)
+    evidence: list[Evidence] = []
+    report = _shown(job, found.path, case, tell, evidence)
+    write_result(output, report, evidence)
     tell("\n".join(_closing(job, report)))
     return HEALTHY if _as_expected(job, report) else UNDETERMINED
 
@@ -132,7 +137,13 @@ def _check(job: DemoJob, found: Interpreter) -> None:
         )
 
 
-def _shown(job: DemoJob, python: str, case: str | None, tell: Callable[[str], None]) -> Report:
+def _shown(
+    job: DemoJob,
+    python: str,
+    case: str | None,
+    tell: Callable[[str], None],
+    evidence: list[Evidence],
+) -> Report:
     """Start the job, tell its log, look at it, and return the report."""
     import os
     from dataclasses import replace
@@ -158,7 +169,7 @@ def _shown(job: DemoJob, python: str, case: str | None, tell: Callable[[str], No
                 case=case or os.path.join(os.path.dirname(hung.folder), "case"),
                 argv=("trainprobe", "attach", str(hung.pid)),
             )
-            report = attach(request, Silence())
+            report = attach(request, Silence(), evidence=evidence)
     except Interrupted:
         raise KeyboardInterrupt from None
     return report if case else replace(report, case="")
@@ -185,5 +196,5 @@ def _closing(job: DemoJob, report: Report) -> list[str]:
         "",
         *lines,
         "All processes of this demo were ended. For a job of yours: trainprobe attach",
-        f"As a page to pass on: trainprobe demo {job.name} --output answer.html",
+        f"As a page to pass on: trainprobe demo {job.name} --html answer.html",
     ]

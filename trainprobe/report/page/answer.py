@@ -220,11 +220,21 @@ def _fixes(fixes: Sequence[Fix]) -> Markup | None:
     return element(
         "div",
         element("h3", "What to do"),
-        element("ol", *map(_fix, fixes), class_="fixes"),
+        element(
+            "ol",
+            *(
+                _fix(
+                    fix, checked=[later.verify for later in fixes[place + 1 :][:1]] != [fix.verify]
+                )
+                for place, fix in enumerate(fixes)
+            ),
+            class_="fixes",
+        ),
     )
 
 
-def _fix(fix: Fix) -> Markup:
+def _fix(fix: Fix, *, checked: bool) -> Markup:
+    """`checked` is false where the next one is checked by the same command."""
     careful = fix.risk != "safe" or fix.who == "admin"
     return element(
         "li",
@@ -232,7 +242,7 @@ def _fix(fix: Fix) -> Markup:
         element("span", f"⚠ {who_and_risk(fix)}", class_="risk") if careful else None,
         *map(_step, fix.steps),
         joined(element("span", "Then check:", class_="then"), copied(fix.verify))
-        if fix.verify
+        if fix.verify and checked
         else None,
     )
 

@@ -45,7 +45,8 @@ def rank_grid_section(report: Report) -> Markup | None:
     alike = _alike(rows)
     size = "small" if len(rows) <= LARGE else "large" if len(rows) <= HUGE else "huge"
     number = f"{len(rows):,} {'rank' if len(rows) == 1 else 'ranks'}"
-    on = f" on {len(hosts):,} hosts" if len(hosts) > 1 else ""
+    named = sum(bool(host) for host in hosts)
+    on = f" on {named:,} hosts" if named > 1 else ""
     return element(
         "section",
         element("h2", "Ranks", element("small", f"{number}{on}"), id="ranks-title"),
