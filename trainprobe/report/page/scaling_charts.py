@@ -150,14 +150,23 @@ def _points(points: Sequence[Point], x: object, y: object) -> str:
     return " ".join(f"{x(size):.1f},{y(level):.1f}" for size, level in points if level > 0)
 
 
+def _round_levels(low: float, high: float, unit: str) -> list[float]:
+    """At most six levels with short names: powers of two for bytes, else 1, 2 and 5."""
+    if unit == "bytes":
+        every = [2.0**power for power in range(61)]
+    else:
+        every = [part * 10.0**power for power in range(-6, 16) for part in (1, 2, 5)]
+    found = [level for level in every if low <= level <= high]
+    return found[:: max(1, math.ceil(len(found) / 6))]
+
+
 def _axes(
     what: Prediction, sizes: Sequence[float], levels: tuple[float, float], x: object, y: object
 ) -> Iterable[Markup]:
     assert callable(x)
     assert callable(y)
     bottom = HEIGHT - BOTTOM
-    for place in range(4):
-        level = math.exp(levels[0] + (levels[1] - levels[0]) * (place + 0.3) / 3.6)
+    for level in _round_levels(math.exp(levels[0]), math.exp(levels[1]), what.unit):
         yield element("path", d=f"M{LEFT} {y(level):.1f} H{WIDTH - RIGHT}", class_="grid-line")
         yield element(
             "text", amount(level, what.unit), x=LEFT - 6, y=f"{y(level) + 4:.1f}", text_anchor="end"

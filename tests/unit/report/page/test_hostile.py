@@ -70,7 +70,7 @@ def whole() -> Report:
     logged, _ = judged("explain-log-restarts")
     cell = ClimbCell("user_script@2", 2, 10, "workers=0", "failed", 3.0, applied=None, says="no")
     prediction = Prediction(
-        "pss", "B", "rows", "linear", {"rows": 1000}, 9e9, 8e9, 1e10, 6e9, "MemTotal", 0.9,
+        "pss", "bytes", "rows", "linear", {"rows": 1000}, 9e9, 8e9, 1e10, 6e9, "MemTotal", 0.9,
         will_hit=True, points=((10, 1e9), (100, 2e9)), curve=((10, 1e9, 9e8, 2e9), (1000, 9e9, 8e9, 1e10)),
         says="memory passes the limit", basis="measured",
     )  # fmt: skip

@@ -16,6 +16,7 @@ from trainprobe.model.ranks import name_ranks
 from trainprobe.report.comparison import compared
 from trainprobe.report.page.collective_timeline import collective_section
 from trainprobe.report.page.exhibits import RAW_BYTES, exhibits_of
+from trainprobe.report.page.scaling_charts import _round_levels
 from trainprobe.report.page.source_lines import excerpts_of
 from trainprobe.report.page.wait_graph import WaitGraph, ranks_named, wait_graph
 
@@ -159,3 +160,9 @@ def test_a_comparison_says_what_changed() -> None:
         "Ranks 0-15 stand where they stood.",
     )
     assert not any(row.is_changed for row in compared(before, before).rows)
+
+
+def test_levels_of_a_chart_are_round() -> None:
+    assert _round_levels(3e9, 9e9, "bytes") == [2.0**32, 2.0**33]
+    assert _round_levels(90, 1100, "") == [100, 200, 500, 1000]
+    assert len(_round_levels(1, 1e12, "")) <= 6
