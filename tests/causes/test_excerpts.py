@@ -682,6 +682,23 @@ def test_numbered_lines_are_no_stack_of_gdb() -> None:
     assert process.native
 
 
+def test_a_traceback_that_is_cut_at_the_making_of_a_group_failed_of_nothing_else(
+    tmp_path: Path,
+) -> None:
+    said = (
+        "Waiting in store based barrier to initialize process group for rank: 0, key:"
+        " store_based_barrier_key:1 (world_size=4, worker_count=16, timeout=0:01:00)\n"
+    )
+    frames = (
+        'Traceback (most recent call last):\n  File "train.py", line 494, in main\n'
+        '    dist.init_process_group(backend="nccl", timeout=timedelta(seconds=60))\n'
+    )
+    log = tmp_path / "log.txt"
+    log.write_text(said * 3 + frames)
+    first = judged([str(log)])["causes"][0]
+    assert (first["id"], first["named"]) == ("world-size-mismatch", True)
+
+
 def test_only_a_context_that_lets_one_rank_go_first_is_a_barrier() -> None:
     def leaf(line: str) -> str:
         frames = (

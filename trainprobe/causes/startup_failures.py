@@ -27,6 +27,7 @@ from trainprobe.facts import (
 from trainprobe.logtext.retries import tries_again
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import captured_groups
+from trainprobe.stacks.frames import Frame
 
 # What an exception says that comes out of communication or start-up; any other is the program's own
 # affair.
@@ -82,11 +83,21 @@ def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
     return tuple(sorted(found, key=lambda event: (event.place is None, event.place or 0)))
 
 
+_MAKES_A_GROUP = re.compile(r"\b(?:init_process_group|new_group|barrier)\(")
+
+
 def of_communication(exception: RankException) -> bool:
     """Does it come out of start-up or communication?"""
-    return _OF_COMMUNICATION.search(text_of(exception)) is not None or any(
-        "torch/distributed" in frame.file for frame in exception.frames[-3:]
+    return (
+        _OF_COMMUNICATION.search(text_of(exception)) is not None
+        or any("torch/distributed" in frame.file for frame in exception.frames[-3:])
+        or (not exception.message and any(map(_makes_a_group, exception.frames[-1:])))
     )
+
+
+def _makes_a_group(frame: Frame) -> bool:
+    """Where a traceback is cut off, its last line may be the call."""
+    return _MAKES_A_GROUP.search(frame.text) is not None
 
 
 def failed_of_something_else(scene: Scene) -> bool:

@@ -41,6 +41,9 @@ def _weigh(scene: Scene) -> Weighings:
         yield from weigh_broken(stood, 26)
     if found and scene.group.mode == "crash":
         yield from first_to_fail(scene)
+    if joining := _at_their_end(scene):
+        says = f"{ranks_say(scene.ranks)} waits for a worker of its loader to end, and it does not"
+        yield weighing(13, "suspects-stack", says, *joining)
     parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
     if not parents or (scene.group.mode == "slow" and scene.of(Samples)):
         return  # a job that was sampled as it moves gets its batches
@@ -89,6 +92,22 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(-13, "suspects-stack", says, *workers)
 
 
+def _at_their_end(scene: Scene) -> tuple[MainThread, ...]:
+    """Main threads that wait for the end of workers of which nothing was seen."""
+    if scene.children(scene.ranks):
+        return ()
+    return tuple(
+        thread
+        for thread in scene.threads(scene.ranks)
+        if thread.leaf in ("child-wait", "teardown")
+        and any(
+            frame.file.endswith("torch/utils/data/dataloader.py")
+            and frame.name.endswith("_shutdown_workers")
+            for frame in thread.frames
+        )
+    )
+
+
 def _at_their_queue(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainThread | Thread, ...]:
     """A rank's main thread at the queue of its workers, or its pinning thread, which serves it."""
     pinning = [
@@ -115,6 +134,8 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 def _summary(scene: Scene) -> str:
     busy, found, stood = _busy(scene), statement(scene, WORDING), broken(scene, "stood")
+    if not busy and found is None and _at_their_end(scene):
+        return f"{subject(scene)} waits for a worker of its data loader to end, and it does not"
     if stood is not None and not busy and found is None:
         return f"A loader worker does not answer: {stood.says}"
     if found is not None and not busy:
