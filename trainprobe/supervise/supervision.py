@@ -171,7 +171,12 @@ class Supervision:
                 self._tell.alarm("slow", Look("slow", says=finding.says, report=report), 0.0)
         goes_on_s = now - self._began_working if self._began_working is not None else 0.0
         settled = self._pace.times.count >= FIRST_LOOK_STEPS or goes_on_s >= FIRST_LOOK_S
-        if settled and not self._pace_looked and self._request.on_slow == "report":
+        if (
+            settled
+            and self._rhythm.works()
+            and not self._pace_looked
+            and self._request.on_slow == "report"
+        ):
             self._pace_looked = True
             self._look(None)
 

@@ -18,6 +18,8 @@ DEAR = 3.0
 # Nothing has moved for so long, and looks could not tell why: that is worth a word too.
 UNSEEN_S, UNSEEN_LOOKS = 60.0, 2
 
+ALONE_S = 600.0  # but not for ever
+
 Answer = Literal["hung", "unseen", "slow", "again", "patience"]
 
 
@@ -87,7 +89,8 @@ class Suspicions:
             doubt.due_s = max(LONGER * age_s, age_s + LONGER_S)
         else:  # all wait, and have not waited for long
             doubt.due_s = max(OPEN_LONGER * age_s, age_s + OPEN_LONGER_S)
-        return "slow" if verdict == "slow" else "patience"
+        # a rank that works alone while the others wait writes a checkpoint, or evaluates
+        return "slow" if verdict == "slow" and age_s >= ALONE_S else "patience"
 
     @property
     def alarmed(self) -> bool:

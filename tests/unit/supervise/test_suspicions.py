@@ -52,6 +52,14 @@ def test_ranks_that_all_wait_and_not_for_long_are_looked_at_again_soon() -> None
     assert decides.due(PAUSE, 108.5)
 
 
+def test_a_rank_that_works_alone_is_no_straggler_until_it_has_done_so_for_long() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 104.0)
+    assert decides.answered("slow", 160.0, conclusive=True, cpu_s=1.0) == "patience"
+    assert decides.due(PAUSE, 800.0)
+    assert decides.answered("slow", 802.0, conclusive=True, cpu_s=1.0) == "slow"
+
+
 def test_a_new_pause_is_looked_at_as_the_first_was() -> None:
     decides = Suspicions()
     decides.due(PAUSE, 104.0)
