@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 SAMPLE_S = 0.5
 # A sample that is so late tells more of us than of the job.
-LATE_S = 2.0
+LATE_S = 8.0
 # The process table is read so long after the start, and then so often: 20 ms each time.
 FIRST_S, SLOWEST_S, KNOWN_S = 1.0, 10.0, 60.0
 # From the request to end to the end that nobody can refuse: torchrun gives its ranks 30 s.
