@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ReadyRequest,
         RunRequest,
     )
-    from trainprobe.supervise.supervision import Watched
+    from trainprobe.supervise.watched import Watched
 
 
 @contextlib.contextmanager

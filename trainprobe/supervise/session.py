@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -16,7 +17,8 @@ from trainprobe.supervise.journal import RunFolder
 from trainprobe.supervise.notification import Notifier, notification, summary_of
 from trainprobe.supervise.preparation import HEARTBEAT, RUN_MARK, prepared
 from trainprobe.supervise.voice import Voice
-from trainprobe.system.foreground import Foreground
+from trainprobe.supervise.watched import Watched
+from trainprobe.system.foreground import Foreground, stop_ourselves
 from trainprobe.system.signal_relay import SignalRelay
 
 if TYPE_CHECKING:
@@ -25,7 +27,6 @@ if TYPE_CHECKING:
     from trainprobe.case import Case
     from trainprobe.model.request import RunRequest
     from trainprobe.supervise.looks import Look
-    from trainprobe.supervise.supervision import Watched
 
 _WORDS = {
     "hung": "The job has stood still for {seconds:.0f} s:",
@@ -76,6 +77,20 @@ class Session:
 
     def watch(self) -> Watched:
         """Return when the command has ended."""
+        try:
+            self._supervise()
+        except Exception as error:  # noqa: BLE001 - a fault of ours must not touch the job
+            self._folder.note("fault", says=f"{type(error).__name__}: {error}")
+            self._voice.say(
+                f"A fault of trainprobe itself ({type(error).__name__}: {error}): the job goes on"
+                " and is not watched any more."
+            )
+            self._only_pass_through()
+        watched = self._watched if self._watched is not None else Watched()
+        watched.status = self._command.ended or 0
+        return watched
+
+    def _supervise(self) -> None:
         # after the start of the command, which waits for nothing of ours
         from trainprobe.supervise.supervision import Listeners, Supervision
 
@@ -89,8 +104,15 @@ class Session:
         )
         self._watched = supervision.seen
         supervision.watch()
-        self._watched.status = self._command.ended or 0
-        return self._watched
+
+    def _only_pass_through(self) -> None:
+        while self._command.ended is None:
+            self._command.wait(1.0, self._relay.fileno())
+            for number, alone in self._relay.arrived():
+                if alone:
+                    self._command.send(number)
+                if number == signal.SIGTSTP:
+                    stop_ourselves()
 
     @property
     def failed(self) -> bool:

@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainprobe.attach.process_ends import Lives
@@ -19,10 +19,11 @@ from trainprobe.supervise.metrics_file import EVERY_S, write_metrics
 from trainprobe.supervise.pace_watch import FIRST_LOOK_STEPS, PaceWatch
 from trainprobe.supervise.rhythm import Rhythm, Suspicion
 from trainprobe.supervise.suspicions import Answer, Suspicions
+from trainprobe.supervise.watched import Watched
 from trainprobe.system.child import signal_name
 from trainprobe.system.foreground import Foreground, stop_ourselves
 from trainprobe.system.signal_relay import ENDING, SignalRelay
-from trainprobe.targets.jobs import LiveJob, job_of
+from trainprobe.targets.jobs import job_of
 
 if TYPE_CHECKING:
     from trainprobe.model.request import RunRequest
@@ -40,26 +41,6 @@ GOES_ON_S = 3.0
 # A job that says no steps is looked at once, after so long, whether a rank holds the others up.
 FIRST_LOOK_S = 60.0
 CALM_S = 2.0  # after a look, until steps are as long as they were
-
-
-@dataclass
-class Watched:
-    """What was seen of a job: `endings` are those of its ranks and launcher, in their order.
-
-    `status` is the wait status of the command. `steps` holds the newest step of each rank.
-    `policy` is what was done to it: "", kill or requeue. `asked_to_end`: by a signal that was not
-    ours. `alarms` counts the stalls that were reported.
-    """
-
-    status: int = 0
-    job: LiveJob | None = None
-    endings: list[tuple[Member, Ended]] = field(default_factory=list)
-    policy: str = ""
-    asked_to_end: bool = False
-    alarms: int = 0
-    steps: dict[str, int] = field(default_factory=dict)
-    looks: int = 0
-    looks_cpu_s: float = 0.0
 
 
 @dataclass(frozen=True)
