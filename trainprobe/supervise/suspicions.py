@@ -8,7 +8,7 @@ from typing import Literal
 from trainprobe.supervise.rhythm import Suspicion
 
 # A look that finds no hang is followed by one when the pause has become so much longer, ...
-LONGER, LONGER_S = 2.0, 5.0
+LONGER, LONGER_S = 1.5, 5.0
 # ... sooner where it could not tell, and at once where it found a hang but was not sure.
 OPEN_LONGER, OPEN_LONGER_S = 1.3, 2.0
 AGAIN_S = 0.5
