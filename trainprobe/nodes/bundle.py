@@ -28,6 +28,7 @@ LEFT_OUT = frozenset(
         "__pycache__",
         "_demos",
         "_probes",
+        "callbacks",
         "causes",
         "cli",
         "demo",
@@ -35,10 +36,11 @@ LEFT_OUT = frozenset(
         "report",
         "sbatch",
         "scaling",
+        "supervise",
         "waits",
     }
 )
-OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py")
+OF_CLI = ("__init__.py", "bundled.py", "ready_slot.py", "standard_streams.py")
 # What the output formats of the administrators' slots need.
 OF_REPORT = (
     "__init__.py",
