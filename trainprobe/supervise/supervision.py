@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -38,6 +39,7 @@ FIRST_S, SLOWEST_S, KNOWN_S = 1.0, 10.0, 60.0
 # From the request to end to the end that nobody can refuse: torchrun gives its ranks 30 s.
 GRACE_S = 40.0
 GOES_ON_S = 3.0
+ASKED_TIMES = 6  # how a rank ended: three seconds, each time with a pass over /proc
 # A job that says no steps is looked at once, after so long, whether a rank holds the others up.
 FIRST_LOOK_S = 60.0
 CALM_S = 2.0  # after a look, until steps are as long as they were
@@ -75,6 +77,7 @@ class Supervision:
         self._ranks: dict[tuple[int, int], RankActivity] = {}
         self._lives = Lives()
         self._told_deaths: set[Member] = set()
+        self._unknown: dict[Member, int] = {}
         self._slow: set[str] = set()
         self._looking: Looking | None = None
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -279,11 +282,16 @@ class Supervision:
         if len(self._lives.ended) == len(self._told_deaths):
             return
         for member, ended in self._lives.endings():
-            if member in self._told_deaths or ended.seen_by == "nobody":
-                continue  # its parent has yet to wait for it
+            if member in self._told_deaths:
+                continue
+            if ended.seen_by == "nobody":  # its parent has yet to wait for it, or an old kernel
+                self._unknown[member] = self._unknown.get(member, 0) + 1
+                if self._unknown[member] < ASKED_TIMES:
+                    continue
             self._told_deaths.add(member)
             bad = ended.how == "signalled" or bool(ended.code)
             how = signal_name(ended.signal) if ended.signal else f"exit code {ended.code}"
+            how = "nobody knows what" if ended.seen_by == "nobody" else how
             self._folder.note("ended", role=member.role, rank=member.rank, pid=member.pid, how=how)
             quiet = self.seen.asked_to_end or self.seen.policy or member.role != "rank"
             if bad and not quiet and not any(self._was_bad(one) for one in self.seen.endings):
@@ -312,10 +320,11 @@ class Supervision:
         )
 
     def _take_look(self) -> None:
+        with contextlib.suppress(BlockingIOError):  # the thread says that it has done, and wakes us
+            os.read(self._woken, 64)
         looking = self._looking
         if looking is None or looking.done is None:
             return
-        os.read(self._woken, 64)
         self._looking, look, now = None, looking.done, time.monotonic()
         self._looked_until = now
         self.seen.looks += 1

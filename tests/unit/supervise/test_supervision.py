@@ -1,0 +1,107 @@
+"""The watch itself, on a command that is no training."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from trainprobe.collect.members import Member
+from trainprobe.model.evidence import Ended
+from trainprobe.model.request import RunRequest
+from trainprobe.supervise.heartbeats import Heartbeats
+from trainprobe.supervise.journal import RunFolder
+from trainprobe.supervise.looks import Look
+from trainprobe.supervise.rhythm import Suspicion
+from trainprobe.supervise.supervision import ASKED_TIMES, Listeners, Supervision
+from trainprobe.system.foreground import Foreground
+from trainprobe.system.signal_relay import SignalRelay
+
+Told = list[tuple[str, str]]
+
+
+@pytest.fixture
+def watch(tmp_path: Path) -> Iterator[tuple[Supervision, Told]]:
+    """A supervision over a sleeping command, and what it tells."""
+    told: Told = []
+    relay, beats = SignalRelay(), Heartbeats()
+    command = Foreground(
+        [sys.executable, "-c", "import time; time.sleep(60)"], os.environ, mark="M"
+    )
+    tell = Listeners(
+        lambda says: told.append(("says", says)),
+        lambda says: told.append(("death", says)),
+        lambda event, look, _: told.append((event, look.says)),
+        lambda _: told.append(("goes-on", "")),
+    )
+    folder = RunFolder.make(str(tmp_path / "case"), (), {})
+    supervision = Supervision(RunRequest(), command, relay, folder, tell, beats)
+    yield supervision, told
+    command.send(9)
+    while command.ended is None:
+        command.wait(1.0)
+    supervision._ended()
+    relay.close()
+    beats.close()
+
+
+class Done:
+    """A look that is over."""
+
+    def __init__(self, look: Look) -> None:
+        self.done = look
+
+    def join(self, _seconds: float) -> None:
+        """There is no thread."""
+
+
+def test_a_look_that_is_done_before_it_has_said_so_is_taken(
+    watch: tuple[Supervision, Told],
+) -> None:
+    supervision, told = watch
+    now = time.monotonic()
+    assert supervision._suspicions.due(Suspicion("all-quiet", now - 10), now)
+    look = Look("hung", conclusive=True, says="Rank 1 holds up the others.")
+    supervision._looking = Done(look)  # type: ignore[assignment]
+    supervision._take_look()
+    assert told == [("hung", look.says)]
+    os.write(supervision._wake, b".")  # what the thread says late must not keep us awake
+    supervision._take_look()
+    with pytest.raises(BlockingIOError):
+        os.read(supervision._woken, 1)
+
+
+def test_slow_ranks_are_told_once_and_not_where_that_is_ignored(
+    watch: tuple[Supervision, Told],
+) -> None:
+    supervision, told = watch
+    for ranks in ([1], [1], [2]):
+        report = {"suspects": [{"ranks": ranks}]}
+        supervision._asked_pace = True
+        supervision._looking = Done(Look("slow", says=str(ranks), report=report))  # type: ignore[assignment]
+        supervision._take_look()
+    assert told == [("slow", "[1]"), ("slow", "[2]")]
+
+
+def test_the_end_of_a_rank_is_asked_for_some_times_only(
+    watch: tuple[Supervision, Told], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On a kernel that keeps no exit status each question is a pass over the process table."""
+    supervision, told = watch
+    member = Member(1, 4711, "rank", 1)
+    asked: list[int] = []
+
+    def endings() -> list[tuple[Member, Ended]]:
+        asked.append(1)
+        return [(member, Ended("exited", seen_by="nobody", reason="unknown"))]
+
+    monkeypatch.setattr(supervision._lives, "endings", endings)
+    monkeypatch.setattr(type(supervision._lives), "ended", frozenset({member}))
+    for _ in range(5 * ASKED_TIMES):
+        supervision._tell_deaths()
+    assert len(asked) == ASKED_TIMES
+    assert told == []
