@@ -119,6 +119,19 @@ def test_a_signal_that_was_ignored_before_stays_ignored(start: Start) -> None:
     assert child.wait(timeout=120) == 0
 
 
+@pytest.mark.parametrize("to", ["process", "group"])
+def test_a_command_may_listen_to_what_was_ignored_before(start: Start, to: str) -> None:
+    """As a shell ignores SIGINT and SIGQUIT for what it puts in the background."""
+    child = start(
+        *(sys.executable, "-c", COUNTS, "SIGQUIT"),
+        preexec_fn=lambda: signal.signal(signal.SIGQUIT, signal.SIG_IGN),
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == b"ready\n"
+    (os.killpg if to == "group" else os.kill)(child.pid, signal.SIGQUIT)
+    assert child.stdout.read() == b"['SIGQUIT']\n"
+
+
 def test_nothing_is_lost_of_a_gigabyte(start: Start) -> None:
     child = start("head", "-c", str(2**30), "/dev/zero")
     assert child.stdout is not None

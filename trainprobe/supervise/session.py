@@ -72,6 +72,7 @@ class Session:
             self._folder.close()
             raise
         self._tell_pid(self._command.pid)
+        self._relay.start_over_ignored()
         self._command.let_go_of_streams()
         return self
 

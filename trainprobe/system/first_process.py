@@ -30,6 +30,7 @@ def stand_before() -> Callable[[int], None]:
     os.close(own)
     os.set_blocking(theirs, False)
     relay = SignalRelay()
+    relay.start_over_ignored()
     signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # it wakes the poll below
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     return _serve(child, theirs, relay)

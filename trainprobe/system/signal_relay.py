@@ -14,7 +14,7 @@ import os
 import select
 import signal
 import time
-from typing import Dict, List, NoReturn, Optional, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Tuple
 
 PR_SET_PDEATHSIG = 1
 # A terminal signals all processes of a group in one system call; a scheduler takes some
@@ -41,20 +41,27 @@ class SignalRelay:
     """While it is open, signals wait in `fileno()` and `arrived()` tells which of them the command
     has got already. Open it before there are threads, and start the command afterwards.
 
-    What was ignored when we were started stays ignored, for the command too (nohup).
+    What was ignored when we were started (nohup, a shell's background) is ignored by the command
+    too, unless it decides otherwise: `start_over_ignored()` when it has been started.
     """
 
     def __init__(self) -> None:
         self._heard: Dict[int, List[float]] = {}
         self._listener = -1
         self._from_listener = -1
-        numbers = [one for one in FORWARDED if signal.getsignal(one) is not signal.SIG_IGN]
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+        self._ignored = [one for one in FORWARDED if signal.getsignal(one) is signal.SIG_IGN]
+        numbers = [one for one in FORWARDED if one not in self._ignored]
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED)
         self._read, self._write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._listen(numbers)
-        self._before = {one: signal.signal(one, _do_nothing) for one in numbers}
+        self._listen()
+        self._before: Dict[int, Any] = {one: signal.signal(one, _do_nothing) for one in numbers}
         self._wakeup_before = signal.set_wakeup_fd(self._write, warn_on_full_buffer=False)
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+
+    def start_over_ignored(self) -> None:
+        """Pass on what we ignore, too: the command has inherited that, and may have changed it."""
+        for number in self._ignored:
+            self._before[number] = signal.signal(number, _do_nothing)
 
     def fileno(self) -> int:
         """Readable when a signal has come."""
@@ -82,7 +89,7 @@ class SignalRelay:
             with contextlib.suppress(OSError):
                 os.close(fd)
 
-    def _listen(self, numbers: List[signal.Signals]) -> None:
+    def _listen(self) -> None:
         theirs, own = os.pipe2(os.O_CLOEXEC)
         parent = os.getpid()
         try:
@@ -92,7 +99,7 @@ class SignalRelay:
             self._from_listener = theirs
             return
         if child == 0:
-            _listener(own, numbers, parent)
+            _listener(own, parent)
         os.close(own)
         os.set_blocking(theirs, False)
         self._listener, self._from_listener = child, theirs
@@ -152,15 +159,19 @@ def _do_nothing(_number: int, _frame: object) -> None:
     """The number is written to the wake-up pipe before this is called."""
 
 
-def _listener(own: int, numbers: List[signal.Signals], parent: int) -> NoReturn:
-    """Write each signal that comes; they are blocked here, so that none ends or stops us."""
+def _listener(own: int, parent: int) -> NoReturn:
+    """Write each signal that comes; they are blocked here, so that none ends or stops us. One that
+    is ignored would not come at all.
+    """
+    for number in FORWARDED:
+        signal.signal(number, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):  # whoever reads the command's output waits for the last one who has it
         os.dup2(nowhere, fd)
     while os.getppid() == parent:
         try:
-            os.write(own, bytes([signal.sigwait(numbers)]))
+            os.write(own, bytes([signal.sigwait(FORWARDED)]))
         except OSError:
             break
     os._exit(0)
