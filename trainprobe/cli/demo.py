@@ -159,7 +159,8 @@ def _shown(
         shown = clean(line.rpartition("\r")[2])
         tell(f"  {shown[:96]}" if shown else "")
 
-    tell(f"{job.about}\n\n$ {command_of(job)}")
+    tell(f"{job.about}\nIts first line takes some seconds: each rank imports torch.")
+    tell(f"\n$ {command_of(job)}")
     try:
         with hung_job(job, python, said=said) as hung:
             tell(f"  (Nothing more for {hung.still_s:.0f} s. Its log tells no more than that.)\n")

@@ -23,7 +23,7 @@ from trainprobe.targets import launch
 
 SCRIPT, LOG = "train.py", "train.log"
 STILL_S = 5.0  # a log that has not grown for so long would worry somebody who watches it
-START_S = 180.0  # torch is read from a cold disk, on few CPUs
+START_S = 300.0  # torch is read from a cold disk, on few CPUs
 BESIDE_S = 1.0
 TAIL_LINES = 6
 
