@@ -32,23 +32,23 @@ def doctor(
     import sys
 
     from trainprobe import __version__
-    from trainprobe.checks.sight import conclude
+    from trainprobe.checks.visibility import conclude
     from trainprobe.cli.exit_codes import HEALTHY, UNDETERMINED
     from trainprobe.cli.output import check_file, to_a_reader, width_of, write_file
-    from trainprobe.collect.sight import see
-    from trainprobe.model.sight import SIGHT_SCHEMA, SightReport
+    from trainprobe.collect.visibility import see
+    from trainprobe.model.visibility import DOCTOR_SCHEMA, VisibilityReport
     from trainprobe.redact import Redactor
-    from trainprobe.report.sight_text import sight_json, sight_text
     from trainprobe.report.terminal import wants_colour
+    from trainprobe.report.visibility_text import visibility_json, visibility_text
 
     check_file(json_to)
-    sight = see(python)
-    report = SightReport(SIGHT_SCHEMA, __version__, sight.host, sight.user, conclude(sight))
+    here = see(python)
+    report = VisibilityReport(DOCTOR_SCHEMA, __version__, here.host, here.user, conclude(here))
     if json_to not in (None, "-"):
-        write_file(str(json_to), sight_json(report))
+        write_file(str(json_to), visibility_json(report))
     colour = wants_colour(sys.stdout, os.environ, asked_not=no_color)
-    text = sight_text(report, width_of(sys.stdout), colour=colour)
-    text = sight_json(report) if json_to == "-" else text
+    text = visibility_text(report, width_of(sys.stdout), colour=colour)
+    text = visibility_json(report) if json_to == "-" else text
     with to_a_reader(sys.stdout):
         sys.stdout.write(Redactor(os.environ).text(text)[0])
         sys.stdout.flush()

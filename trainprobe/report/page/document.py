@@ -65,7 +65,7 @@ def page_of(report: Report, exhibits: Exhibits = NOTHING, earlier: Report | None
         ("scaling", "Planned size", scaling_section(report)),
         ("imports", "Imports", import_section(exhibits.imports)),
         ("logs", "Logs", log_section(report)),
-        ("beside", "Beside", open_ends_section(report)),
+        ("also", "Also", open_ends_section(report)),
         ("evidence", "Evidence", evidence_section(exhibits)),
         ("text", "Text", _text(report)),
     ]

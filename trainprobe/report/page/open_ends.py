@@ -39,10 +39,10 @@ def open_ends_section(report: Report) -> Markup | None:
         return None
     return element(
         "section",
-        element("h2", "Beside the answer", id="beside-title"),
+        element("h2", "Also to know", id="also-title"),
         element("div", *blocks, class_="blocks"),
-        id="beside",
-        aria_labelledby="beside-title",
+        id="also",
+        aria_labelledby="also-title",
     )
 
 

@@ -118,7 +118,7 @@ def test_hostile_strings_in_every_field_are_text() -> None:
         "climb",
         "ladder",
         "logs",
-        "beside",
+        "also",
         "scaling",
         "evidence",
     ):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from trainprobe.model.codec import to_json
-from trainprobe.model.sight import SightLine, SightReport
+from trainprobe.model.visibility import VisibilityLine, VisibilityReport
 from trainprobe.report.lines import Line, Span, Style, padded, span, typed, wrapped
 from trainprobe.report.phrases import columns
 from trainprobe.report.terminal import rendered
@@ -20,7 +20,7 @@ NARROWEST, WIDEST = 60, 100
 _TITLES_UP_TO = 80  # below that many columns a title has a line of its own
 
 
-def sight_text(report: SightReport, width: int = WIDEST, *, colour: bool = False) -> str:
+def visibility_text(report: VisibilityReport, width: int = WIDEST, *, colour: bool = False) -> str:
     """Return the report as lines, the remedies as commands below what they remedy."""
     width = max(NARROWEST, min(width, WIDEST))
     lines: list[Line] = [
@@ -33,12 +33,12 @@ def sight_text(report: SightReport, width: int = WIDEST, *, colour: bool = False
     return rendered([*lines, (Span(""),), *_closing(report, width)], colour=colour)
 
 
-def sight_json(report: SightReport) -> str:
-    """Return `trainprobe.sight/1`, with a final newline."""
+def visibility_json(report: VisibilityReport) -> str:
+    """Return `trainprobe.doctor/1`, with a final newline."""
     return json.dumps(to_json(report), indent=2) + "\n"
 
 
-def _line(line: SightLine, width: int, titles: int) -> list[Line]:
+def _line(line: VisibilityLine, width: int, titles: int) -> list[Line]:
     word, style = WORDS[line.seen]
     head: Line = (Span(" "), Span(f"{word:<5}", style), Span(padded(line.title, titles), "strong"))
     indent = " " * (8 + titles) if titles else " " * 6
@@ -53,7 +53,7 @@ def _line(line: SightLine, width: int, titles: int) -> list[Line]:
     return lines
 
 
-def _closing(report: SightReport, width: int) -> list[Line]:
+def _closing(report: VisibilityReport, width: int) -> list[Line]:
     stacks = next((line for line in report.lines if line.id == "stacks"), None)
     if stacks is None or stacks.seen == "yes":
         return wrapped([span("A job that hangs here can be looked at:"), _command()], width)

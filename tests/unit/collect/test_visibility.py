@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from trainprobe.cli import run
-from trainprobe.collect import sight
+from trainprobe.collect import visibility
 from trainprobe.errors import UsageError
 
 
@@ -17,7 +17,7 @@ def test_every_look_is_tried_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    seen = sight.see(sys.executable, {"PATH": "/nowhere", "NCCL_RAS_ADDR": "localhost:1"})
+    seen = visibility.see(sys.executable, {"PATH": "/nowhere", "NCCL_RAS_ADDR": "localhost:1"})
     assert seen.python == sys.executable
     assert seen.kernel_log.outcome
     assert seen.gpus.outcome
@@ -28,7 +28,7 @@ def test_every_look_is_tried_and_nothing_is_left(
 
 def test_a_python_that_is_none_is_told() -> None:
     with pytest.raises(UsageError, match="does not exist"):
-        sight.see("/nowhere/python")
+        visibility.see("/nowhere/python")
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_a_python_that_is_none_is_told() -> None:
     ],
 )
 def test_the_mount_of_proc_tells_who_is_hidden(mounts: str, value: str) -> None:
-    assert sight.hidepid_of(mounts) == value
+    assert visibility.hidepid_of(mounts) == value
 
 
 def test_doctor_prints_the_same_lines_as_text_and_json(
@@ -52,7 +52,7 @@ def test_doctor_prints_the_same_lines_as_text_and_json(
     text = capsys.readouterr().out
     assert run(["doctor", "--python", sys.executable, "--json", "-"]) == code
     report = json.loads(capsys.readouterr().out)
-    assert report["schema"] == "trainprobe.sight/1"
+    assert report["schema"] == "trainprobe.doctor/1"
     assert len(report["lines"]) == 13
     for line in report["lines"]:
         assert line["title"] in text

@@ -9,7 +9,7 @@ from typing import Literal, Mapping, Optional, Tuple
 
 from trainprobe.model.evidence import LookOutcome
 
-SIGHT_SCHEMA = "trainprobe.sight/1"
+DOCTOR_SCHEMA = "trainprobe.doctor/1"
 Seen = Literal["yes", "part", "no", "unused"]
 
 
@@ -23,7 +23,7 @@ class Tried:
 
 
 @dataclass(frozen=True)
-class Sight:
+class Visibility:
     """The values of one host and user.
 
     `capabilities` is CapEff as /proc prints it and `yama` kernel.yama.ptrace_scope, None where the
@@ -64,7 +64,7 @@ class Sight:
 
 
 @dataclass(frozen=True)
-class SightLine:
+class VisibilityLine:
     """One thing that can be seen, in part, or not; `unused` where there is nothing of its kind.
     `remedy` is what to type, empty where nothing is to be done.
     """
@@ -77,11 +77,11 @@ class SightLine:
 
 
 @dataclass(frozen=True)
-class SightReport:
+class VisibilityReport:
     """What `trainprobe doctor --json` writes."""
 
     schema: str
     version: str
     host: str
     user: str
-    lines: Tuple[SightLine, ...]
+    lines: Tuple[VisibilityLine, ...]

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from trainprobe.checks.sight import LOOSEN, conclude
-from trainprobe.model.sight import Sight, SightLine, Tried
+from trainprobe.checks.visibility import LOOSEN, conclude
+from trainprobe.model.visibility import Tried, Visibility, VisibilityLine
 
 ROOTS = "000001ffffffffff"
-GOOD = Sight(
+GOOD = Visibility(
     host="node1",
     user="alice",
     uid=1000,
@@ -31,8 +31,8 @@ GOOD = Sight(
 )
 
 
-def line(sight: Sight, name: str) -> SightLine:
-    (found,) = (line for line in conclude(sight) if line.id == name)
+def line(here: Visibility, name: str) -> VisibilityLine:
+    (found,) = (line for line in conclude(here) if line.id == name)
     return found
 
 

@@ -16,7 +16,7 @@ from trainprobe.collect.deep_refusals import RECORDER_SIZES
 from trainprobe.collect.look_results import LookResult
 from trainprobe.collect.members import host_name
 from trainprobe.errors import UsageError
-from trainprobe.model.sight import Sight, Tried
+from trainprobe.model.visibility import Tried, Visibility
 from trainprobe.system.child import ChildSpec
 from trainprobe.system.keeper import Keeper
 from trainprobe.system.run import run
@@ -33,7 +33,7 @@ PROGRAMS = ("srun", "squeue", "scontrol", "kubectl", "ssh", "ncclras", "py-spy")
 IN_POD = "/var/run/secrets/kubernetes.io/serviceaccount/token"
 
 
-def see(python: str = "", environ: Mapping[str, str] = os.environ) -> Sight:
+def see(python: str = "", environ: Mapping[str, str] = os.environ) -> Visibility:
     """Try every look and return what came of it. Nothing is raised for what is not there.
 
     Raises UsageError where `python` is no Python that answers.
@@ -42,7 +42,7 @@ def see(python: str = "", environ: Mapping[str, str] = os.environ) -> Sight:
     path, why_no_py_spy = pyspy.find()
     asked = _python(python, environ)
     port = port_of(environ)
-    return Sight(
+    return Visibility(
         host=host_name(),
         user=permission.user_name(os.geteuid()),
         uid=os.geteuid(),
