@@ -16,8 +16,11 @@ import mmap
 import os
 import struct
 import time
-from types import TracebackType
-from typing import Callable, List, Optional, Tuple, Type
+
+TYPE_CHECKING = False  # importing typing would cost more than all of this file
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import Callable, List, Optional, Tuple, Type
 
 FOLDER = "TRAINPROBE_HEARTBEAT"
 MAGIC = b"TPBEAT01"

@@ -233,11 +233,13 @@ def _is_settled(report: Report) -> bool:
 
 
 def _hides_something(report: Report, open_end: Undecided, *, verbose: bool) -> bool:
-    """Whether a look that failed is worth a line: the answer hangs on it, or all is wanted. That
-    there are no GPUs hides nothing of a job whose ranks use none.
+    """Whether a look that failed is worth a line: the answer hangs on it, a whole node was not
+    seen, or all is wanted. That there are no GPUs hides nothing of a job whose ranks use none.
     """
     if is_in_checks(report, open_end.would_settle):
         return False
+    if open_end.would_settle.startswith("node.look:"):
+        return True
     if open_end.would_settle.startswith("gpus:") and not any(cause.gpus for cause in report.causes):
         return verbose and not has_ranks(report)
     return verbose or not (report.conclusive and (_is_settled(report) or _is_fine(report)))
