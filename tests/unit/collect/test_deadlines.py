@@ -131,6 +131,7 @@ def test_the_end_that_slurm_sets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         )
         is None
     )
+    assert deadlines.parse_scontrol("JobId=7 EndTime=2026-05-38T12:00:00") is None
     (tmp_path / "scontrol").write_text(
         "#!/bin/sh\necho JobId=$5 TimeLimit=01:00:00 EndTime=2026-11-21T05:00:00 Deadline=N/A\n"
     )

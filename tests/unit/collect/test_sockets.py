@@ -117,6 +117,7 @@ def test_addresses_and_states_of_version_six() -> None:
     assert (alone.local, alone.state) == ("[::1]:8082", "LISTEN")
     with pytest.raises(ValueError, match="no address"):
         sockets.parse_address("0100007F0100007F:1F90")
+    assert sockets.parse_inet("tcp", TCP6.replace("0000000000000000", "-100000000000000")) == []
 
 
 def test_unix_sockets_from_text() -> None:

@@ -161,10 +161,11 @@ def parse_scontrol(text: str) -> Optional[Dict[str, Any]]:
     match = re.search(r"\bEndTime=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\b", text)
     if match is None:
         return None
-    return {
-        "ends_at": time.mktime(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S")),
-        "source": "scontrol show job",
-    }
+    try:
+        ends_at = time.mktime(time.strptime(match.group(1), "%Y-%m-%dT%H:%M:%S"))
+    except (ValueError, OverflowError):  # no day of the calendar
+        return None
+    return {"ends_at": ends_at, "source": "scontrol show job"}
 
 
 def folders_in(arguments: Sequence[str]) -> List[str]:

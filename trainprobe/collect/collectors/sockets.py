@@ -170,7 +170,7 @@ def parse_inet(kind: str, text: str) -> List[Row]:
             local, remote = parse_address(columns[1]), parse_address(columns[2])
             inode, again = int(columns[9]), int(columns[6], 16)
             rows.append(Row(kind, state, local, remote, inode, tx_queue, rx_queue, again, timer))
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, struct.error):
             continue
     return rows
 
@@ -179,7 +179,7 @@ def parse_address(text: str) -> str:
     """`0100007F:1F90` is 127.0.0.1:8080: words of 32 bits in the machine's byte order. An IPv4
     address inside IPv6 is shown as IPv4.
 
-    Raises ValueError.
+    Raises ValueError, or struct.error for a number that is none of 32 bits.
     """
     host, _, port = text.partition(":")
     packed = b"".join(
