@@ -108,7 +108,7 @@ _LAUNCHERS = (
     ),
     ("ray", re.compile(r"\bray::|ray[./](?:train|tune)[./]|\(raylet\)")),
     ("mpirun", re.compile(r"\bmpirun\b|\bmpiexec\b|ORTE|PRTE")),
-    ("slurm", re.compile(r"\bsrun: |\bslurmstepd: |SLURM_JOB_ID")),
+    ("slurm", re.compile(r"\bsrun: |\bslurmstepd(?:-[\w.-]{1,80})?: |SLURM_JOB_ID")),
     ("spawn", re.compile(r"torch[./]multiprocessing[./]spawn")),
 )
 # That the job as a whole went well; what says that the training did is logtext.steps' business.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -13,6 +14,8 @@ from trainprobe.facts.log_failures import LogFailure
 OUTSIDE = frozenset({"preempted", "node-failed", "evicted", "requeued", "step-cancelled"})
 # Echoes that a job's orderly end brings about by itself, in any order with the scheduler's line.
 _STOPPING = frozenset({"step-cancelled", "launcher-stops", "stopped"})
+# What torchrun raises where it was sent a signal itself; where a rank failed it is ChildFailedError.
+_SIGNALLED = re.compile(r"(?:\w+\.)*SignalException\b")
 
 
 def cancelled_from_outside(
@@ -32,7 +35,13 @@ def cancelled_from_outside(
         return None
     place = first.place or 0
     before = any(
-        not one.echo or (one.place < place and one.echo_of not in _STOPPING) for one in failures
+        not one.echo
+        or (
+            one.place < place
+            and one.echo_of not in _STOPPING
+            and not (one.what == "exception" and _SIGNALLED.match(one.kind))
+        )
+        for one in failures
     )
     # a process that ends by SIGTERM or with the code of a launcher that got it ended with the step
     ended = any(

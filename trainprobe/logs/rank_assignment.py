@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +16,10 @@ from trainprobe.logtext.paths import host_of_path, ranks_of_paths
 # nranks 16 cudaDev 3 …`.
 _OWN_RANK = re.compile(r"\bNCCL INFO .{0,200}?\brank (\d{1,7}) nranks (\d{1,7})\b")
 MOSTLY = 0.5
+# torchrun and DeepSpeed's launcher when they end their ranks; and what torchrun says at its start
+# where it has more than one.
+_ENDS_A_RANK = re.compile(r"\b(?:Sending process|Killing subprocess) (\d{1,9})\b")
+_STARTS_SEVERAL = "Setting OMP_NUM_THREADS environment variable for each process to be"
 
 
 @dataclass(frozen=True)
@@ -31,7 +36,12 @@ class RankAssignment:
 
     def __init__(self, files: Sequence[ReadFile]) -> None:
         logs = [file for file in files if file.attempts]
-        self._paths = ranks_of_paths([file.path for file in logs])
+        tasks = {_family(file.path) for file in logs if _starts_several(file)}
+        self._paths = {
+            path: rank
+            for path, rank in ranks_of_paths([file.path for file in logs]).items()
+            if _family(path) not in tasks
+        }
         self._pids: dict[tuple[str, int], int] = {}
         self._worlds: Counter[int] = Counter()
         known = {line.host for file in logs for line in _lines(file)} - {""}
@@ -95,6 +105,25 @@ class RankAssignment:
         if by_path is None or len(ranks) > 1:
             return FileOwner(None, "", host)
         return FileOwner(by_path, "path", host)
+
+
+def _starts_several(file: ReadFile) -> bool:
+    """Is it the output of a launcher of several ranks? Then the number in its name is that of the
+    launcher's task, and so it is for the files beside it.
+    """
+    ended = set()
+    for line in _lines(file):
+        if _STARTS_SEVERAL in line.text:
+            return True
+        if match := _ENDS_A_RANK.search(line.text):
+            ended.add(match.group(1))
+    return len(ended) > 1
+
+
+def _family(path: str) -> tuple[str, str]:
+    """What the files of several tasks have in common."""
+    folder, name = os.path.split(path)
+    return folder, re.sub(r"\d+", "#", name)
 
 
 def _lines(file: ReadFile) -> list[Line]:

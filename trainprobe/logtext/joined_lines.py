@@ -22,8 +22,9 @@ _RANK = re.compile(
     r" |(?<=[^\s:>|]\[)[EFW] [A-Z]\w{2,40}\.cpp:\d{1,5}\] )"
 )
 _SLURM = re.compile(
-    r"(?<=[^\s:>|\]\"'(])(?=slurmstepd: error: |srun: error: |srun: Job step aborted|Traceback"
-    r" \(most recent call last\):$|Fatal Python error: |terminate called after throwing )"
+    r"(?<=[^\s:>|\]\"'(])(?=slurmstepd(?:-[\w.-]{1,80})?: error: |srun: error: |srun: Job step"
+    r" aborted|Traceback \(most recent call last\):$|Fatal Python error: |terminate called after"
+    r" throwing )"
 )
 _FRAME = re.compile(r"\s{0,8}File \"([^\"]{1,1000})\", line (\d{1,9}), in (\S{1,200})")
 _ENDING = re.compile(
@@ -47,7 +48,7 @@ def split_joined(text: str) -> list[str]:
     # Plain searches first: most lines hold none of these words, and the look-behind costs twenty
     # times as much.
     if (
-        "slurmstepd: " in text
+        "slurmstepd" in text
         or "srun: " in text
         or TRACEBACK in text
         or "Fatal Python error: " in text

@@ -117,7 +117,7 @@ _LEVELS = re.compile(
     r"|note"
 )
 _DAEMONS = re.compile(
-    r"kernel|slurmstepd|slurmd|systemd|python3?|torchrun|srun|kubelet|dockerd|containerd"
+    r"kernel|slurmstepd(?:-[\w.-]{1,80})?|slurmd|systemd|python3?|torchrun|srun|kubelet|dockerd|containerd"
 )
 _SOURCE = re.compile(r"\.(?:py|cc?|cpp|cu|cuh|h|hpp|pyx|rs|go|log|sh|yaml|json)$")
 _LABEL_HOST = re.compile(
@@ -129,7 +129,7 @@ _LABEL_HOST = re.compile(
 _COMMON_WORDS = re.compile(
     r"(?:error|exception|warning|interrupt|exit)$|^(?:info|warn|debug|trace|critical|fatal|note"
     r"|step|epoch|iter|iteration|loss|train|training|eval|val|valid|test|batch|rank|gpu|time|srun"
-    r"|slurmstepd|"
+    r"|slurmstepd(?:-[\w.-]{1,80})?|"
     r"python3?|torchrun|bash|sh|kernel|file|line|usage|http|https|root|main|__main__|nccl|cuda"
     r"|what|hint|help|output|input|using|version|name|device|model|torch|c10|host|hostname|pid"
     r"|wandb|mlflow|comet|clearml|neptune|accelerate|deepspeed|transformers|datasets|tokenizers"
@@ -205,7 +205,10 @@ def learn_labels(lines: Iterable[str]) -> Labels:
     hosts = [
         match.group(1)
         for match in map(_HOST_LABEL.match, past)
-        if match and _LABEL_HOST.match(match.group(1)) and not _SOURCE.search(match.group(1))
+        if match
+        and _LABEL_HOST.match(match.group(1))
+        and not _SOURCE.search(match.group(1))
+        and not _DAEMONS.fullmatch(match.group(1))
     ]
     pods = [
         match.group(1)

@@ -91,8 +91,8 @@ _BEGINNING = re.compile(
 )
 # A stamp in the middle of a line that says when it was written.
 _INSIDE = re.compile(
-    r"\bslurmstepd: error: .{0,200}? (?:ON|on) \S{1,200} (?:CANCELLED|cancelled) AT"
-    r" (?P<at>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})|\btime +:"
+    r"\bslurmstepd(?:-[\w.-]{1,80})?: error: .{0,200}? (?:ON|on) \S{1,200}"
+    r" (?:CANCELLED|cancelled) AT (?P<at>\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2})|\btime +:"
     r" (?P<row>\d{4}-\d{2}-\d{2}_\d{2}:\d{2}:\d{2})$"
     r"|(?:^|[\s{,\"@])(?:time|ts|timestamp|asctime)\"?\s?[=:]\s?\"?(?P<field>\d{4}-\d{2}-\d{2}[T"
     r" ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?)"

@@ -18,7 +18,7 @@ _BEGINS = re.compile(
     r"\s{2,}|\[rank\d|\[[A-Za-z]{1,12}\d{1,6}\]:|\[(?:default|trainer)|Traceback \(|During"
     r" handling|The above exception|\[?[IWEF]\d{3,4} \d\d:|\[[EWIF]"
     r" |\[?\d{4}[-/]\d\d[-/]\d\d|\S{1,80}:\d{1,9}:\d{1,9} \[\d|frame #|\d{1,3}%\||\S{0,60}Error:"
-    r" |srun: |slurmstepd: "
+    r" |srun: |slurmstepd[\w.-]{0,80}: "
 )
 # A frame of a traceback, its rest on the next line, and one that is whole.
 _FRAME = re.compile(r'\bFile "[^"\n]{1,400}"')

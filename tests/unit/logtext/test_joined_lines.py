@@ -28,6 +28,10 @@ BAR = "Epoch 0:   6%|██        | 32/500 [06:28<94:39,  1.37it/s, loss=2.6]"
             f"{BAR}slurmstepd: error: *** STEP 6.0 ON node7",
             [BAR, "slurmstepd: error: *** STEP 6.0 ON node7"],
         ),
+        (
+            "loadingslurmstepd-node7: error: *** STEP 6.0 ON node7",
+            ["loading", "slurmstepd-node7: error: *** STEP 6.0 ON node7"],
+        ),
         (f"{BAR}Traceback (most recent call last):", [BAR, "Traceback (most recent call last):"]),
         (
             "  0%|   | 0/10 [00:00<?, ?it/s]/a/b.py:12: UserWarning: hm",

@@ -329,3 +329,9 @@ def test_no_line_takes_long(unit: str) -> None:
     began = time.process_time()
     read_prefixes(unit * (200_000 // len(unit)), Labels(task=True, host=True))
     assert time.process_time() - began < 0.5
+
+
+def test_a_daemon_that_puts_its_node_into_its_name_is_no_host() -> None:
+    lines = ["slurmstepd-node7: error: *** JOB 4 ON node7 CANCELLED AT 2024-11-21T10:11:12 ***"] * 6
+
+    assert learn_labels(lines).hosts == frozenset()

@@ -50,6 +50,11 @@ WRITTEN = dt.datetime(2024, 11, 21, 12, 0, 0, tzinfo=dt.timezone.utc).timestamp(
             0.0,
             False,
         ),
+        (
+            "slurmstepd-node7: error: *** JOB 42 ON node7 CANCELLED AT 2024-11-21T10:11:12 ***",
+            0.0,
+            False,
+        ),
         ("  time      : 2024-11-21_10:11:12", 0.0, False),
     ],
 )

@@ -49,6 +49,18 @@ def test_what_slurm_says_of_a_real_jobs_end_is_the_cause(name: str) -> None:
     assert do in " ".join(step for fix in first.fixes for step in fix.steps)
 
 
+def test_the_logs_of_srun_tasks_that_are_launchers_are_no_ranks() -> None:
+    """`srun --output=task-%t.log torchrun --nproc-per-node=2` on two nodes of a SLURM that puts the
+    node into the name of its slurmstepd.
+    """
+    report = told(RECORDED / "scancel-by-task")
+
+    first = report.causes[0]
+    assert (first.id, first.ranks, report.world.size) == ("preempted-or-hangup", (), 4)
+    assert first.confidence >= 0.85
+    assert "The job was cancelled" in first.summary
+
+
 @pytest.mark.parametrize(("line", "words"), PRINTED)
 def test_what_others_print_of_an_end_is_told_as_it_is(
     line: str, words: str, tmp_path: Path
