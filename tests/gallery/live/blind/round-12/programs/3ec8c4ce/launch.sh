@@ -1,0 +1,4 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 GLOO_SOCKET_IFNAME=lo
+exec $PYTHON learn.py --tasks balance corridor
