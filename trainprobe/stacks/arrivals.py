@@ -289,12 +289,13 @@ def by_chance(seen: Arrivals) -> float:
     """How likely some rank comes last to as many rounds where all are as fast as each other.
 
     Rounds in which nobody is late go by unseen. That matters where a rank does work of its own:
-    then each turn of its loop counts as a round.
+    then each turn of its loop counts as a round, unless the others lose most of the time to it.
     """
     rank, world, rounds = seen.latest, len(seen.ranks), seen.rounds
     if rank is None or not rounds:
         return 1.0
-    if seen.apart_s.get(rank, 0.0) >= OWN_WORK * seen.held_s.get(rank, 0.0):
+    alone = seen.apart_s.get(rank, 0.0) >= OWN_WORK * seen.held_s.get(rank, 0.0)
+    if alone and seen.share < MUCH_SHARE:
         rounds = max(rounds, seen.turns.get(rank, 0))
     one = sum(
         math.comb(rounds, count) * (1 / world) ** count * (1 - 1 / world) ** (rounds - count)

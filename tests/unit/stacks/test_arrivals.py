@@ -131,6 +131,13 @@ def test_a_rank_that_saves_now_and_then_is_not_late_however_often_it_was_seen_to
     assert not steadily_last(arrivals(job(works, places), turns))
 
 
+def test_a_rank_whose_own_work_takes_most_of_each_step_is_late_whatever_it_is() -> None:
+    works, places = [(0.45, 0.05)] * 16, ("train.py summary", "train.py step")
+    assert steadily_last(arrivals(job(works, places), {0: 40, 1: 40}))
+    works = [(0.17, 0.1)] * 16
+    assert not steadily_last(arrivals(job(works, places), {0: 40, 1: 40}))
+
+
 def test_clocks_that_differ_make_nobody_late() -> None:
     draw = random.Random(5)
     steps = [draw.uniform(0.2, 0.6) for _ in range(20)]
