@@ -14,7 +14,7 @@ from trainprobe.facts.log_failures import LogFailure
 OUTSIDE = frozenset({"preempted", "node-failed", "evicted", "requeued", "step-cancelled"})
 # Echoes that a job's orderly end brings about by itself, in any order with the scheduler's line.
 _STOPPING = frozenset({"step-cancelled", "launcher-stops", "stopped"})
-# What torchrun raises where it was sent a signal itself; where a rank failed, ChildFailedError.
+# What torchrun raises where it was sent a signal; where a rank failed it is ChildFailedError.
 _SIGNALLED = re.compile(r"(?:\w+\.)*SignalException\b")
 
 
