@@ -14,6 +14,7 @@ from trainprobe.facts.fatal_signals import FatalSignal
 from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogProgress
+from trainprobe.facts.outside_ends import OUTSIDE
 from trainprobe.logtext.quotes import quoted_words
 from trainprobe.stacks.places import user_frame
 
@@ -58,7 +59,7 @@ def words_of(
         _said(fact)
         for fact in events
         if (fact.fatal or fact.echo)
-        and not went_on(fact.rank, fact.place, progress)
+        and not went_on(fact.rank, fact.place, _behind(fact, progress))
         and not (fact.rank is None and _beside(lines, fact.place or 0))
     ]
     by_rank: dict[int | None, list[LogFailure]] = {}
@@ -66,6 +67,15 @@ def words_of(
         by_rank.setdefault(failure.rank, []).append(failure)
     found = [_one_of(failures) for rank, failures in by_rank.items() if rank is not None]
     return found + _of_nobody(by_rank.get(None, []))
+
+
+def _behind(event: LogEvent, progress: Sequence[LogProgress]) -> Sequence[LogProgress]:
+    """The progress that can be later. A scheduler's line has whole seconds, so what stands in the
+    same second may have been before it.
+    """
+    if event.event not in OUTSIDE or event.at is None:
+        return progress
+    return [one for one in progress if one.at is None or one.at >= event.at + 1.0]
 
 
 def _lines_of(fact: RankException) -> range:

@@ -32,7 +32,7 @@ AGAIN_S = 0.25
 ANSWER_CAP_BYTES = 16 * 2**20  # four ranks send some 0.1 MB
 START_S = 12.0  # for the way to a node, and a Python on a cold file system there
 # Once half of the nodes have answered, the others get this many times as long as those took, and at
-# least so many seconds more.
+# least so many seconds more; but nobody is called silent before it had START_S to begin.
 BEHIND = 2.0
 LEAST_BEHIND_S = 3.0
 SKEW_S = 1.0  # clocks further apart are corrected by the difference
@@ -162,9 +162,8 @@ def call_all(
             # An unreachable node fails at once, which is no measure for the others.
             if done and 2 * answered >= len(nodes) and waiting and not patient:
                 took_s = time.monotonic() - began
-                shorter.until = min(
-                    until, time.monotonic() + max(LEAST_BEHIND_S, (BEHIND - 1) * took_s)
-                )
+                more_s = max(LEAST_BEHIND_S, (BEHIND - 1) * took_s)
+                shorter.until = min(until, max(began + START_S, time.monotonic() + more_s))
             if done and not interruption.asked:
                 names = ", ".join(node.name for node in list(waiting.values())[:3])
                 progress.note(

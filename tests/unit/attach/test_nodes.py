@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -172,6 +173,7 @@ def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainprobe.nodes.fan_out.LEAST_BEHIND_S", 1.0)
+    monkeypatch.setattr("trainprobe.nodes.fan_out.START_S", 1.0)
     began = time.monotonic()
     found = looked(
         tmp_path,
@@ -190,6 +192,25 @@ def test_a_node_that_stands_still_is_waited_for_in_proportion_to_the_others(
         True,
         True,
     )
+
+
+def test_a_node_that_starts_slowly_is_not_called_silent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("trainprobe.nodes.fan_out.LEAST_BEHIND_S", 0.2)
+    slow = saying("node3", BEGIN, JOB, end())
+    program = shlex.join(slow.argv)
+    found = looked(
+        tmp_path,
+        [
+            saying("node1", BEGIN, JOB, end()),
+            saying("node2", BEGIN, JOB, end()),
+            Node("node3", ("sh", "-c", f"sleep 3; exec {program}")),
+        ],
+        look_s=30,
+    )
+
+    assert found["node3"][0].outcome == "ok"
 
 
 def test_srun_makes_a_step_of_its_own_on_each_node() -> None:
@@ -215,6 +236,7 @@ def test_a_node_that_freezes_after_its_first_words_has_not_answered(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("trainprobe.nodes.fan_out.LEAST_BEHIND_S", 1.0)
+    monkeypatch.setattr("trainprobe.nodes.fan_out.START_S", 1.0)
     frozen = Node(
         "node3",
         (

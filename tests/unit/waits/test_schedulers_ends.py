@@ -61,6 +61,20 @@ def test_the_logs_of_srun_tasks_that_are_launchers_are_no_ranks() -> None:
     assert "The job was cancelled" in first.summary
 
 
+def test_steps_in_the_second_of_a_cancellation_are_no_going_on(tmp_path: Path) -> None:
+    """SLURM rounds its time down; a logger's fractions of that second sort behind it."""
+    lines = [f"2031-02-03 04:05:06,{100 + step} step {step} loss 2.0\n" for step in range(6)]
+    end = "slurmstepd: error: *** JOB 7 ON node1 CANCELLED AT 2031-02-03T04:05:06 ***\n"
+    (tmp_path / "rank_0.log").write_text("".join(lines), encoding="utf-8")
+    (tmp_path / "slurm-7.out").write_text(
+        f"{end}srun: error: node1: task 0: Terminated\n", encoding="utf-8"
+    )
+
+    first = told(tmp_path).causes[0]
+    assert first.id == "preempted-or-hangup"
+    assert "The job was cancelled" in first.summary
+
+
 @pytest.mark.parametrize(("line", "words"), PRINTED)
 def test_what_others_print_of_an_end_is_told_as_it_is(
     line: str, words: str, tmp_path: Path
