@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tests.gallery.nodes import once_wrong
 from tests.gallery.nodes.decoys import DECOYS
 from tests.gallery.nodes.faults import FURTHER, PROMISED, Fault
 from tests.gallery.nodes.score import RESULTS, rate
@@ -42,6 +43,18 @@ count, since Ray placed the ranks otherwise than the label says. What was missed
 """
 
 
+ONCE_WRONG = """
+## What once went wrong on sites
+
+Situations in which administrators and users of a SLURM site once got a wrong answer. Each is made afresh on such hosts, by the real parts (srun, torchrun, Ray,
+mpirun, slurmd, the published scripts), and looked at several times. A look that nobody answered within its time is repeated, since the machine is shared; how often
+stands in the last column.
+
+Run it: `python -m tests.gallery.nodes.once_wrong [--only NAME]` (as root).
+
+"""
+
+
 def pages() -> list[tuple[str, str]]:
     """Return the page, with the results that are kept."""
     kept: dict[str, Any] = {"budget": "quick", "faults": [], "healthy": []}
@@ -55,6 +68,7 @@ def pages() -> list[tuple[str, str]]:
         _table(FURTHER, kept["faults"]),
         "\n## Healthy runs\n\n",
         _healthy(kept["healthy"]),
+        _once_wrong(),
         _blind(),
     ]
     return [("nodes-accuracy.md", "".join(parts))]
@@ -83,6 +97,26 @@ def _blind() -> str:
         " most.\n\n| job | truth | said | hosts at fault | hosts named |\n|---|---|---|---|---|\n"
         + "".join(rows)
     )
+
+
+def _once_wrong() -> str:
+    """Each situation with what came then, and what comes now."""
+    rows = {one["situation"]: one for one in json.loads(once_wrong.RESULTS.read_text("utf-8"))}
+    lines = ["| situation | what came | what must come | right | else |", "|---|---|---|---|---|"]
+    for one in once_wrong.EVERY:
+        found = rows.get(one.name, {"looks": [], "not_made": "not run yet"})
+        looks = found["looks"]
+        wrong = list(dict.fromkeys("; ".join(look["wrong"]) for look in looks if look["wrong"]))
+        again = sum(look.get("repeated", 0) for look in looks)
+        told = [*wrong, *([f"{again} looks repeated"] if again else [])]
+        if "not_made" in found:
+            told.append(f"not made: {found['not_made'].splitlines()[0]}")
+        right = sum(not look["wrong"] for look in looks)
+        lines.append(
+            f"| {one.tried} | {one.came} | {one.must} | {right} of {len(looks)} |"
+            f" {'<br>'.join(told)} |"
+        )
+    return ONCE_WRONG + "\n".join(lines) + "\n"
 
 
 def _sums(kept: Mapping[str, Any]) -> str:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
-
-import torch
 
 from tests.cluster.hosts import Host
 from tests.gallery.nodes.once_wrong.situation import (
@@ -24,7 +23,7 @@ from tests.gallery.nodes.once_wrong.situation import (
 from tests.gallery.nodes.stand import Stand
 from tests.gallery.nodes.ways import ROOT
 
-LIBRARIES = str(Path(torch.__file__).parents[1])
+LIBRARIES = sysconfig.get_path("purelib")
 STEPD = "/usr/sbin/slurmstepd"
 NO_PROGRAM = "#!/no/such/interpreter\n"
 
@@ -102,12 +101,7 @@ def _library(stand: Stand, folder: Path, elsewhere: str) -> Iterator[Look]:
         "PyMODINIT_FUNC PyInit_kernels(void) { fast(); return PyModule_Create(&m); }\n",
         encoding="ascii",
     )
-    include = subprocess.run(
-        [sys.executable, "-c", "import sysconfig; print(sysconfig.get_path('include'))"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
+    include = sysconfig.get_path("include")
     for argv in (
         ["fast.c", "-o", "lib/libfast.so"],
         ["kernels.c", "-I", include, "-Llib", "-lfast", "-o", "kernels.so"],
@@ -166,9 +160,9 @@ NODES = (
         "LD_LIBRARY_PATH differs",
         "`ready --script`: LD_LIBRARY_PATH differs, so that a library is not found",
         "exit 0, missed",
-        "exit 10, node4 left out, the library named",
+        "exit 10, node4 left out, the variable named",
         no_library,
-        leaves_out("node4", words=("libfast.so",)),
+        leaves_out("node4", words=("LD_LIBRARY_PATH",)),
     ),
     Situation(
         "LD_LIBRARY_PATH alike",
@@ -176,6 +170,6 @@ NODES = (
         "not in the list of that day",
         "exit 0, no node left out",
         same_library,
-        ends(0, words=("READY",), never=("leave out",)),
+        ends(0, words=("HEALTHY",), never=("leave out",)),
     ),
 )

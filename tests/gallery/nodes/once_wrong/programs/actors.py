@@ -18,21 +18,16 @@ import torch
 import torch.distributed as dist
 from training import take_the_lock_twice
 
-FOLDER = Path(sys.argv[1])
-
 
 @ray.remote(num_cpus=1)
 class Trainer:
-    def __init__(self, rank: int, world: int) -> None:
-        self.rank, self.world = rank, world
+    def __init__(self, rank: int, world: int, folder: Path) -> None:
+        self.rank, self.world, self.folder = rank, world, folder
 
     def meeting_point(self) -> tuple[str, int]:
         with socket.socket() as one:
             one.bind(("", 0))
             return ray.util.get_node_ip_address(), one.getsockname()[1]
-
-    def where(self) -> str:
-        return socket.gethostname()
 
     def set_up(self, address: str, port: int) -> None:
         given = {"MASTER_ADDR": address, "MASTER_PORT": str(port)}
@@ -42,16 +37,17 @@ class Trainer:
     def train(self) -> None:
         for step in range(100_000):
             if self.rank == self.world - 1 and step == 3:
-                (FOLDER / "sick").write_text(socket.gethostname())
-                take_the_lock_twice()
+                (self.folder / "sick").write_text(socket.gethostname())
+                take_the_lock_twice(self.folder)
             dist.all_reduce(torch.ones(4))
             time.sleep(0.05)
 
 
 def main() -> None:
     ray.init(address="auto", runtime_env={"working_dir": str(Path(__file__).parent)})
+    folder = Path(sys.argv[1])
     actors: list[Any] = [
-        Trainer.options(scheduling_strategy="SPREAD").remote(rank, 4) for rank in range(4)
+        Trainer.options(scheduling_strategy="SPREAD").remote(rank, 4, folder) for rank in range(4)
     ]
     address, port = ray.get(actors[0].meeting_point.remote())
     ray.get([actor.set_up.remote(address, port) for actor in actors])

@@ -14,11 +14,9 @@ from pathlib import Path
 import torch
 import torch.distributed as dist
 
-FOLDER = Path(sys.argv[1])
 
-
-def take_the_lock_twice() -> None:
-    path = FOLDER / "shared.lock"
+def take_the_lock_twice(folder: Path) -> None:
+    path = folder / "shared.lock"
     with path.open("w") as first, path.open("w") as second:
         fcntl.flock(first, fcntl.LOCK_EX)
         fcntl.flock(second, fcntl.LOCK_EX)
@@ -27,18 +25,19 @@ def take_the_lock_twice() -> None:
 def main() -> None:
     os.environ.setdefault("RANK", os.environ.get("SLURM_PROCID", ""))
     os.environ.setdefault("WORLD_SIZE", os.environ.get("SLURM_NTASKS", ""))
-    rank, sick = int(os.environ["RANK"]), int(sys.argv[2])
-    (FOLDER / f"began-{rank}").touch()
+    folder, sick = Path(sys.argv[1]), int(sys.argv[2])
+    rank = int(os.environ["RANK"])
+    (folder / f"began-{rank}").touch()
     dist.init_process_group("gloo", timeout=timedelta(hours=1))
     weights = torch.ones(4)
     for step in range(100_000):
         if rank == sick and step == 3:
-            (FOLDER / "sick").touch()
-            take_the_lock_twice()
+            (folder / "sick").touch()
+            take_the_lock_twice(folder)
         dist.all_reduce(weights)
         weights /= dist.get_world_size()
         print(f"rank {rank} step {step}", flush=True)
-        (FOLDER / f"step-{rank}").write_text(str(step))
+        (folder / f"step-{rank}").write_text(str(step))
         time.sleep(0.05)
 
 
