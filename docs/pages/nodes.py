@@ -50,6 +50,11 @@ Situations in which administrators and users of a SLURM site once got a wrong an
 mpirun, slurmd, the published scripts), and looked at several times. A look that nobody answered within its time is repeated, since the machine is shared; how often
 stands in the last column.
 
+Each row is the last run of its situation, not the only one. Before a mend, the cancelled job was wrong in 5 of 5 (twice, for two reasons) and the wrong MASTER_ADDR in
+2 of 5 (a busy node was called silent). While other programs held the processors or stopped processes for minutes, the missing module ended undetermined in 5 of 5, the
+lost launcher got no answer in 5 of 5, two of the SLURM jobs in several looks more; Ray's own daemon failed to start three jobs. What must come was worded anew after the
+first answers for six rows: the ranks of the firewall, the other nodes of PBS and LSF, the words for `--time=48` and for the two of LD_LIBRARY_PATH.
+
 Run it: `python -m tests.gallery.nodes.once_wrong [--only NAME]` (as root).
 
 """

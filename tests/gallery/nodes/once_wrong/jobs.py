@@ -330,7 +330,14 @@ def ray_actors(stand: Stand, folder: Path) -> Iterator[Look]:
             hangs(folder / "sick")
             yield attach(stand, "--hosts", "node1,node2")
         finally:
-            for word in (str(PROGRAMS / "actors.py"), str(programs), "/ray/", "ray::", "raylet", "gcs_server"):
+            for word in (
+                str(PROGRAMS / "actors.py"),
+                str(programs),
+                "/ray/",
+                "ray::",
+                "raylet",
+                "gcs_server",
+            ):
                 ended(hosts, word)
             for host, one in started:
                 gone(host, one)
