@@ -53,7 +53,6 @@ SHARES = {
     "throughput": 1.5,
     "ranks": 2.0,
 }
-SMALL = 5_000_000  # parameters: one thread is faster then, and a busy host stretches it less
 FIRST = "first"
 
 
@@ -89,11 +88,11 @@ class SuiteRunner:
 
     def call(self, name: str, findings: Any) -> Any:
         """Do one child's work, in the child."""
-        import torch
+        from _model_stress.tested_model import threads_for
 
         traits = self.tested.traits
-        if 0 < traits.parameters < SMALL:
-            torch.set_num_threads(1)
+        if traits.parameters:
+            threads_for(traits.parameters)
         if name == FIRST:
             from _model_stress.baseline import first_look
 

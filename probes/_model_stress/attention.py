@@ -114,7 +114,7 @@ def attended(model: Any, run: Callable[[], Any], length: int) -> AttentionPatter
     def leave(_name: str, _output: Any) -> None:
         watch.stack.pop()
 
-    with hooked(model, enter, leave), torch.no_grad(), watch:
+    with hooked(model, enter, leave), watch:
         run()
     return AttentionPattern(
         dict(watch.modules),

@@ -6,20 +6,30 @@ import contextlib
 import os
 import sys
 import time
-from typing import Any, Dict, List, Set, Tuple
+from typing import Any, Dict, List, Optional, Set, Tuple
 
 import torch
 
+from _model_stress.batches import Batch
 from _model_stress.fan_in import fan_ins
-from _model_stress.fault_location import own_fault, recorded
+from _model_stress.fault_location import own_fault, recorded, refused
 from _model_stress.findings import Findings, gap
-from _model_stress.tested_model import RunResult, TestedModel, Traits, max_length_of
+from _model_stress.sizes import TOO_SHORT, written
+from _model_stress.tested_model import (
+    RunResult,
+    TestedModel,
+    Traits,
+    max_length_of,
+    threads_for,
+)
 from _shared import named_object
+from _shared.child_program import summary_of
 from _shared.memory import memory_limits
 
 # of the weights that the largest suite holds at a time: two models in float64, gradients, two
 # moments of Adam
 COPIES = 12
+LONGER = (64, 256, 1024, 4096, 16384)  # positions, of raw audio for one
 
 
 def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
@@ -30,6 +40,7 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     known = set(sys.modules)
     findings.step("build")
     model = tested.build(tested.request.seed)
+    threads_for(sum(item.numel() for item in model.parameters()))
     size = sum(item.numel() * item.element_size() for item in model.parameters())
     free = memory_limits().free if tested.device == "cpu" else torch.cuda.mem_get_info()[0]
     if size * COPIES > free:
@@ -41,7 +52,14 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     batch = tested.batch(2, model=model)
     findings.step("forward")
     began = time.perf_counter()
-    ran = tested.run(model, batch)
+    try:
+        ran = tested.run(model, batch)
+    except Exception as error:  # whatever the user's model raises
+        _other_rows(tested, findings, model, batch, error)
+        longer = _longer(tested, model, error)
+        if longer is None:
+            raise
+        batch, ran = longer
     took_s = time.perf_counter() - began
     findings.step("backward")
     loss = tested.run(model, batch, grad=True).loss
@@ -52,6 +70,7 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
     tested.run(model, batch)
     # the first pass allocates, and imports what it needs
     took_s = min(took_s, time.perf_counter() - began)
+    _written_into(tested, findings, model, batch)
     findings.step("fan-ins")
     # what the model forbids to be watched has the fan-ins of its shapes
     with contextlib.suppress(Exception):
@@ -69,6 +88,7 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
         parameters=sum(item.numel() for item in model.parameters()),
         forward_s=took_s,
         fan_ins=tested.traits.fan_ins,
+        usual_length=tested.traits.usual_length,
     )
     tested.traits = traits
     findings.step("other sizes")
@@ -80,6 +100,71 @@ def first_look(tested: TestedModel, findings: Findings) -> Dict[str, Any]:
         "traits": traits._asdict(),
         "imported": _installed(set(sys.modules) - known),
     }
+
+
+def _other_rows(
+    tested: TestedModel, findings: Findings, model: Any, batch: Batch, error: Exception
+) -> None:
+    """Tell of a model that runs with the sample's own rows and with no other; return where it does
+    not run with them either.
+    """
+    own = tested.own_batch(model)
+    if own is None or own.rows == batch.rows or refused(error):
+        return
+    try:
+        tested.run(model, own)
+    except Exception:  # it does not run at all, which `error` tells
+        return
+    sentence = (
+        f"A batch of {written((batch.rows, batch.length))} fails forward ({summary_of(error)});"
+        f" {written((own.rows, own.length))}, as the sample gives it, works."
+    )
+    findings.raised(
+        "shape.raises",
+        error,
+        sentence,
+        what="size",
+        where=written((batch.rows, batch.length)),
+        rows=batch.rows,
+        length=batch.length or 0,
+    )
+    findings.skip(
+        f"the model takes {own.rows} rows only, and every suite compares batches of other sizes"
+    )
+
+
+def _longer(tested: TestedModel, model: Any, error: Exception) -> Optional[Tuple[Batch, RunResult]]:
+    """A longer batch that goes through, where the sample leaves the length to us and ours is too
+    short for the model's convolutions; None without one.
+    """
+    if not tested.sized or not any(text in str(error).lower() for text in TOO_SHORT):
+        return None
+    for length in LONGER:
+        tested.traits = tested.traits._replace(usual_length=length)
+        batch = tested.batch(2, model=model)
+        with contextlib.suppress(Exception):  # the first error is the one to tell
+            return batch, tested.run(model, batch)
+    return None
+
+
+def _written_into(tested: TestedModel, findings: Findings, model: Any, batch: Batch) -> None:
+    """Does forward change the batch that it is given? A second pass on it then sees other values:
+    gradient accumulation, a second model and the loss's own copy of the input.
+    """
+    findings.step("the batch after a pass")
+    given = batch.changed(lambda _, item: item.clone())
+    held = batch.changed(lambda _, item: item.clone())
+    with torch.no_grad():
+        tested.call(model, given.data)
+    after = given.leaves()
+    for name, item in held.leaves().items():
+        worst = gap(after[name], item)
+        leaf = name or "its input"
+        sentence = (
+            f"forward() writes into the batch: afterwards {leaf} differs by {worst:.2g} of its"
+            " largest value, and a second pass on the same batch gives something else."
+        )
+        findings.differs("evaluation.input", worst, sentence, what="leaf", where=leaf)
 
 
 def _installed(names: Set[str]) -> List[str]:

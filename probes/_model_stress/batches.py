@@ -11,6 +11,8 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 import torch
 
+from _model_stress.findings import NotApplicableError
+
 
 class Axes(NamedTuple):
     """The axes of one leaf: that of rows (None where it has none) and those of positions."""
@@ -20,10 +22,13 @@ class Axes(NamedTuple):
 
 
 class Batch:
-    """`data` goes into the model; `rows` and `length` (None without positions) are its sizes."""
+    """`data` goes into the model; `rows` and `length` (None without positions) are its sizes.
+    `packed`: a leaf in which rows take several places each, one after another (the nodes of graphs,
+    the items of bags); such a batch cannot be taken apart.
+    """
 
-    def __init__(self, data: Any, axes: Dict[str, Axes]) -> None:
-        self.data, self.axes = data, axes
+    def __init__(self, data: Any, axes: Dict[str, Axes], packed: str = "") -> None:
+        self.data, self.axes, self.packed = data, axes, packed
         leaves = self.leaves()
         self.rows: int = next(
             (leaves[name].shape[item.rows] for name, item in axes.items() if item.rows is not None),
@@ -44,7 +49,11 @@ class Batch:
 
     def changed(self, change: Callable[[str, Any], Any]) -> Batch:
         """Return a batch in which each leaf is `change(name, tensor)`."""
-        return Batch(rebuilt(self.data, change), self.axes)
+        return Batch(rebuilt(self.data, change), self.axes, self.packed)
+
+    def copied(self) -> Batch:
+        """Return a copy in the same memory layout, into which a model may write."""
+        return self.changed(lambda _, tensor: _copy(tensor))
 
     def replaced(self, leaves: Dict[str, Any]) -> Batch:
         """A batch with these tensors; a name that a dict batch lacks is added at its top."""
@@ -66,10 +75,15 @@ class Batch:
                 if name not in self.axes
             },
         }
-        return Batch(rebuilt(data, leaves.get), axes)
+        return Batch(rebuilt(data, leaves.get), axes, self.packed)
 
     def take(self, rows: List[int]) -> Batch:
-        """Return the batch of these rows."""
+        """Return the batch of these rows. Raises NotApplicableError where rows are packed."""
+        if self.packed and rows != list(range(self.rows)):
+            raise NotApplicableError(
+                f"the rows of a batch cannot be told apart: {self.packed} holds several places of"
+                " each"
+            )
         return self.changed(lambda name, tensor: _picked(tensor, self.axes[name].rows, rows))
 
     def cut(self, length: int) -> Batch:
@@ -154,6 +168,19 @@ class Batch:
         return self.changed(moved)
 
 
+def _copy(tensor: Any) -> Any:
+    """A copy with the strides of the tensor, as far as its elements do not overlap."""
+    spread = 1 + sum((size - 1) * step for size, step in zip(tensor.shape, tensor.stride()))
+    if (
+        tensor.numel() == 0
+        or tensor.is_contiguous()
+        or not tensor.numel() <= spread <= 4 * tensor.numel()
+    ):
+        return tensor.clone()
+    whole = torch.empty(spread, dtype=tensor.dtype, device=tensor.device)
+    return whole.as_strided(tensor.shape, tensor.stride()).copy_(tensor)
+
+
 def leaves_of(data: Any, name: str = "") -> Dict[str, Any]:
     """The tensors in nested dicts, lists and tuples, by dotted name; a lone tensor has ""."""
     if isinstance(data, torch.Tensor):
@@ -219,23 +246,42 @@ def axes_of(tensor: Any, rows: int, length: Optional[int]) -> Axes:
     return Axes(first, tuple(same))
 
 
-def axes_between(data: Any, more_rows: Any, longer: Any) -> Dict[str, Axes]:
-    """The axes of `data`, from the same batch with one more row and with one more position."""
-    leaves, wide, long = leaves_of(data), leaves_of(more_rows), leaves_of(longer)
-
-    def differing(name: str, others: Dict[str, Any]) -> Tuple[int, ...]:
-        item, other = leaves[name], others.get(name)
-        return (
-            tuple(axis for axis in range(item.dim()) if item.shape[axis] != other.shape[axis])
-            if other is not None and other.dim() == item.dim()
-            else ()
+def differing(data: Any, other: Any) -> Dict[str, Tuple[int, ...]]:
+    """The axes of each leaf of `data` whose size is another in `other`."""
+    leaves, others = leaves_of(data), leaves_of(other)
+    return {
+        name: tuple(
+            axis for axis in range(item.dim()) if item.shape[axis] != others[name].shape[axis]
         )
-
-    found = {
-        name: Axes(next(iter(differing(name, wide)), None), differing(name, long))
-        for name in leaves
+        if name in others and others[name].dim() == item.dim()
+        else ()
+        for name, item in leaves.items()
     }
-    return found if any(axes.rows is not None for axes in found.values()) else {}
+
+
+def batch_between(data: Any, rows: int, more_rows: Any, longer: Any = None) -> Optional[Batch]:
+    """The batch that `data` of `rows` rows is, from the same with one more row and with one more
+    position; without `longer` positions are guessed. None where no axis counts rows.
+    """
+    leaves, grown = leaves_of(data), differing(data, more_rows)
+    counts = {
+        name: next((axis for axis in axes if leaves[name].shape[axis] == rows), None)
+        for name, axes in grown.items()
+    }
+    if all(axis is None for axis in counts.values()):
+        return None
+    packed = next((name for name in leaves if grown[name] and counts[name] is None), "")
+    if longer is not None:
+        positions = differing(data, longer)
+    elif packed:
+        positions = dict.fromkeys(leaves, ())
+    else:
+        length = _length_of({name: item for name, item in leaves.items() if counts[name] == 0})
+        positions = {
+            name: _guessed(name, item, rows, length).positions if counts[name] == 0 else ()
+            for name, item in leaves.items()
+        }
+    return Batch(data, {name: Axes(counts[name], positions[name]) for name in leaves}, packed)
 
 
 def batch_of(data: Any) -> Batch:
@@ -243,12 +289,33 @@ def batch_of(data: Any) -> Batch:
     leaves = leaves_of(data)
     sizes = [item.shape[0] for item in leaves.values() if item.dim() > 0]
     count = max(set(sizes), key=sizes.count, default=1)
+    length = _length_of(
+        {name: item for name, item in leaves.items() if item.dim() > 0 and item.shape[0] == count}
+    )
+    return Batch(data, {name: _guessed(name, item, count, length) for name, item in leaves.items()})
+
+
+def _guessed(name: str, tensor: Any, rows: int, length: Optional[int]) -> Axes:
+    """The axes of a leaf; a picture has no positions, whatever its width."""
+    found = axes_of(tensor, rows, length)
+    return Axes(found.rows, ()) if _is_picture(tensor) and "mask" not in name else found
+
+
+def _length_of(leaves: Dict[str, Any]) -> Optional[int]:
+    """The number of positions that most leaves share, their rows first. A map of the size of the
+    batch's pictures counts pixels.
+    """
+    pictures = {tuple(item.shape[-2:]) for item in leaves.values() if _is_picture(item)}
     seconds = [
         item.shape[1]
         for item in leaves.values()
         if item.dim() >= 2
-        and item.shape[0] == count
         and (not item.is_floating_point() or item.dim() == 3)
+        and not (item.dim() > 2 and tuple(item.shape[-2:]) in pictures)
     ]
-    length = max(set(seconds), key=seconds.count, default=None)
-    return Batch(data, {name: axes_of(item, count, length) for name, item in leaves.items()})
+    return max(set(seconds), key=seconds.count, default=None)
+
+
+def _is_picture(tensor: Any) -> bool:
+    """Whether it is a picture of more than one line, or a clip of such."""
+    return bool(tensor.is_floating_point() and tensor.dim() > 3 and tensor.shape[-2] > 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 from math import gcd
-from typing import Any, Dict, List, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 Options = Dict[str, Any]
 
@@ -209,6 +209,26 @@ def _loose(wide: List[Tuple[str, str]]) -> List[Tuple[str, str]]:
         for item, count in wide
         if count in named and not WIDE.search(item.lower()) and not COUNT.search(item.lower())
     ]
+
+
+def coupled(changed: Options, options: Options, constants: Sequence[int]) -> Optional[int]:
+    """The number among `constants` that an option's default is a multiple or a divisor of, and its
+    changed value is not: the factory sets it beside the option, so that the two must change
+    together. None without one, and where anything but a count or a size was changed.
+    """
+    if not changed or not all(
+        isinstance(item, int) and not isinstance(item, bool) for item in changed.values()
+    ):
+        return None
+    for name, value in sorted(changed.items()):
+        for constant in constants:
+            for more, fewer, then in (
+                (options[name], constant, (value, constant)),
+                (constant, options[name], (constant, value)),
+            ):
+                if fewer > 1 and more % fewer == 0 and (not then[1] or then[0] % then[1]):
+                    return constant
+    return None
 
 
 def undivided(options: Options) -> List[Options]:

@@ -11,6 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Set, Tuple
 import torch
 
 from _model_stress.batches import Batch
+from _model_stress.sizes import LONG
 from _model_stress.tested_model import RunResult, TestedModel
 
 # torch: True is left out
@@ -136,11 +137,21 @@ class MaskBench:
         if not self.tested.traits.resizes:
             return own
         sizes = {size for item in self.model.parameters() for size in item.shape}
-        fine = [item for item in LENGTHS if item <= most]
+        fine = [item for item in LENGTHS if item <= most and self._runs(item, own)]
         return next(
             (item for item in fine if not sizes & {item, item + 1, ROWS * item}),
             fine[0] if fine else own,
         )
+
+    def _runs(self, length: int, own: int) -> bool:
+        """Whether a batch of that length goes through; not asked where the sample is short too."""
+        if own <= LONG:
+            return True
+        try:
+            self.tested.run(self.model, self.tested.batch(ROWS, length, model=self.model))
+        except Exception:  # the shapes tell of lengths that fail
+            return False
+        return True
 
     def _unnamed_labels(self) -> str:
         """The last of several leaves that are known by their places only: (inputs, …, labels)."""

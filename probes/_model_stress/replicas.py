@@ -288,7 +288,7 @@ def _forward(
     called = model if wrapped is None else Through(wrapped, model)
     with opened(model) as stack, _no_cudnn(tested):
         try:
-            return tested.read(tested.call(called, batch.data))
+            return tested.read(tested.call(called, batch.copied().data))
         except Exception as error:
             raise ModuleError(error, stack.innermost()) from error
 

@@ -52,8 +52,11 @@ def first_look(first: Outcome) -> bool:
 
 
 def no_model(first: Outcome) -> NoReturn:
-    """The model does not run at all, so that no suite can ask anything."""
-    if first.how in ("given", "skipped"):
+    """The model does not run, or at one size only, so that no suite can ask anything."""
+    if first.how == "skipped":
+        line = _line("shapes", "failed", "", first.rows, first.took_s)
+        _emit.result("no", f"{line.sentence} No suite was run: {first.why}.")
+    if first.how == "given":
         _emit.result("cannot", first.why)
     doing = {
         "build": "The model cannot be built",
@@ -167,14 +170,14 @@ def answer(lines: List[SuiteLine]) -> NoReturn:
     suites = [line for line in lines if line.name in SUITES]
     passed = sum(line.state == "passed" for line in suites)
     counted = f"{passed}/{len(suites)} suites passed" if suites else ""
-    skipped = [line.name for line in suites if line.state == "skipped"]
-    counted += f" ({', '.join(skipped)} not for this model)" if skipped else ""
+    skipped = [f"{line.name}: {line.sentence}" for line in lines if line.state == "skipped"]
     bad = [line for line in lines if line.state == "failed"]
     open_ = [line for line in lines if line.state == "unanswered"]
     agreed = next((line for line in lines if line.name == RANKS), None)
     if agreed is not None and agreed.state == "passed":
         counted += f"; {agreed.sentence}" if agreed.sentence else ""
     sentences = " ".join(f"{line.name}: {line.sentence}" for line in (*bad, *open_))[:1200]
+    sentences += f" Not asked: {'; '.join(skipped)[:600]}." if skipped else ""
     nothing = all(line.state == "skipped" for line in lines if line.name != EVALUATION)
     _emit.result(
         "no" if bad else "cannot" if open_ or nothing else "yes", f"{counted}. {sentences}".strip()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from typing import Any, Dict, Optional
+from typing import Any, Dict, List, Optional
 
 import torch
 import torch.utils.data
@@ -28,25 +28,55 @@ ROWS_WORD = re.compile(r"batch|rows?$|^bs$|^b$|^n$|samples|^size", re.IGNORECASE
 LENGTH_WORD = re.compile(r"len|seq|token|position|time|steps|^t$|^l$|size|frames", re.IGNORECASE)
 
 
-def takes_sizes(sample: Any) -> bool:
-    """Whether the sample's factory takes two positional arguments that may be rows and length. With
-    defaults their names must say so, or `seed` and `device` would be taken for sizes.
-    """
+def positional(sample: Any) -> List[inspect.Parameter]:
+    """The positional arguments of a sample's factory; none of a batch."""
     if not callable(sample) or isinstance(sample, (torch.Tensor, torch.nn.Module)):
-        return False
+        return []
     try:
-        parameters = [
+        return [
             item
             for item in inspect.signature(sample).parameters.values()
             if item.kind in (item.POSITIONAL_ONLY, item.POSITIONAL_OR_KEYWORD)
         ]
     except (TypeError, ValueError):
-        return False
+        return []
+
+
+def takes_rows(sample: Any) -> bool:
+    """Whether the sample's factory takes the number of rows alone: its one argument without a
+    default, or a first argument that is named so.
+    """
+    parameters = positional(sample)
+    needed = [item for item in parameters if item.default is item.empty]
+    if len(needed) == 1:
+        return needed[0] is parameters[0] and not takes_sizes(sample)
+    return (
+        not needed
+        and bool(parameters)
+        and bool(ROWS_WORD.search(parameters[0].name))
+        and not takes_sizes(sample)
+    )
+
+
+def takes_sizes(sample: Any) -> bool:
+    """Whether the sample's factory takes two positional arguments that may be rows and length. With
+    defaults their names must say so, or `seed` and `device` would be taken for sizes.
+    """
+    parameters = positional(sample)
     if len(parameters) < 2 or any(item.default is item.empty for item in parameters[2:]):
         return False
     first, second = parameters[:2]
     sized = bool(ROWS_WORD.search(first.name)) and bool(LENGTH_WORD.search(second.name))
     return sized or is_turned(sample) or first.default is second.default is inspect.Parameter.empty
+
+
+def default_length(sample: Any) -> Optional[int]:
+    """The length that a factory of rows and length gives by itself; None where it has to be asked
+    for one.
+    """
+    parameters = positional(sample)
+    default = parameters[0 if is_turned(sample) else 1].default
+    return default if isinstance(default, int) and default > 0 else None
 
 
 def is_turned(sample: Any) -> bool:

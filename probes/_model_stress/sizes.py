@@ -14,8 +14,15 @@ from _model_stress.tested_model import TestedModel
 from _shared.child_program import summary_of
 
 GRID = ((1, 8), (1, 1), (2, 1), (3, 7), (2, 31), (5, 16), (2, 128), (1, 127), (2, 512))
+LONG = 64  # a sample of more positions may need that many: shorter ones are tried, and its own
 ROWS = (1, 2, 3, 5, 8)  # where nothing counts positions
 OUT_OF_MEMORY = ("not enough memory", "out of memory", "can't allocate memory")
+# of torch's convolutions and poolings
+TOO_SHORT = (
+    "kernel size can't be greater",
+    "output size is too small",
+    "padding size should be less than",
+)
 Size = Tuple[int, Optional[int]]
 
 
@@ -88,10 +95,12 @@ def allowed_length(model: Any, declared: Optional[int]) -> Optional[int]:
 
 def resizable(tested: TestedModel) -> bool:
     """Whether the length may vary: a shorter batch runs, or the sample takes any length."""
+    batch = tested.batch(2)
     if any(
-        item.dim() == 4 and item.is_floating_point() for item in tested.batch(2).leaves().values()
+        item.dim() >= 4 and item.is_floating_point() and batch.axes[name].positions
+        for name, item in batch.leaves().items()
     ):
-        return False
+        return tested.sized and tested.traits.resizes
     return tested.traits.resizes or tested.sized
 
 
@@ -103,6 +112,8 @@ def sizes_for(tested: TestedModel, longest: Optional[int]) -> List[Size]:
     sizes: Set[Size] = {
         (rows, length if longest is None else min(length, longest)) for rows, length in GRID
     }
+    if own > LONG:
+        sizes |= {(1, own), (3, own), (2, own + 1)}
     if longest is not None:
         sizes |= {(2, longest), (1, max(1, longest - 1))}
     return sorted(sizes, key=lambda size: (weight(size), size))

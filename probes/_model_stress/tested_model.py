@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 import dataclasses
 import importlib
@@ -10,6 +11,7 @@ import math
 import os
 import random
 import sys
+import textwrap
 import warnings
 from types import MappingProxyType
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
@@ -17,7 +19,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tup
 import torch
 
 from _model_stress import sample_batches
-from _model_stress.batches import Axes, Batch, axes_between, batch_of, leaves_of
+from _model_stress.batches import Batch, batch_between, batch_of, leaves_of
 from _model_stress.findings import gap
 from _model_stress.request import StressRequest
 from _shared import named_object
@@ -25,6 +27,7 @@ from _shared.child_program import summary_of
 
 # of generation: not what training sees
 CACHES = ("past_key_values", "mems", "cache_params", "state")
+SMALL = 5_000_000  # parameters
 LENGTHS = (
     "max_position_embeddings",
     "n_positions",
@@ -66,6 +69,8 @@ class Traits(NamedTuple):
     `resizes`: batches of another length go through. `max_length`: the longest that it declares,
     with the name that said so. `loss_couples`: the loss of a batch is not the mean of its rows'
     losses. `parameters` is their number. `fan_ins`: of the parameters whose operations tell it.
+    `usual_length`: the shortest that goes through, where a sample that must be asked for a length
+    gives too few positions otherwise.
     """
 
     doubles: bool = True
@@ -79,6 +84,7 @@ class Traits(NamedTuple):
     parameters: int = 0
     forward_s: float = 0.0
     fan_ins: Mapping[str, float] = MappingProxyType({})
+    usual_length: int = 0
 
 
 class TestedModel:
@@ -91,7 +97,7 @@ class TestedModel:
             named_object.load_named_object(request.sample) if request.sample else None
         )
         self.kind = "module"
-        self._axes: Dict[str, Axes] = {}
+        self._like: Optional[Batch] = None
 
     # ---- the model
 
@@ -141,6 +147,27 @@ class TestedModel:
         """The numeric and boolean options of the factory or the model's configuration."""
         return dict(self._config(self))
 
+    def factory_constants(self) -> List[int]:
+        """The whole numbers that stand in the factory's body; none where its source is not at
+        hand.
+        """
+        if os.path.isdir(os.path.expanduser(self.request.model)):
+            return []
+        made = named_object.load_named_object(self.request.model)
+        try:
+            tree = ast.parse(textwrap.dedent(inspect.getsource(made)))
+        except (TypeError, OSError, SyntaxError):
+            return []
+        body = getattr(tree.body[0], "body", []) if inspect.isfunction(made) else []
+        return sorted(
+            {
+                item.value
+                for statement in body
+                for item in ast.walk(statement)
+                if isinstance(item, ast.Constant) and type(item.value) is int and item.value > 1
+            }
+        )
+
     # ---- batches
 
     def batch(
@@ -164,7 +191,7 @@ class TestedModel:
                 model if model is not None else self.build(), rows, length, seed
             )
         if sample_batches.takes_sizes(sample):
-            wanted = length or sample_batches.LENGTH
+            wanted = length or self.usual_length
 
             def asked_for(wide: int, long: int) -> Any:
                 sow(seed)
@@ -172,13 +199,24 @@ class TestedModel:
                     sample(long, wide) if sample_batches.is_turned(sample) else sample(wide, long)
                 )
 
-            data = asked_for(rows, wanted)
-            # which axis follows which size is asked once
-            if leaves_of(data).keys() != self._axes.keys():
-                self._axes = axes_between(
-                    data, asked_for(rows + 1, wanted), asked_for(rows, wanted + 1)
-                )
-            return Batch(data, self._axes) if self._axes else batch_of(data)
+            return self._between(
+                asked_for(rows, wanted),
+                rows,
+                lambda: asked_for(rows + 1, wanted),
+                lambda: asked_for(rows, wanted + 1),
+            )
+        if sample_batches.takes_rows(sample):
+
+            def of_rows(count: int) -> Any:
+                sow(seed)
+                return sample(count)
+
+            own = self._between(of_rows(rows), rows, lambda: of_rows(rows + 1), None)
+            return (
+                own
+                if (rows, length or own.length) == (own.rows, own.length)
+                else own.resized(rows, length or own.length, seed)
+            )
         sow(seed)
         data = sample_batches.drawn(sample)
         if not leaves_of(data):
@@ -192,10 +230,50 @@ class TestedModel:
             else own.resized(rows, length or own.length, seed)
         )
 
+    def own_batch(self, model: Any) -> Optional[Batch]:
+        """The batch as the sample gives it when nothing is asked of it; None where it has to be
+        asked for sizes, or where there is none.
+        """
+        sample = self._sample
+        if sample is None or any(
+            item.default is item.empty for item in sample_batches.positional(sample)
+        ):
+            return None
+        sow(0)
+        dtype = next((item.dtype for item in model.parameters() if item.is_floating_point()), None)
+        return batch_of(sample_batches.drawn(sample)).to(device=self.device, dtype=dtype)
+
+    def _between(
+        self,
+        data: Any,
+        rows: int,
+        more_rows: Callable[[], Any],
+        longer: Optional[Callable[[], Any]],
+    ) -> Batch:
+        """The batch that the sample gave for `rows`; what its axes count is asked once."""
+        if self._like is None or leaves_of(data).keys() != self._like.axes.keys():
+            self._like = batch_between(
+                data, rows, more_rows(), longer() if longer is not None else None
+            )
+        return (
+            Batch(data, self._like.axes, self._like.packed)
+            if self._like is not None
+            else batch_of(data)
+        )
+
     @property
     def own_length(self) -> Optional[int]:
         """The length of the named sample; None where it has no positions."""
         return self.batch(2).length
+
+    @property
+    def usual_length(self) -> int:
+        """The length that is asked of a sample of rows and length where none is given."""
+        return (
+            self.traits.usual_length
+            or sample_batches.default_length(self._sample)
+            or sample_batches.LENGTH
+        )
 
     @property
     def sized(self) -> bool:
@@ -205,10 +283,12 @@ class TestedModel:
     # ---- a pass
 
     def run(self, model: Any, batch: Batch, *, seed: int = 0, grad: bool = False) -> RunResult:
-        """Run `model` forward on `batch` with `seed`; raises what the model raises."""
+        """Run `model` forward on a copy of `batch`, into which it may write, with `seed`; raises
+        what the model raises.
+        """
         sow(seed)
         with torch.set_grad_enabled(grad):
-            return self.read(self.call(model, batch.data))
+            return self.read(self.call(model, batch.copied().data))
 
     def call(self, model: Any, data: Any) -> Any:
         """Call the model as a training step would: Lightning's training_step, else forward."""
@@ -260,6 +340,12 @@ class TestedModel:
                 ]
             ).sum()
         return RunResult(loss, {**named, **({"loss": loss} if own and not named else {})}, own)
+
+
+def threads_for(parameters: int) -> None:
+    """One thread for a small model: that is faster, and a busy host stretches it less."""
+    if parameters < SMALL:
+        torch.set_num_threads(1)
 
 
 def sow(seed: int) -> None:

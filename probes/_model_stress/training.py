@@ -55,7 +55,7 @@ class TrainingRun:
             for item in self.optimizers:
                 item.zero_grad()
             with torch.enable_grad():
-                loss = self.tested.read(self.tested.call(self.model, batch.data)).loss
+                loss = self.tested.read(self.tested.call(self.model, batch.copied().data)).loss
                 loss.backward()
             for item in self.optimizers:
                 item.step()

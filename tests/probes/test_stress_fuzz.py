@@ -130,3 +130,12 @@ def test_what_belongs_to_the_data_is_left_alone() -> None:
         "attention_dropout",
         "num_hidden_layers",
     }
+
+
+def test_an_option_that_breaks_with_a_number_of_the_factory_is_coupled_to_it() -> None:
+    options = {"width": 16, "bias": True, "layers": 2}
+    assert drawing.coupled({"width": 10}, options, [4]) == 4
+    assert drawing.coupled({"width": 24}, options, [4]) is None
+    assert drawing.coupled({"width": 24}, options, [32]) == 32
+    assert drawing.coupled({"width": 10, "bias": False}, options, [4]) is None
+    assert drawing.coupled({"width": 10}, options, []) is None

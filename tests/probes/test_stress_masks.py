@@ -74,6 +74,7 @@ def test_a_model_to_which_no_question_applies_is_skipped(found: dict[str, Wrote]
 def test_all_checks_are_made_of_a_sound_model(found: dict[str, Wrote]) -> None:
     held = {row["name"] for row in found["sound_causal"].rows if row["row"] == "held"}
     assert held == {
+        "mask.finite",
         "mask.ignored",
         "mask.padding",
         "mask.loss",

@@ -37,7 +37,7 @@ def suites_of(row: LadderRow) -> tuple[Mapping[str, Any], ...]:
 
 def suites_say(row: LadderRow) -> str:
     """`7/7 suites passed`, or how many passed with the names of the others: failed, not answered,
-    or not for this model; empty without suites.
+    or not asked, for want of a question; empty without suites.
     """
     suites = [suite for suite in suites_of(row) if suite["name"] not in BESIDE]
     if not suites:
@@ -48,7 +48,7 @@ def suites_say(row: LadderRow) -> str:
         for outcome, how in (
             ("failed", "failed"),
             ("not_measured", "did not answer"),
-            ("skipped", "not for this model"),
+            ("skipped", "not asked"),
         )
         if (names := [suite["name"] for suite in suites if suite["outcome"] == outcome])
     ]

@@ -13,6 +13,7 @@ from trainprobe.model.diagnosis import Verdict
 from trainprobe.waits.data_timeouts import wait_expected
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.groups import failing_rungs, is_hung, suspect_groups
+from trainprobe.waits.model_stress import left_unasked
 from trainprobe.waits.open_questions import applies_not, as_given, doubts, outgrown, unanswered
 from trainprobe.waits.predicted_limits import foreseen_groups, predictions
 from trainprobe.waits.situation import Situation
@@ -92,10 +93,10 @@ def _headline(facts: Facts, verdict: Verdict) -> str:
     if verdict == "healthy":
         passed = sum(1 for rung in as_given(facts) if rung.outcome == "passed")
         return (
-            f"All {passed} checks that apply here passed."
+            f"All {passed} checks that apply here passed. {left_unasked(facts)}"
             if passed != 1
-            else "The one check that applies here passed."
-        )
+            else f"The one check that applies here passed. {left_unasked(facts)}"
+        ).strip()
     if facts.one(Interrupted) is not None:
         return "The run was interrupted before it could decide."
     missed = unanswered(facts)

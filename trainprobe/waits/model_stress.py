@@ -60,6 +60,12 @@ ORDER = (
 """Where nothing explains the other: what spoils every step first, then what spoils a save, then
 what spoils more ranks or other configurations.
 """
+ECHOES: Mapping[str, str] = {"ranks": "precision"}
+"""Differences of a few roundings that a cast brings about wherever it runs in another order: from
+the echo to what it is told under.
+"""
+ROUNDING = 1e-3
+"""Relative: what single precision adds up to over the layers of a small model."""
 MOST_NAMED = 4
 _NO_PLACE = ("size", "option", "options", "loss", "")
 _KEPT = (Rung, RankEnding, Plan, ProbeResult)
@@ -74,6 +80,8 @@ def stressed_groups(facts: Facts, rung: Rung) -> tuple[SuspectGroup, ...]:
     found: dict[str, list[Finding]] = {}
     for one in findings(facts, rung.cell):
         found.setdefault(one.name.partition(".")[0], []).append(one)
+    for name, root in _echoes(found).items():
+        found[root] += found.pop(name)
     follows = {
         name: tuple(other for other in found if _brings(other, found[other], name, found[name]))
         for name in found
@@ -118,6 +126,21 @@ def findings(facts: Facts, cell: str) -> tuple[Finding, ...]:
             number = numbers.get(_key(name, failure.details))
             found.append(_finding(failure, name, number))
     return tuple(sorted(found, key=lambda one: one.where == ""))
+
+
+def _echoes(found: Mapping[str, Sequence[Finding]]) -> Mapping[str, str]:
+    """The properties of which nothing differs by more than roundings, and the one of which a
+    finding explains that.
+    """
+    return {
+        name: root
+        for name, root in ECHOES.items()
+        if found.get(root)
+        and found.get(name)
+        and all(
+            one.value is not None and one.threshold and one.value < ROUNDING for one in found[name]
+        )
+    }
 
 
 def seen_by(facts: Facts, group: SuspectGroup) -> Facts:
@@ -212,6 +235,20 @@ def told_of_row(facts: Facts, rung: Rung) -> dict[str, Any]:
             }
         )
     return {"suites": rows} if rows else {}
+
+
+def left_unasked(facts: Facts) -> str:
+    """A sentence on the suites that asked nothing of the model, with their reasons; empty where
+    each asked something.
+    """
+    skipped = [
+        f"{row['name']} ({row['says']})" if row["says"] else row["name"]
+        for rung in facts.of(Rung)
+        if rung.probe == PROBE
+        for row in told_of_row(facts, rung).get("suites", ())
+        if row["outcome"] == "skipped"
+    ]
+    return f"Not asked of the model: {'; '.join(skipped)}." if skipped else ""
 
 
 def _finding(failure: ProbeFailure, name: str, number: Measured | None) -> Finding:

@@ -260,6 +260,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     picked = drawing.drawn(defaults, tested.request.seed, tested.request.fuzz, trier.length or 1)
     counts: Dict[str, int] = {}
     reported: List[Any] = []
+    found = False
     for turn, first in enumerate(picked):
         changed = first
         if findings.left_s() < 1.5:
@@ -275,7 +276,8 @@ def run(tested: TestedModel, findings: Findings) -> None:
         counts[tried.how] = counts.get(tried.how, 0) + 1
         if tried.failed and tried.signature not in reported:
             reported.append(tried.signature)
-            _tell(trier, findings, shrunk(trier, changed, defaults, tried.signature), changed, turn)
+            least = shrunk(trier, changed, defaults, tried.signature)
+            found = _tell(trier, findings, least, changed, defaults, turn) or found
     if not library:
         _undivided(trier, findings, defaults)
     done = sum(counts.values())
@@ -292,7 +294,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
     if all(how in UNJUDGED for how in counts):
         why = ", ".join(parts) or "no time was left"
         findings.skip(f"none of the {len(picked)} configurations drawn was judged: {why}")
-    if not reported:
+    if not found:
         findings.clean("config.fails", "configurations", what="option")
     also = f" ({', '.join(parts)})" if parts else ""
     cut = "" if done == len(picked) else f" of {len(picked)} for the time"
@@ -315,9 +317,29 @@ def _undivided(trier: Trier, findings: Findings, defaults: Options) -> None:
                 return
 
 
-def _tell(trier: Trier, findings: Findings, least: Options, drawn: Options, turn: int) -> None:
+def _tell(
+    trier: Trier,
+    findings: Findings,
+    least: Options,
+    drawn: Options,
+    defaults: Options,
+    turn: int,
+) -> bool:
+    """Report a configuration that fails; return whether it is a finding. It is a note where it
+    breaks with a number that the factory sets itself, or where the library's own configuration
+    allows what no published one has.
+    """
     tried = trier.remembered(least)
     where = written(least)
+    constant = drawing.coupled(least, defaults, trier.tested.factory_constants())
+    if constant is not None or trier.library:
+        why = (
+            f"the factory's own {constant} fits {written({name: defaults[name] for name in least})}"
+            if constant is not None
+            else "the library accepts it, and no model may be published with it"
+        )
+        findings.note(f"With {where} the model is accepted and {tried.sentence[:300]}: {why}.")
+        return False
     sentence = (
         f"With {where} the model is accepted and {tried.sentence}; configuration {turn} of seed"
         f" {trier.tested.request.seed} was {written(drawn)}."
@@ -330,3 +352,4 @@ def _tell(trier: Trier, findings: Findings, least: Options, drawn: Options, turn
         findings.counted(
             "config.fails", 1, "configurations", sentence, what="option", where=where, **labels
         )
+    return True

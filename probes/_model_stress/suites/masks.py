@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Dict, List, Optional, Tuple
 
 import torch
@@ -11,7 +12,7 @@ from _model_stress.batches import Batch
 from _model_stress.fault_location import ill_gradients
 from _model_stress.findings import Findings
 from _model_stress.mask_checks import SHORT, Masks, label_leaves, own_dtype
-from _model_stress.mask_inputs import ROWS, MaskInput, find_port
+from _model_stress.mask_inputs import ROWS, MaskBench, MaskInput, find_port
 from _model_stress.module_isolation import View, blamed, inputs_of, mended, own_code, recorded
 from _model_stress.tested_model import RunResult, TestedModel
 from _shared.child_program import summary_of
@@ -200,6 +201,48 @@ def nan_maker(masks: Masks, batch: Batch) -> Optional[str]:
     )
 
 
+def finite(masks: Masks, port: MaskInput) -> None:
+    """Outputs that count must be numbers: nan under every mask would look like agreement."""
+    bench, every = masks.bench, list(range(masks.length))
+    for form, out in (("leaves out nothing", []), ("leaves out the end", every[-SHORT:])):
+        keep = [item for item in every if item not in out]
+        batch = bench.masked(bench.batch, bench.keep([keep] * ROWS))
+        bad = sorted(
+            name
+            for name, item in bench.run(batch).outputs.items()
+            if bool(_counting(item, keep, masks.length).isnan().any())
+        )
+        if not bad or any(bool(item.isnan().any()) for item in _unmasked(bench, port)):
+            continue
+        where = nan_maker(masks, batch) or type(masks.model).__name__
+        sentence = (
+            f"Where {port.label} {form}, {bad[0] or 'the output'} is nan at positions that count:"
+            " they see nothing"
+        )
+        masks.found("mask.finite", math.inf, sentence, [where], form=form)
+        return
+    masks.held("mask.finite", 0.0)
+
+
+def _counting(output: Any, keep: List[int], length: int) -> Any:
+    """The part of an output at positions that count; all of it where no axis has positions."""
+    if output.dim() > 1 and output.shape[1] == length:
+        return output[:, keep]
+    return output
+
+
+def _unmasked(bench: MaskBench, port: MaskInput) -> List[Any]:
+    """The outputs without any mask, where the model runs without it."""
+    rest = {name: item for name, item in bench.leaves.items() if name not in port.names}
+    if not isinstance(bench.batch.data, dict) or len(rest) == len(bench.leaves):
+        return []
+    data = {name: item for name, item in bench.batch.data.items() if name not in port.names}
+    try:
+        return list(bench.run(Batch(data, bench.batch.axes)).outputs.values())
+    except Exception:  # it takes no batch without its mask
+        return []
+
+
 def future(masks: Masks) -> None:
     """A later token must not change an earlier output, where the model means to look back only."""
     bench = masks.bench
@@ -261,14 +304,20 @@ def run(tested: TestedModel, findings: Findings) -> None:
         findings.skip(f"{bench.length} positions are too few")
     bench.port = port = find_port(bench)
     with masks.part("attention", "attention"):
-        masks.pattern = attended(masks.model, lambda: bench.run(bench.full()), bench.length)
+        # with gradients: without them torch's layers take a fused path that shows no attention
+        masks.pattern = attended(
+            masks.model, lambda: bench.run(bench.full(), grad=True), bench.length
+        )
     with masks.part("rows", "rows"):
         masks.mixers  # noqa: B018 - whether rows depend on each other decides how many are tried
     if port is not None:
         polarity = "additive" if port.additive else f"{port.keeps} counts"
         findings.note(f"The mask is {port.label} ({polarity}, {port.dims}-D).")
-        with masks.part("mask.ignored", "other values under the mask"):
-            masks.ignored(port)
+        with masks.part("mask.finite", "numbers where it counts"):
+            finite(masks, port)
+        if not masks.broken:
+            with masks.part("mask.ignored", "other values under the mask"):
+                masks.ignored(port)
         if not masks.broken and not masks.heedless:
             with masks.part("mask.padding", "padded against unpadded"):
                 masks.padding(port)

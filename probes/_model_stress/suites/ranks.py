@@ -15,13 +15,15 @@ import math
 import os
 import shutil
 import tempfile
-from typing import Dict, List
+from typing import Any, Dict, List, Set
 
 import torch
 import torch.distributed as dist
 
 from _model_stress import rank_processes
 from _model_stress.findings import Findings, gap
+from _model_stress.generator_resets import generator_resets
+from _model_stress.module_hooks import hooked
 from _model_stress.rank_gradients import compared_gradients, compared_steps
 from _model_stress.rank_losses import compared_losses
 from _model_stress.rank_processes import Rounds, in_one_process, on_ranks, placed
@@ -68,8 +70,13 @@ def run(tested: TestedModel, findings: Findings) -> None:
         backend = "nccl"
     elif device.startswith("cuda"):
         findings.note(f"{ranks} ranks need {ranks} GPUs for NCCL: compared on the CPU with gloo.")
+    _seeded(tested, findings)
     findings.step("batch")
     batch = tested.batch(PER_RANK * ranks, seed=5, model=tested.build(tested.request.seed))
+    if batch.packed:
+        findings.skip(
+            f"the rows of a batch cannot be told apart: {batch.packed} holds several places of each"
+        )
     if batch.rows != PER_RANK * ranks:
         findings.skip("its batches have no axis of rows that could be split over ranks")
     folder, count = tempfile.mkdtemp(prefix="ranks-", dir=findings.folder), itertools.count()
@@ -83,6 +90,25 @@ def run(tested: TestedModel, findings: Findings) -> None:
         _compare(Rounds(tested, findings, batch, ranks, backend, tested.request.seed, fresh))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _seeded(tested: TestedModel, findings: Findings) -> None:
+    """Does a forward seed a generator? Dropout is then the same in every step and on every rank."""
+    findings.step("seeds")
+    model = tested.build(tested.request.seed)
+    try:
+        resets = generator_resets(tested, model, tested.batch(2, model=model))
+    except Exception:  # it does not run in train(), which the steps of one process tell
+        return
+    for reset in resets:
+        where = reset.module or type(model).__name__
+        sentence = (
+            f"Each forward of {where} seeds the generator of {reset.generator}: every step and"
+            " every rank draws the same random numbers from there on."
+        )
+        findings.counted("ranks.seeded", 1, "generators", sentence, what="module", where=where)
+    if not resets:
+        findings.clean("ranks.seeded", "generators", what="module")
 
 
 def _compare(rounds: Rounds) -> None:
@@ -218,7 +244,13 @@ def _unused(rounds: Rounds, item: SingleResult) -> bool:
     if not item.unused:
         return False
     tops = _tops(item)
-    if not item.own_loss:
+    # a library's model without a loss is none that is trained as it is
+    plain = not item.own_loss and rounds.tested.kind != "transformers"
+    cut = _called(rounds, tops) if plain else {}
+    if cut:
+        # the stand-in reaches every output: what none of them gives a gradient no loss reaches
+        tops = cut
+    elif not item.own_loss:
         findings.note(
             f"{', '.join(tops)} get no gradient from a stand-in for the loss; with the model's real"
             " loss DDP may stop at them."
@@ -248,6 +280,19 @@ def _unused(rounds: Rounds, item: SingleResult) -> bool:
             parameters=", ".join(names[:12]),
         )
     return True
+
+
+def _called(rounds: Rounds, tops: Dict[str, List[str]]) -> Dict[str, List[str]]:
+    """Those of `tops` that are modules whose forward the model calls."""
+    model = rounds.tested.build(rounds.seed).train()
+    called: Set[str] = set()
+
+    def enter(name: str, _args: Any, _kwargs: Any) -> None:
+        called.add(name)
+
+    with hooked(model, enter, lambda _name, _output: None):
+        rounds.tested.run(model, rounds.batch)
+    return {name: found for name, found in tops.items() if name in called}
 
 
 def _tops(item: SingleResult) -> Dict[str, List[str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from _model_stress import batch_invariance, shared_parameters
+from _model_stress import batch_invariance, memory_layout, shared_parameters
 from _model_stress.fault_location import (
     backward_fault,
     first_not_finite,
@@ -13,8 +13,9 @@ from _model_stress.fault_location import (
     own_frame,
     recorded,
 )
-from _model_stress.findings import Findings
+from _model_stress.findings import Findings, NotApplicableError
 from _model_stress.sizes import (
+    TOO_SHORT,
     Passed,
     Runs,
     Size,
@@ -27,12 +28,6 @@ from _model_stress.sizes import (
 from _model_stress.tested_model import TestedModel
 from _shared.child_program import summary_of
 
-# of torch's convolutions and poolings
-TOO_SHORT = (
-    "kernel size can't be greater",
-    "output size is too small",
-    "padding size should be less than",
-)
 # BatchNorm and InstanceNorm, of one value for a channel in train()
 ONE_VALUE = "expected more than 1"
 CLOSE_S = 2.0  # no new part is begun with less than that
@@ -59,6 +54,7 @@ def run(tested: TestedModel, findings: Findings) -> None:
         ("loss", batch_invariance.losses),
         ("sharing", shared_parameters.sharing),
         ("positions", batch_invariance.positions),
+        ("layouts", memory_layout.layouts),
     ):
         if findings.left_s() > CLOSE_S:
             findings.step(name)
@@ -79,6 +75,9 @@ def _asked(
 ) -> str:
     try:
         return str(part(tested, findings, went))
+    except NotApplicableError as error:
+        findings.note(f"{name} are not compared: {error}.")
+        return ""
     except Exception as error:
         # a size of which this part needs others that fail: they are told above
         frame = own_frame(error)
@@ -195,14 +194,19 @@ def _not_finite(runs: Runs, went: List[Passed]) -> None:
         if not alike:
             continue
         least = min(alike, key=lambda item: item.order)
-        every = len(alike) == len(judged)
+        # a size has to do with it where it fails at some; at most of them the data have
+        every = 2 * len(alike) > len(judged)
         module, parameter = _begins(runs, least.size, of_gradient=name == "gradient")
         what = (
             f"The gradients of {parameter or least.ill[0]} are"
             if name == "gradient"
             else f"The {'loss is' if not least.ill_outputs else 'outputs are'}"
         )
-        sizes = "every size tried" if every else ", ".join(written(item.size) for item in alike)
+        sizes = (
+            "every size tried"
+            if len(alike) == len(judged)
+            else ", ".join(written(item.size) for item in alike)
+        )
         sentence = f"{what} not finite at {sizes}, in float32 and eval()" + (
             f"; it begins in {module}." if module else "."
         )

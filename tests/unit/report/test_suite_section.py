@@ -67,8 +67,7 @@ def test_all_passed_with_the_line_of_the_ranks_beside_them() -> None:
 def test_which_did_not_pass_and_how() -> None:
     one = row(masks="failed", tying="skipped", fuzz="not_measured")
     assert (
-        suites_say(one)
-        == "4/7 suites passed; masks failed; fuzz did not answer; tying not for this model"
+        suites_say(one) == "4/7 suites passed; masks failed; fuzz did not answer; tying not asked"
     )
     text = text_of(report(one))
     assert "Is it sound? 4/7 suites passed.\n" in text

@@ -300,3 +300,37 @@ def test_nonsense_in_findings_harms_nobody() -> None:
     found = judge(facts_from_rows(facts), built(), load_priors())
     assert found.causes[0].id == "model-mask-fault"
     assert found.ladder[0].extra["suites"][0]["took_s"] == 0.0
+
+
+def test_a_rounding_between_ranks_is_told_under_the_cast_that_makes_it() -> None:
+    cast = {"name": "precision.cast", "what": "module", "where": "norm"}
+    echo = {"name": "ranks.loss", "what": "loss", "where": "loss"}
+    small, large = (judged(cast, {**echo, "value": value}) for value in (2e-4, 0.2))
+    assert [one.id for one in small.causes] == ["precision-fault"]
+    assert "ranks.loss" in small.causes[0].summary
+    assert [one.id for one in large.causes] == ["precision-fault", "multi-rank-mismatch"]
+
+
+def test_the_verdict_says_what_was_left_unasked() -> None:
+    facts = rows(outcome="passed")
+    facts += [
+        {
+            "HostCheck": {
+                "probe": "model_stress",
+                "cell": CELL,
+                "name": f"stress.{name}",
+                "status": "unknown" if state == "skipped" else "ok",
+                "value": json.dumps({"state": state, "took_s": 0.1}),
+                "says": f"{name}: {state}, {says}",
+                "evidence": ["E9"],
+            }
+        }
+        for name, state, says in (
+            ("masks", "skipped", "no axis of the batch counts positions"),
+            ("shapes", "passed", "9 sizes"),
+        )
+    ]
+    facts.append({"ProbeResult": {"probe": "model_stress", "cell": CELL, "answer": "yes"}})
+    found = judge(facts_from_rows(facts), built(), load_priors())
+    assert found.verdict == "healthy"
+    assert "Not asked of the model: masks (no axis of the batch counts positions)." in found.says
