@@ -1,7 +1,7 @@
 """Score the model's stress test on models of many kinds and on what people do wrong in them.
 
     python -m tests.gallery.models.field [--part development|held-out] [--only WORD] [--jobs N]
-    [--missed]
+    [--missed] [--again]
 
 By the public command line, without hints beside the two functions. Half of the programs, drawn by
 a seed before the first run, are held out: they are judged once. What a program was judged at first
@@ -175,6 +175,9 @@ def main() -> None:
     parser.add_argument("--kind", choices=("sound", "planted"))
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--missed", action="store_true", help="only what was not right last time")
+    parser.add_argument(
+        "--again", action="store_true", help="what is held out a second time, beside the first"
+    )
     parser.add_argument("--results", default=RESULTS)
     given = parser.parse_args()
     part_of = parts()
@@ -186,6 +189,7 @@ def main() -> None:
         and (not given.kind or one.kind == given.kind)
         and (not given.only or any(word in one.name for word in given.only))
         and not (given.missed and _latest(rows, one.name).get("right"))
+        and not (given.part == PARTS[1] and one.name in rows and not given.again)
     ]
     with concurrent.futures.ThreadPoolExecutor(given.jobs) as pool:
         waiting = {pool.submit(judged, one): one for one in chosen}
