@@ -49,6 +49,19 @@ def test_half_of_each_kind_is_held_out_and_stays_so() -> None:
     assert all("first" in row for row in judged.values())
 
 
+def test_the_page_has_the_figures_of_the_last_run() -> None:
+    found = field.totals(list(field.read(field.RESULTS).values()))
+    page = (Path(__file__).parents[3] / "docs" / "model-stress.md").read_text(encoding="utf-8")
+    for title, part, when in (
+        ("**held out, judged once**", "held-out", "first"),
+        ("development, as it was before", "development", "first"),
+        ("development, after mending", "development", "now"),
+    ):
+        one = found[part][when]
+        row = [one[key] for key in ("planted", "right", "alone", "sound", "without_finding")]
+        assert f"| {title} | {' | '.join(map(str, row))} |" in page
+
+
 def test_a_judgement_counts_the_first_cause_and_what_is_beside_it() -> None:
     one = Specimen("x", "def make(): ...", ("model-mask-fault",))
     mask = Finding("model-mask-fault", "mask.ignored", "module", "attn")
