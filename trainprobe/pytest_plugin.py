@@ -140,14 +140,17 @@ class _Watch:
 
 
 def _jobs_below_us() -> list[int]:
+    from trainprobe.errors import UsageError
     from trainprobe.targets.jobs import find_jobs
 
     below = _all_below_us()
-    return [
-        job.pid
-        for job in find_jobs()
-        if job.pid in below or any(rank.pid in below for rank in job.ranks)
-    ]
+    with contextlib.suppress(UsageError):  # not found in time, on a crowded machine: next time
+        return [
+            job.pid
+            for job in find_jobs()
+            if job.pid in below or any(rank.pid in below for rank in job.ranks)
+        ]
+    return []
 
 
 def _all_below_us() -> set[int]:

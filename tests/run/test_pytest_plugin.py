@@ -25,6 +25,8 @@ def work(rank, port, hangs):
         while step == 5 and rank == 1 and hangs:
             time.sleep(0.05)
         dist.all_reduce(torch.ones(3))
+    dist.barrier()
+    dist.destroy_process_group()
 
 def start(hangs):
     with socket.socket() as listener:
@@ -52,7 +54,7 @@ def run_pytest(folder: Path, token: str, *words: str) -> subprocess.CompletedPro
         env={**os.environ, **python_path(), TOKEN: token, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=200,
         check=False,
     )
 

@@ -236,7 +236,19 @@ def _jobs(
 ) -> tuple[LiveJob, ...]:
     taken: set[int] = set()
     weighed: dict[int, Team] = {}  # by identity: processes of one family share their team
+    alone: list[Team] = []
     found = []
+
+    def add(team: Team) -> None:
+        ranks = tuple(each for each in team.ranks if not _looks(each))
+        if team.ranks and not ranks:
+            return
+        job = _job(table, replace(team, ranks=ranks))
+        pids = {each.pid for each in job.members()} | {each.pid for each in job.earlier_attempts}
+        if not pids & taken:
+            found.append(job)
+        taken.update(pids)
+
     for process in candidates:
         if time.monotonic() > until:  # a part of them could hide that there are two jobs
             says = f"The jobs among {len(table.by_pid)} processes were not found in time."
@@ -249,14 +261,14 @@ def _jobs(
         weighed[id(team)] = team
         if not _is_training(team):
             continue
-        ranks = tuple(each for each in team.ranks if not _looks(each))
-        if team.ranks and not ranks:
-            continue
-        job = _job(table, replace(team, ranks=ranks))
-        pids = {each.pid for each in job.members()} | {each.pid for each in job.earlier_attempts}
-        if not pids & taken:
-            found.append(job)
-        taken |= pids
+        if team.kind == "single":
+            alone.append(team)
+        else:
+            add(team)
+    # last: the ranks that such a program has started are a job of their own, and not parts of it
+    for team in alone:
+        if not any(rank.pid in taken for rank in team.ranks):
+            add(team)
     return tuple(
         sorted(found, key=lambda job: (job.age_s if job.age_s is not None else 0.0, job.pid))
     )

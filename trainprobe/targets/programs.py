@@ -89,6 +89,8 @@ RUNS_ANOTHER = frozenset(
     """.split()
 )
 _OUR_CODE = ("from trainprobe.cli import main", "trainprobe: the bundle did not come whole")
+# The worker of pytest-xdist, which execnet starts.
+_TEST_WORKER = "import sys;exec(eval(sys.stdin.readline()))"
 PYTHON_OPTIONS_WITH_WORD = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 
@@ -170,6 +172,8 @@ def launcher_kind(argv: Sequence[str]) -> str:
 def is_tool(argv: Sequence[str]) -> bool:
     """Whether it is a tool (test runner, notebook server, installer …) and no training."""
     program = program_of(argv)
+    if program.kind == "code" and program.name == _TEST_WORKER:
+        return True
     first = program.base.split(".")[0]
     return program.base in TOOLS or first in TOOLS or is_ours(argv)
 

@@ -973,6 +973,20 @@ def test_jobs_are_found_and_tools_are_not(tree: ProcTree) -> None:
     assert [job.pid for job in find_jobs(tree.path, uid=0)] == [230, 220, 200, 100]
 
 
+def test_the_ranks_below_a_program_with_torch_are_a_job_of_their_own(tree: ProcTree) -> None:
+    torch = "7f00 r-xp /env/torch/lib/libtorch_cpu.so"
+    tree.add(200, 50, f"{PY} sweep.py", {}, maps=torch)
+    tree.add(210, 200, f"{PY} train.py", {}, maps=torch)
+    address = {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}
+    for place in (0, 1):
+        tree.add(220 + place, 210, spawn(9 + 2 * place), address, maps=torch)
+
+    (job,) = find_jobs(tree.path, uid=1000)
+
+    assert (job.launcher.kind, job.launcher.pid) == ("spawn", 210)
+    assert ranks(job).keys() == {220, 221}
+
+
 def test_processes_that_vanish_or_are_nonsense_do_not_raise(tree: ProcTree) -> None:
     torchrun(tree)
     for name in ("environ", "status", "cmdline", "cgroup"):

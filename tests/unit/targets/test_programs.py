@@ -69,6 +69,11 @@ def test_tools(command: str) -> None:
     assert not is_tool(["python", "train.py", *command.split()])
 
 
+def test_a_worker_of_pytest_xdist_is_a_tool() -> None:
+    assert is_tool(["python", "-u", "-c", "import sys;exec(eval(sys.stdin.readline()))"])
+    assert not is_tool(["python", "-u", "-c", "import train; train.main()"])
+
+
 @pytest.mark.parametrize(
     "argv",
     [
