@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 from trainprobe.model import fields
@@ -69,7 +70,7 @@ class Job(Fact):
     below: str = ""
     orphaned: tuple[int, ...] = ()
 
-    @property
+    @cached_property  # each of a job's connections asks for them
     def store_ports(self) -> frozenset[str]:
         """The ports of the job's store, as its ranks were told them."""
         told = self.environment.values()
