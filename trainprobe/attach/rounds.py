@@ -259,13 +259,21 @@ class Rounds:
         return found[:: -(-len(found) // GROUPS_CAP)] if len(found) > 1 else []
 
     def parted(self) -> tuple[list[Member], dict[Function, tuple[str, ...]]]:
-        """Ranks that wait for others, at most PARTED_CAP, of each stack some; and the names whose
-        values may tell for whom and, where all ranks wait for each other, how they parted.
+        """Ranks that wait for others, also in a `work.wait()`, which shows no frame: at most
+        PARTED_CAP, of each stack some. And the names whose values may tell for whom and, where all
+        ranks wait for each other, how they parted.
         """
         ranks = [each for each in self.ranks if each.stacks and each.stacks[-1]]
-        waiting = [each for each in ranks if each.waits_for_peers]
         if (self.age_s() or 0.0) < FRESH_S:
             return [], {}
+        sites = self._places()
+
+        def waits(each: ThreadHistory) -> bool:
+            last = each.stacks[-1][-1]
+            calls = sites.get((last.file, last.line), {}).get("text", "") if is_user(last) else ""
+            return each.waits_for_peers or (".wait(" in calls and each.moving() == "frozen")
+
+        waiting = [each for each in ranks if waits(each)]
         alike: dict[object, list[ThreadHistory]] = {}
         for each in waiting:
             alike.setdefault(tuple(each.stacks[-1]), []).append(each)
@@ -274,7 +282,7 @@ class Rounds:
         stacks = [each.stacks[-1] for each in chosen]
         names = arguments_of_calls(stacks)
         if len(waiting) == len(ranks):
-            names.update(names_that_tell(stacks, self._places()))
+            names.update(names_that_tell(stacks, sites))
         return [each.member for each in chosen], names
 
     def _knowing(

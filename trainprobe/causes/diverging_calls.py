@@ -18,6 +18,7 @@ from trainprobe.signatures.messages import message
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.rules import RPC
 from trainprobe.waits.peers import P2P_OPS
 from trainprobe.waits.standings import behind_main
 
@@ -84,8 +85,11 @@ def places(scene: Scene) -> dict[int, Place]:
     """
     if places not in scene.found:
         each = {rank: next(_places_of(scene, rank), None) for rank in scene.world}
+        found = {rank: place for rank, place in each.items() if place is not None}
+        # Who asks another process and who waits for such an answer, by `wait`, need not meet.
+        asked = {RPC, "wait"} if any(place.op == RPC for place in found.values()) else set()
         scene.found[places] = _by_caller(
-            {rank: place for rank, place in each.items() if place is not None}
+            {rank: place for rank, place in found.items() if place.op not in asked}
         )
     known: dict[int, Place] = scene.found[places]
     return known

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -17,6 +17,7 @@ from trainprobe.stacks.stillness import Stillness
 
 QUEUED_LOOK_S = 3.0  # what is lost in less may be a burst
 BUSY_S = 0.5  # of processor time between the looks: a thread that took less is no busy one
+CROWD = 1.4  # threads of a rank that want to run at a time; one that computes has one
 QUEUED = 0.2  # of the time: from then on waiting for a CPU slows a rank
 
 
@@ -231,6 +232,16 @@ def threads_that_want_to_run(processes: Iterable[ProcessState]) -> float | None:
         if one.all_queued_s is not None and one.looked_s
     ]
     return sum(found) if found else None
+
+
+def crowd_themselves(ranks: Sequence[ProcessState | None], usable_cpus: float | None) -> bool:
+    """Do the ranks' own threads alone want far more CPUs than there are for them? So do pools of
+    OpenMP that are as large on each rank as if it were alone on the machine, or threads that poll.
+    """
+    wanting = threads_that_want_to_run(one for one in ranks if one is not None)
+    if wanting is None or not usable_cpus:
+        return False
+    return wanting >= CROWD * max(usable_cpus, len(ranks))
 
 
 def join_processes(facts: list[Fact]) -> list[Fact]:

@@ -37,8 +37,9 @@ class Labels(NamedTuple):
 
     `task`: `3: ` is a rank (srun -l), or with `launches` a task that starts several.
     `host`: `node7: ` is a host, one of `hosts`.
-    `bracket`: `[3] ` is a rank. `pair`: `[1,3] ` is job and rank. `numbered`: `12: ` or `12 | ` is
-    a line number that somebody pasted. `pod`: `name-1 | ` or `train-worker-1 container ` is a pod.
+    `bracket`: `[3] ` is a rank, and `word` is what stands before one, the r of `[r3] `.
+    `pair`: `[1,3] ` is job and rank. `numbered`: `12: ` or `12 | ` is a line number that somebody
+    pasted. `pod`: `name-1 | ` or `train-worker-1 container ` is a pod.
     """
 
     task: bool = False
@@ -48,6 +49,7 @@ class Labels(NamedTuple):
     pair: bool = False
     numbered: bool = False
     pod: bool = False
+    word: str = ""
     hosts: frozenset[str] = frozenset()
 
 
@@ -65,6 +67,7 @@ _OPENMPI = re.compile(
     r" |PMIX|mca_|Warning|\d more process)"
 )
 _BRACKET = re.compile(r"\[(\d{1,5})\]:?[ ]?")
+_WORD_BRACKET = re.compile(r"\[([A-Za-z][A-Za-z_-]{0,14}?)(\d{1,4})\]:?[ ]")
 _POD = re.compile(r"\[pod/([\w.-]{1,253})/([\w.-]{1,253})\] ?")
 _NCCL = re.compile(
     r"(" + _HOST + r"):(\d{1,9}):(\d{1,9}) \[(-?\d{1,4})\] (?=NCCL"
@@ -202,6 +205,11 @@ def learn_labels(lines: Iterable[str]) -> Labels:
     tasks = [int(match.group(1)) for match in map(_TASK.match, past) if match]
     brackets = [int(match.group(1)) for match in map(_BRACKET.match, past) if match]
     pairs = [int(match.group(2)) for match in map(_MPI_PAIR.match, past) if match]
+    named = [
+        (match.group(1), int(match.group(2)))
+        for match in map(_WORD_BRACKET.match, past)
+        if match and not _LEVELS.fullmatch(match.group(1).lower())
+    ]
     hosts = [
         match.group(1)
         for match in map(_HOST_LABEL.match, past)
@@ -234,6 +242,9 @@ def learn_labels(lines: Iterable[str]) -> Labels:
         and max(brackets, default=0) < 65536,
         pair=len(pairs) >= enough and len(set(pairs)) <= few,
         pod=len(pods) >= enough and len(set(pods)) <= few,
+        word=named[0][0]
+        if len(named) >= enough and len({word for word, _ in named}) == 1 and len(set(named)) <= few
+        else "",
         hosts=frozenset(hosts) if by_host else frozenset(),
     )
 
@@ -334,6 +345,10 @@ def _take_doubtful(text: str, found: _Found, labels: Labels) -> int:
     if number is not None:
         found.is_rank(int(number.group(1)))
         return number.end()
+    named = _WORD_BRACKET.match(text) if labels.word else None
+    if named is not None and named.group(1) == labels.word:
+        found.is_rank(int(named.group(2)))
+        return named.end()
     return 0
 
 

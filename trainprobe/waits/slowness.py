@@ -10,7 +10,12 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from trainprobe.facts import AwaitedValue, Facts, Pressure, ProcessState, Rung, Samples, Thread
-from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
+from trainprobe.facts.processes import (
+    QUEUED,
+    crowd_themselves,
+    queued_share,
+    threads_that_want_to_run,
+)
 from trainprobe.facts.samples import (
     arrivals_in,
     asking_shares,
@@ -41,6 +46,7 @@ MANY = 7
 TIMES, USED_S = 3.0, 0.2
 CROWDED = 2.0
 STOOD_STILL = 0.3
+OUTRUN = 0.25  # of the time: beside a reason that was measured
 ALONE = 0.9  # of the time: the others' own work then falls between samples
 ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
@@ -183,7 +189,7 @@ def _starved(
     share, steps = loading_share(samples), step_shares(samples)
     if set(share) != {one.rank for one in ranks} or min(share.values()) < SHOWN:
         return None
-    anew = all(_starts_workers_anew(one.process) for one in ranks)
+    anew = all(starts_workers_anew(one.process) for one in ranks)
     if max(steps.values()) < SHOWN and not anew:
         return None
     says = (
@@ -197,7 +203,7 @@ def _starved(
     return _group(rung, ranks, (), says, (), samples)
 
 
-def _starts_workers_anew(process: ProcessState | None) -> bool:
+def starts_workers_anew(process: ProcessState | None) -> bool:
     """Did a rank do little in its whole life beside waiting for children that have ended? Its
     workers start anew at each epoch, and an epoch is short.
     """
@@ -296,13 +302,15 @@ def _waited_for(
 def _outrun(
     rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples], watch: Watch
 ) -> SuspectGroup | None:
-    """The others wait mostly for one rank whose main thread hardly gets to run, since another
-    thread of it takes the interpreter lock: however few the rounds, that is no pause.
+    """The others wait for one rank, and hardly for another, whose main thread hardly gets to run,
+    since another thread of it takes the interpreter lock: however few the rounds, that is no pause.
     """
     for here in by_host(samples):
         seen = arrivals_in(here)
         rank = seen.latest
-        if rank is None or seen.share < MUCH_SHARE or seen.last.get(rank, 0) != seen.rounds:
+        if rank is None or seen.share < OUTRUN:
+            continue
+        if seen.held_s[rank] < MOST * sum(seen.held_s.values()):
             continue
         late = next((one for one in ranks if one.rank == rank), None)
         rival = interpreter_rival(watch, late.pid) if late is not None else None
@@ -403,7 +411,7 @@ def _short_of_cpu(facts: Facts, rung: Rung, ranks: Sequence[Standing], *, often:
             runnable is not None
             and fact.usable_cpus
             and runnable > CROWDED * max(fact.usable_cpus, len(ranks))
-        )
+        ) or crowd_themselves([one.process for one in ranks], fact.usable_cpus)
         long = often or (fact.looked_s or 0.0) >= SPAN_S
         if long and fact.throttled_share >= STOOD_STILL:
             losses.append(fact.throttled_share)

@@ -351,6 +351,19 @@ def test_ranks_that_all_wait_long_are_asked_how_they_parted(rounds: Rounds) -> N
     assert names == {(C10D, "broadcast"): ("src",)}, "who waits for nobody is the one to look at"
 
 
+def test_a_wait_without_a_frame_is_a_wait_for_others_as_well(rounds: Rounds) -> None:
+    for number, stack in enumerate((WAITING, (MAIN, Frame("step", "/job/train.py", 44)))):
+        put(rounds, Member(number, 100 + number), [stack, stack])
+        rounds.watched[100 + number, None].asleep_s = 20.0
+    loop = {"kind": "for", "text": "for _ in range(count):"}
+    for text, asked in (("time.sleep(9)", False), ("work.wait()", True)):
+        sites = [{"line": 40, "blocks": [loop]}, {"line": 44, "text": text, "blocks": [loop]}]
+        data = {"file": "/job/train.py", "sites": sites}
+        rounds.case.add("source", cell="job", source="file", data=data)
+        members, names = rounds.parted()
+        assert (len(members) == 2, ("/job/train.py", "step") in names) == (asked, asked)
+
+
 def test_ranks_that_have_just_met_are_asked_nothing(rounds: Rounds) -> None:
     for number in range(2):
         put(rounds, Member(number, 100 + number), [WAITING, WAITING])

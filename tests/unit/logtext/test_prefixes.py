@@ -294,6 +294,16 @@ def test_numbers_in_brackets_and_pairs() -> None:
     assert learn_labels(["[1,0] a", "[1,1] b", "[1,0] c", "[1,1] d"]).pair
 
 
+def test_a_word_with_a_number_in_brackets_is_a_rank_where_most_lines_have_it() -> None:
+    labels = learn_labels(["[r0] step 1", "[r1] [rank1]: Traceback (most", "[r0] step 2"])
+    assert labels.word == "r"
+    found = read_prefixes("[r1] [rank1]: KeyError: 'unknown'", labels)
+    assert (found.rank, found.rest) == (1, "KeyError: 'unknown'")
+    assert learn_labels(["[step1] a", "[step2] b", "[step3] c", "[step4] d"]).word == ""
+    assert learn_labels(["[gpu0] a", "[w0] b", "[gpu1] c", "[w1] d"]).word == ""
+    assert learn_labels(["[it10] a", "[it20] b", "[it30] c", "[it40] d"]).word == ""
+
+
 @pytest.mark.parametrize("form", ["{}: {}", "  {} | {}", "{}\t{}", "{}. {}", "{:>5}  | {}"])
 def test_pasted_line_numbers_are_no_ranks(form: str) -> None:
     texts = [

@@ -270,6 +270,50 @@ def test_a_thread_that_takes_the_interpreter_lock_makes_its_rank_slow_however_fe
     assert ("its thread reader, at replay.py:16 in run" in found.says) is (verdict == "slow")
 
 
+@pytest.mark.parametrize(
+    ("names", "verdict"),
+    [(("upload_0", "upload_1"), "slow"), (("upload_0", "telemetry"), "undetermined")],
+)
+def test_threads_of_a_pool_take_the_interpreter_lock_by_turns(
+    names: tuple[str, str], verdict: str
+) -> None:
+    late = rank(
+        0,
+        own("step", 5),
+        own("step", 7),
+        cpu_s=0.3,
+        all_cpu_s=6.0,
+        looked_s=8.0,
+        thread_cpu_s=((7, 3.0), (8, 2.7)),
+    )
+    pool = [
+        Thread(
+            ("E9",),
+            "job",
+            0,
+            pid=100,
+            os_thread_id=tid,
+            name=name,
+            look=look,
+            frames=SPINS,
+            owns_gil=tid == 7,
+        )
+        for look in (1, 2)
+        for tid, name in zip((7, 8), names, strict=True)
+    ]
+    waits = (Spell(0.0, 2.0, ALL_REDUCE, "comm-wait"), Spell(2.0, 4.0, own("step", 5), ""))
+    samples = [
+        Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=spells, woke=50)
+        for number, spells in enumerate([(Spell(0.0, 4.0, own("step", 5), "python-run"),), waits])
+    ]
+    facts: list[Fact | list[Fact]] = [job(2), late, [*pool], rank(1), *samples]
+
+    found = view(*facts)
+
+    assert found.verdict == verdict
+    assert ("2 threads, upload_0 among them" in found.says) is (verdict == "slow")
+
+
 def waited_for(number: int, *, rounds: int, breaks: bool = True) -> Samples:
     """Rank 0 of a job with rounds of 2.4 s, in which the others work for less than a sample; with
     `breaks`, samples met them twice all the same.

@@ -33,6 +33,18 @@ def test_the_main_threads_must_lose_time_by_threads_of_the_job(
     assert verdict(crowd(), queued_s=queued_s, all_queued_s=all_queued_s) == expected
 
 
+@pytest.mark.parametrize(
+    ("all_queued_s", "expected"),
+    [(2.0, "healthy"), (6.0, "slow")],
+    ids=["a thread on each rank", "pools on each rank"],
+)
+def test_few_threads_are_a_crowd_where_each_rank_has_several(
+    all_queued_s: float, expected: str
+) -> None:
+    few = Pressure(("E9",), "job", runnable=3, usable_cpus=2.0)
+    assert verdict(few, queued_s=4.0, all_queued_s=all_queued_s) == expected
+
+
 @pytest.mark.parametrize(("cpu", "expected"), [(80.0, "slow"), (10.0, "healthy")])
 def test_where_the_kernel_counts_no_queue_its_pressure_must_say_the_same(
     cpu: float, expected: str

@@ -4,7 +4,7 @@ Too few loader workers, samples that cost much to decode, storage that answers s
 threads stand in the data loader in most looks, and the GPUs idle.
 
 It is recognised by main threads of most ranks in the data loader while workers compute or read and
-move on between looks. Workers that stand
+move on between looks, or by workers that start anew for every short epoch. Workers that stand
 still rule it out: that is a hang of a worker. Workers that are all idle do too.
 """
 
@@ -15,9 +15,10 @@ from trainprobe.causes.child_processes import IDLE, goes_on
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.remote_calls import connections
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.facts import Gpu, MainThread, Samples, Thread
+from trainprobe.facts import Gpu, MainThread, ProcessState, Samples, Thread
 from trainprobe.facts.samples import loading_share
 from trainprobe.model.ranks import and_list
+from trainprobe.waits.slowness import starts_workers_anew
 
 MOST = 0.6  # of all looks at main threads
 FETCHES = "torch/utils/data/_utils/fetch.py"
@@ -89,6 +90,13 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(
             -13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still
         )
+    elif scene.of(Samples) and (anew := _workers_anew(scene)):
+        ended_s = min(one.ended_children_s or 0.0 for one in anew)
+        says = (
+            f"Workers that have ended took {ended_s:.0f} s of processor time on each rank: they"
+            " start anew all the time"
+        )
+        yield weighing(10, "process-state-and-locks", says, *anew)
     elif workers:
         yield weighing(-13, "other-stacks", f"All {len(workers)} workers are idle", *workers)
     elif scene.of(Samples) or any(thread.moved for thread in threads):
@@ -103,6 +111,13 @@ def _weigh(scene: Scene) -> Weighings:
     if idle:
         says = f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only"
         yield weighing(6, "gpu", says, *idle)
+
+
+def _workers_anew(scene: Scene) -> tuple[ProcessState, ...]:
+    """The ranks' processes, where all of them did little but start loader workers anew."""
+    ranks = [scene.process(rank) for rank in scene.world]
+    found = tuple(one for one in ranks if one is not None and starts_workers_anew(one))
+    return found if found and len(found) == len(ranks) else ()
 
 
 def _slowest(scene: Scene) -> list[str]:
@@ -126,7 +141,13 @@ def _summary(scene: Scene) -> str:
     )
 
 
-FIXES = """
+ANEW = """\
+Keep the workers from epoch to epoch
+    DataLoader(..., persistent_workers=True)
+    an epoch that is short: go through the data set several times in one
+"""
+
+FIXES = """\
 More workers that prepare ahead
     DataLoader(..., num_workers={workers}, prefetch_factor=4, persistent_workers=True)
 Make a sample cheaper
@@ -144,7 +165,8 @@ def _fixes(scene: Scene) -> Fixes:
     for line in _slowest(scene)[:1]:
         pid = next((worker.pid for worker in scene.workers(scene.world)), "<PID>")
         profile = f"py-spy top --pid {pid}   (a worker's; most are at {line})"
-    return fixes(FIXES, workers=max(2 * workers, 4), profile=profile)
+    first = ANEW if _workers_anew(scene) and not _fetching(scene) else ""
+    return fixes(first + FIXES, workers=max(2 * workers, 4), profile=profile)
 
 
 CAUSE = Cause(

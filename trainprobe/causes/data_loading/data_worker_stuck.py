@@ -6,8 +6,9 @@ training process and carry no blame.
 
 It is recognised by the rank's main thread in the data loader and by a worker's main thread that
 stands at one place in all looks, or goes round in one `while` loop of plain Python while all ranks
-have waited for a minute. Any other worker that moves on is slow, not stuck; where all workers are
-idle the fault is elsewhere.
+have waited for a minute. Any other worker that moves on is slow, not stuck. Where all workers are
+idle while the rank of a hung job waits for a batch, that batch was lost between them: what cannot
+be pickled raises in the thread that feeds the worker's queue, which prints it and goes on.
 """
 
 from __future__ import annotations
@@ -16,12 +17,22 @@ from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import circling_worker, who
-from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
-from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.phrases import (
+    Fixes,
+    fix,
+    fixes,
+    native_stack,
+    ranks_say,
+    short,
+    subject,
+    verb,
+)
+from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import first_to_fail, statement, weigh_statement
 from trainprobe.causes.user_objects import broken, weigh_broken
-from trainprobe.facts import MainThread, Samples, Thread
+from trainprobe.facts import MainThread, RankException, Samples, Thread
 from trainprobe.signatures.messages import message
+from trainprobe.stacks.places import user_frame
 
 IDLE = "worker-idle"
 WORDING = message("data-worker-stuck")
@@ -88,8 +99,54 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"{who(busy[0])} stood at {busy[0].where or 'one place'} in the one look at it"
         yield weighing(6, "suspects-stack", says, *busy)
     elif workers and not busy:
+        yield from _weigh_idle(scene, parents)
+
+
+def _lost(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainThread, ...]:
+    """The workers, where a rank of a hung job waits in its loader and all its workers wait for
+    work: it asks for a batch before it waits for it, and one that answered late would be here.
+    """
+    workers = scene.workers(scene.ranks)
+    stay = all(one.leaf == IDLE and one.looks > 1 for one in workers)
+    waits = all(
+        one.moved is False and any(frame.name.endswith("_next_data") for frame in one.frames)
+        for one in parents
+    )
+    hung = scene.live is not None and scene.group.mode == "hang"
+    return workers if hung and workers and stay and waits else ()
+
+
+def _weigh_idle(scene: Scene, parents: Sequence[MainThread]) -> Weighings:
+    lost = _lost(scene, parents)
+    if not lost:
+        workers = scene.workers(scene.ranks)
         says = f"All {len(workers)} workers are idle and wait for work themselves"
         yield weighing(-13, "suspects-stack", says, *workers)
+        return
+    says = (
+        f"{_all(lost)} for its next batch, while {ranks_say(scene.ranks, capital=False)} waits"
+        " for one that it has asked for: that one was lost on the way"
+    )
+    yield weighing(13, "suspects-stack", says, *lost)
+    if (error := _in_a_feeder(scene)) is not None:
+        says = f"A worker printed {error.type} as it packed a batch for its queue"
+        yield weighing(10, "suspects-log", says, error)
+
+
+def _all(workers: Sequence[MainThread]) -> str:
+    return f"All {len(workers)} workers wait" if len(workers) > 1 else "Its only worker waits"
+
+
+def _in_a_feeder(scene: Scene) -> RankException | None:
+    """The last exception that a queue's feeding thread printed: what it packs is then lost."""
+    told = (*scene.of(RankException, rank=None), *scene.of(RankException, rank=scene.ranks[0]))
+    return first_found(
+        one
+        for one in reversed(told)
+        if one.frames
+        and one.frames[0].name.endswith("_feed")
+        and one.frames[0].file.endswith("/queues.py")
+    )
 
 
 def _at_their_end(scene: Scene) -> tuple[MainThread, ...]:
@@ -142,6 +199,15 @@ def _summary(scene: Scene) -> str:
         return (
             f"{subject(scene)} had no batch from its loader workers in time: {found.match.group(0)}"
         )
+    if not busy and found is None and scene.ranks:
+        parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
+        if parents and _lost(scene, parents):
+            error = _in_a_feeder(scene)
+            why = f": {error.type}: {short(error.message, 80)}" if error is not None else ""
+            return (
+                f"{subject(scene)} waits in its data loader for a batch that is lost, while its"
+                f" workers wait for work{why}"
+            )
     worker = " a worker that does not answer"
     if (circling := circling_worker(scene)) is not None:
         worker = f" worker {circling.pid}, which goes round at {circling.where}"
@@ -154,6 +220,20 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     busy = _busy(scene)
     where = busy[0].where if busy else ""
+    lost = _lost(scene, [one for one in scene.threads(scene.ranks) if one.leaf == "dataloader"])
+    if lost and not busy:
+        error = _in_a_feeder(scene)
+        frame = user_frame(error.frames) if error is not None else None
+        return (
+            fix(
+                "Mend what a worker cannot hand over",
+                f"open {frame.where}" if frame is not None else "",
+                "load each sample whole in __getitem__, and return tensors, numbers and text",
+                "look in the log for a traceback that ends in multiprocessing/queues.py, _feed",
+            ),
+            fix("Let it fail loudly", "DataLoader(..., timeout=120)"),
+            fix("See the error where it is raised", "DataLoader(..., num_workers=0)"),
+        )
     return (
         fix(
             "See what the worker waits for",

@@ -15,7 +15,13 @@ from trainprobe.causes.child_processes import states
 from trainprobe.causes.phrases import Fixes, fix
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import JobRank, Pressure, ProcessState
-from trainprobe.facts.processes import QUEUED, queued_share, threads_that_want_to_run
+from trainprobe.facts.processes import (
+    QUEUED,
+    crowd_themselves,
+    queued_share,
+    threads_that_want_to_run,
+)
+from trainprobe.waits.interpreter_rivals import Rival, interpreter_rival
 
 TIMES_OVER = 2.0  # threads that want to run, per CPU that may be used
 SHARE_THROTTLED = 0.1  # of the time between the looks
@@ -48,12 +54,16 @@ def _weigh(scene: Scene) -> Weighings:
             f" ({pressed[0].scope})"
         )
         yield weighing(10, "host-pressure", says, pressed[0])
+    ranks = [scene.process(rank) for rank in scene.world]
     wanting = threads_that_want_to_run(scene.of(ProcessState)) if queued is not None else None
     crowded = [
         (one, runnable)
         for one in pressures
         for runnable in (one.runnable if wanting is None or one.host else wanting,)
-        if lost and runnable and one.usable_cpus and runnable >= TIMES_OVER * one.usable_cpus
+        if lost
+        and runnable
+        and one.usable_cpus
+        and (runnable >= TIMES_OVER * one.usable_cpus or crowd_themselves(ranks, one.usable_cpus))
     ]
     if crowded:
         one, runnable = crowded[0]
@@ -62,6 +72,10 @@ def _weigh(scene: Scene) -> Weighings:
     if crowded and queued is not None:
         says = f"The ranks' main threads could run and waited for a CPU in {queued:.0%} of the time"
         yield weighing(6, "suspects-stack", says, *states(scene, scene.world)[:3])
+    rivals = _rivals(scene)
+    if rivals and crowded:
+        says = f"On every rank {rivals[0].says}"
+        yield weighing(10, "process-state-and-locks", says, *(one.thread for one in rivals))
     if not (throttled or pressed or crowded):
         free = [
             one for one in pressures if one.cpu is not None and one.cpu < 5 and one.scope == "host"
@@ -77,6 +91,18 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(3, "environment-and-limits", says, *states(scene, scene.world)[:3])
 
 
+def _rivals(scene: Scene) -> tuple[Rival, ...]:
+    """The threads beside the main one that take the interpreter lock, where every rank has them."""
+    found = []
+    for rank in scene.world:
+        process = scene.process(rank)
+        rival = interpreter_rival(scene.watch, process.pid) if process is not None else None
+        if rival is None:
+            return ()
+        found.append(rival)
+    return tuple(found)
+
+
 def _numbers(scene: Scene) -> str:
     one = next((one for one in _pressures(scene) if one.usable_cpus), None)
     ranks = len(scene.of(JobRank)) or len(scene.world)
@@ -86,14 +112,28 @@ def _numbers(scene: Scene) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    return f"More threads want to run than the job may use CPUs: {_numbers(scene)}"
+    rivals = _rivals(scene)
+    more = f"; on every rank {rivals[0].says}" if rivals else ""
+    return f"More threads want to run than the job may use CPUs: {_numbers(scene)}{more}"
 
 
 def _fixes(scene: Scene) -> Fixes:
     one = next((one for one in _pressures(scene) if one.usable_cpus), None)
     ranks = len(scene.of(JobRank)) or len(scene.world) or 1
     each = max(int((one.usable_cpus or 1) // ranks), 1) if one is not None else 1
+    rivals = _rivals(scene)
     return (
+        *(
+            (
+                fix(
+                    "Let that thread sleep while it has nothing to do",
+                    f"{rivals[0].where}: wait in queue.get(timeout=1) or event.wait(1) instead of"
+                    " asking all the time",
+                ),
+            )
+            if rivals
+            else ()
+        ),
         fix(
             "Fewer threads for each rank",
             f"export OMP_NUM_THREADS={each} MKL_NUM_THREADS={each}",
