@@ -266,6 +266,13 @@ Serve both ends at once
 Or let nobody wait for a reader
     a server that lives on: Popen(..., stdout=open("server.log", "w"), stderr=subprocess.STDOUT)
 """
+UNFED = """
+See why the thread that fills the queue ended
+    look in the log for its last exception: "Exception in thread …"
+Let its end reach whoever waits
+    in the thread: except BaseException as error: queue.put(error); the reader raises what it gets
+    while waiting: if not thread.is_alive(): raise RuntimeError("the producer is gone")
+"""
 QUEUE = """
 Empty the queue before the join
     results = [queue.get() for _ in range(n)]
@@ -290,6 +297,9 @@ def _fixes(scene: Scene) -> Fixes:
         return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     if not piping or writers_of(scene) or reading_of(scene):
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
+        reader = None if writers_of(scene) else next(iter(reading_of(scene)), None)
+        if reader is not None and in_process(reader) and not feeders(scene, reader.pid):
+            return (fix("See which threads are left", *ends), *fixes(UNFED))
         return (fix("See both ends", *ends), *fixes(QUEUE))
     pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
     other = other_pid(scene, pid, mode)

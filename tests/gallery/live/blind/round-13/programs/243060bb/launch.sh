@@ -1,0 +1,4 @@
+#!/bin/bash
+export GLOO_SOCKET_IFNAME=lo
+exec $PYTHON -m torch.distributed.run --nproc-per-node 3 --master-port 0 \
+    --rdzv-backend c10d --rdzv-endpoint localhost:0 pretrain.py
