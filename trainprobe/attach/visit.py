@@ -277,6 +277,8 @@ class Visit:
 
     def _outlast_pause(self) -> None:
         """Look again, some times, where nobody moves but may only pause for some seconds."""
+        if not self.request.outlasts:
+            return
         while (slept_s := self.rounds.pausing_s()) is not None and slept_s < self.pace.pause_s:
             left_s = min(self.pace.pause_look_s, self.pace.pause_s - slept_s + 0.1)
             if not self._again(left_s, f"Nobody moves, but only for {slept_s:.1f} s"):

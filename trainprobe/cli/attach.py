@@ -82,6 +82,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         bool,
         flag("Look for a second only: a short or slow trouble may stay open.", "--quick"),
     ] = False,
+    watched: Annotated[bool, typer.Option("--watched", hidden=True)] = False,
     timeout: Annotated[
         str | None, option("S", "End the look after S seconds and report what was seen.")
     ] = None,
@@ -166,6 +167,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         times=whole_number("--times", times),
         timeout_s=seconds("--timeout", timeout),
         quick=quick,
+        outlasts=not watched,
         case=case,
         argv=_again(
             pid,

@@ -81,7 +81,8 @@ class AttachRequest:
     their nodes then, and `pid` is None.
     `kubectl` is a selector of pods, with their `namespace` and `container`, "" for kubectl's own
     choice. `bundle` sends the tool along to nodes that do not have it, where `node_python` runs it;
-    into pods it is always sent.
+    into pods it is always sent. `quick` ends after two looks. `outlasts` goes on looking where all
+    may only pause, until the pause is long: whoever watches the job anyway does without.
     """
 
     pid: Optional[int] = None
@@ -92,6 +93,7 @@ class AttachRequest:
     times: Optional[int] = None
     timeout_s: Optional[float] = None
     quick: bool = False
+    outlasts: bool = True
     case: Optional[str] = None
     argv: Tuple[str, ...] = ()
     slurm: str = ""

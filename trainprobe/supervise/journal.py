@@ -79,9 +79,13 @@ class RunFolder:
                 return path
 
     def look_made(self, path: str, *, keep: bool) -> None:
-        """Keep the case of a look: for good, or until there are enough newer ones."""
+        """Keep the case of a look: for good, also where that is said later, or until there are
+        enough newer ones.
+        """
         if keep:
             self.worth_keeping = True
+            if path in self._looks:
+                self._looks.remove(path)
             return
         self._looks.append(path)
         while len(self._looks) > LOOKS_KEPT:

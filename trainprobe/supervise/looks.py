@@ -11,7 +11,7 @@ import resource
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,21 +40,41 @@ class Look:
     @property
     def works(self) -> bool:
         """Did it see a rank that does something, and not only some that have not waited long?"""
+        return any(one.get("state") in ("computing", "spinning") for one in self._ranks)
+
+    @property
+    def may_end(self) -> bool:
+        """May what it found end by itself? Ranks that wait for each other, or for one that is
+        stopped or gone, wait for ever; a lock, an answer or a file may come.
+        """
+        return bool(self.own_waits) or not self._ranks
+
+    @property
+    def own_waits(self) -> Collection[int]:
+        """The pids of ranks that live and wait for no rank, but for something else."""
+        return {
+            int(one.get("pid") or 0)
+            for one in self._ranks
+            if one.get("state") not in ("stopped", "exited", "crashed") and not one.get("waits_for")
+        }
+
+    @property
+    def _ranks(self) -> Sequence[Mapping[str, Any]]:
         world = self.report.get("world")
         ranks = world.get("ranks") if isinstance(world, Mapping) else None
-        return any(
-            isinstance(one, Mapping) and one.get("state") in ("computing", "spinning")
-            for one in ranks or ()
-        )
+        return [one for one in ranks or () if isinstance(one, Mapping)]
 
 
 class Looking:
-    """A look under way, in a thread. `done` turns into the look; `finished` is called then."""
+    """A look under way, in a thread. `done` turns into the look; `finished` is called then.
+    `given_up` ends it before.
+    """
 
     def __init__(
         self, pid: int, case: str, *, ended: Callable[[], bool], finished: Callable[[], object]
     ) -> None:
         self.done: Look | None = None
+        self.given_up = False
         self._ended, self._finished = ended, finished
         self._thread = threading.Thread(
             target=self._look, args=(pid, case), name="trainprobe-look", daemon=True
@@ -66,17 +86,25 @@ class Looking:
 
     def _look(self, pid: int, case: str) -> None:
         try:
-            self.done = look(pid, case, self._ended)
+            self.done = look(pid, case, lambda: self.given_up or self._ended(), watched=True)
         except Exception as error:  # noqa: BLE001 - a look that fails must not end the supervisor
             self.done = Look("", text=f"{type(error).__name__}: {error}", case=case)
         self._finished()
 
 
-def look(pid: int, case: str, ended: Callable[[], bool] = lambda: False) -> Look:
-    """Look at the job of `pid` and return what was seen."""
+def look(
+    pid: int, case: str, ended: Callable[[], bool] = lambda: False, *, watched: bool = False
+) -> Look:
+    """Look at the job of `pid` and return what was seen. `watched`: the caller sees whether the
+    pause goes on, so the look need not wait for that.
+    """
     began, before = time.monotonic(), _children_cpu_s()
     ran = run(
-        [*own_command(), "attach", str(pid), "--case", case, "--json", f"{case}.json"],
+        [
+            *own_command(),
+            *("attach", str(pid), "--case", case, "--json", f"{case}.json"),
+            *(["--watched"] if watched else []),
+        ],
         timeout_s=LOOK_S,
         given_up=ended,
         output_cap_bytes=TEXT_CAP_BYTES,

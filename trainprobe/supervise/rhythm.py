@@ -108,18 +108,25 @@ class Rhythm:
     def suspicion(self, at: float) -> Suspicion | None:
         """The strongest one that there is at `at`."""
         quiet = tuple(sorted(self._quiet_since))
+        # of the rank that is quiet for longest: one that polls may seem to work now and then
+        longest = min(self._quiet_since.values(), default=math.inf)
+        if at - longest >= limit_s(self._rank_gaps.usual_s(at)):
+            kind: Kind = "some-quiet" if self._all_since is None else "all-quiet"
+            return Suspicion(kind, longest, quiet)
         if self._all_since is not None and at - self._all_since >= limit_s(
             self._job_gaps.usual_s(at)
         ):
             return Suspicion("all-quiet", self._all_since, quiet)
-        longest = min(self._quiet_since.values(), default=math.inf)
-        if at - longest >= limit_s(self._rank_gaps.usual_s(at)):
-            return Suspicion("some-quiet", longest, quiet)
         if len(self._line_gaps) >= LEAST_LINES and at - self._output_since >= limit_s(
             self._line_gaps.usual_s(at), SILENT_S
         ):
             return Suspicion("silent", self._output_since)
         return None
+
+    @property
+    def quiet(self) -> Mapping[int, float]:
+        """The ranks that did not work at the last note, and since when."""
+        return dict(self._quiet_since)
 
     def works(self) -> bool:
         """Did every rank work at the last note?"""

@@ -80,6 +80,7 @@ class Supervision:
         self._unknown: dict[Member, int] = {}
         self._slow: set[str] = set()
         self._looking: Looking | None = None
+        self._held: Look | None = None
         self._woken, self._wake = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._next_search = time.monotonic() + FIRST_S
         self._search_s = FIRST_S
@@ -129,17 +130,32 @@ class Supervision:
         if self._kill_at is not None:
             if now >= self._kill_at:
                 self._end_all()
-        elif self._looking is None and self.seen.job is not None:
-            suspicion = self._pace.suspicion(now)
-            if suspicion is None and not self._pace.steady(now):
-                suspicion = self._rhythm.suspicion(now)
-            if self._suspicions.due(suspicion, now, self._job_cpu_s):
-                self._look(suspicion)
-            else:
-                self._watch_pace(now)
+        elif self.seen.job is not None:
+            self._see_whether_it_is_due(now)
         if self._request.metrics and now >= self._next_metrics:
             self._next_metrics = now + EVERY_S
             self._write_metrics(now)
+
+    def _see_whether_it_is_due(self, now: float) -> None:
+        """A look, or the alarm that a look has said is due if nobody moves."""
+        if self._held is not None and self._suspicions.outlasted(now, self._rhythm.quiet):
+            look, self._held = self._held, None
+            self._folder.note("outlasted", case=os.path.basename(look.case), says=look.says)
+            self._tell_stall("hung", look, now)
+            return
+        if self._looking is not None and not self._asked_pace:
+            return
+        suspicion = self._pace.suspicion(now)
+        if suspicion is None and not self._pace.steady(now):
+            suspicion = self._rhythm.suspicion(now)
+        if not self._suspicions.due(suspicion, now, self._job_cpu_s):
+            if self._looking is None:
+                self._watch_pace(now)
+        elif self._looking is None:
+            self._look(suspicion)
+        else:  # a stall is more urgent than the pace; the look at that comes another time
+            self._looking.given_up = True
+            self._pace_looked = False
 
     def _watch_pace(self, now: float) -> None:
         """Tell what the steps say, and have one look at a job that goes on: it may crawl."""
@@ -337,6 +353,9 @@ class Supervision:
                 conclusive=look.conclusive,
                 cpu_s=look.cpu_s,
                 works=look.works,
+                may_end=look.may_end,
+                own_waits=look.own_waits,
+                quiet=self._rhythm.quiet,
             )
         self._folder.note(
             "looked",
@@ -350,7 +369,13 @@ class Supervision:
         )
         told = answer in ("hung", "unseen") or (answer == "slow" and self._is_news(look))
         self._folder.look_made(look.case, keep=told)
-        if not told or self._command.ended is not None:
+        self._held = look if answer == "held" else None
+        if told:
+            self._tell_stall(answer, look, now)
+
+    def _tell_stall(self, answer: Answer, look: Look, now: float) -> None:
+        self._folder.look_made(look.case, keep=True)
+        if self._command.ended is not None:
             return
         self.seen.alarms += answer != "slow"
         self._tell.alarm(answer, look, now - self._suspicions.since)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal
 
 from trainprobe.supervise.rhythm import Suspicion
@@ -12,6 +14,10 @@ LONGER, LONGER_S = 1.5, 5.0
 # ... sooner where it could not tell, and at once where it found a hang but was not sure.
 OPEN_LONGER, OPEN_LONGER_S = 1.3, 2.0
 AGAIN_S = 0.5
+# A wait that may end by itself is told when it is so old: a lock, an answer or a tool of some
+# seconds is no hang. Until then it costs no look to see that nobody has moved.
+OUTLASTED_S = 9.0
+WORKS_S = 2.0  # who seems to work for so long after that does
 # Looks may cost so many seconds of processor time at once, and this share of what the job takes.
 ALLOWED_S, ALLOWED_SHARE = 60.0, 0.0005
 DEAR = 3.0
@@ -20,18 +26,22 @@ UNSEEN_S, UNSEEN_LOOKS = 60.0, 2
 
 ALONE_S = 600.0  # but not for ever
 
-Answer = Literal["hung", "unseen", "slow", "again", "patience"]
+Answer = Literal["hung", "held", "unseen", "slow", "again", "patience"]
 
 
 @dataclass
 class Doubt:
-    """One pause, and what looks have said of it."""
+    """One pause, and what looks have said of it. `held`: it is a hang if the ranks that were quiet
+    then, and since when, remain so. Those in `polling` may move a little meanwhile.
+    """
 
     since: float
     due_s: float = 0.0
     hung: int = 0
     open: int = 0
     told: bool = False
+    held: Mapping[int, float] | None = None
+    polling: Collection[int] = ()
 
 
 class Suspicions:
@@ -48,7 +58,7 @@ class Suspicions:
     def due(self, suspicion: Suspicion | None, at: float, job_cpu_s: float = 0.0) -> bool:
         """Is it time to look because of `suspicion`? `job_cpu_s` is what the job has taken yet."""
         self._allowed_s = ALLOWED_S + ALLOWED_SHARE * job_cpu_s
-        if suspicion is None:
+        if suspicion is None or (self._doubt is not None and self._doubt.held is not None):
             return False
         if self._doubt is None or suspicion.since > self._doubt.since + 0.01:
             dear = self._spent_s > self._allowed_s
@@ -58,10 +68,21 @@ class Suspicions:
         return not self._doubt.told and at - self._doubt.since >= self._doubt.due_s
 
     def answered(
-        self, verdict: str, at: float, *, conclusive: bool, cpu_s: float, works: bool = True
+        self,
+        verdict: str,
+        at: float,
+        *,
+        conclusive: bool,
+        cpu_s: float,
+        works: bool = True,
+        may_end: bool = False,
+        own_waits: Collection[int] = (),
+        quiet: Mapping[int, float] = MappingProxyType({}),
     ) -> Answer:
         """What the verdict of a look, which ended at `at`, means. `works`: it saw a rank that does
-        something, so that the others may wait for it.
+        something, so that the others may wait for it. `may_end`: what it found may end by itself;
+        then `quiet` ranks, and since when, are those that must not move if it is a hang. Those in
+        `own_waits` may poll, which looks like work on a crowded machine, while others wait.
         """
         self._spent_s += cpu_s
         doubt = self._doubt
@@ -71,6 +92,10 @@ class Suspicions:
         if verdict == "hung":
             doubt.hung += 1
             if doubt.hung > 1 or (conclusive and not self._sure):
+                if may_end and quiet and age_s < OUTLASTED_S:
+                    waiting = {rank: at for rank, at in quiet.items() if rank not in own_waits}
+                    doubt.held, doubt.polling = (waiting, own_waits) if waiting else (quiet, ())
+                    return "held"
                 doubt.told = True
                 return "hung"
             doubt.due_s = age_s + AGAIN_S
@@ -91,6 +116,24 @@ class Suspicions:
             doubt.due_s = max(OPEN_LONGER * age_s, age_s + OPEN_LONGER_S)
         # a rank that works alone while the others wait writes a checkpoint, or evaluates
         return "slow" if verdict == "slow" and age_s >= ALONE_S else "patience"
+
+    def outlasted(self, at: float, quiet: Mapping[int, float]) -> bool:
+        """Is the hang that was held now old enough to be told? If one of its ranks has moved, it
+        was none, and the next look may come.
+        """
+        doubt = self._doubt
+        if doubt is None or doubt.held is None:
+            return False
+        age_s = at - doubt.since
+        polls = any(rank not in quiet for rank in doubt.polling)
+        moved = any(quiet.get(rank) != since for rank, since in doubt.held.items())
+        if moved or (polls and age_s >= OUTLASTED_S + WORKS_S):
+            doubt.held, doubt.hung = None, 0
+            return False
+        if polls or age_s < OUTLASTED_S:
+            return False
+        doubt.held, doubt.told = None, True
+        return True
 
     @property
     def alarmed(self) -> bool:

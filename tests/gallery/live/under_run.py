@@ -35,6 +35,11 @@ HEALTHY_S = 60.0
 TOLD = ("hung", "unseen", "slow")
 
 
+def means(event: dict[str, Any]) -> str:
+    """What an event of the journal says of the job: a hang that was held is one later."""
+    return "hung" if event["event"] == "outlasted" else str(event.get("means") or "")
+
+
 def events(folder: Path) -> list[dict[str, Any]]:
     """The journal of a run so far."""
     path = folder / "run.jsonl"
@@ -91,7 +96,7 @@ def _watched(site: Site) -> dict[str, Any]:
     changed = stalled
     while time.time() < ends and told is None and job.poll() is None:
         time.sleep(0.1)
-        told = next((one for one in events(folder) if one.get("means") in TOLD), None)
+        told = next((one for one in events(folder) if means(one) in TOLD), None)
         if told is None:  # the report, which quotes steps, is in the log only after that
             stalled, now = changed, _steps(site)
             if now != steps:
@@ -102,7 +107,7 @@ def _watched(site: Site) -> dict[str, Any]:
         "looks": [
             (one["verdict"], one["conclusive"], one["took_s"], one["cpu_s"]) for one in looks
         ],
-        "told": told["means"] if told is not None else "",
+        "told": means(told) if told is not None else "",
         "ended": job.poll(),
         "says": told["says"] if told is not None else looks[-1]["says"] if looks else "",
     }

@@ -11,6 +11,7 @@ import pytest
 from trainprobe.attach import visit
 from trainprobe.attach.pace import Clock, Pace
 from trainprobe.case import Case
+from trainprobe.model.request import AttachRequest
 from trainprobe.stacks.arrivals import Arrivals
 
 
@@ -50,6 +51,27 @@ def test_samples_go_on_while_one_rank_seems_late(
 
     assert len(notes) == spans
     assert all("sampling them for" in note for note in notes)
+
+
+def test_who_watches_the_job_sees_himself_whether_a_pause_goes_on() -> None:
+    slept = iter([4.0, 7.0, None, 4.0])
+    looks: list[float] = []
+
+    def again(after_s: float, _: str) -> bool:
+        looks.append(after_s)
+        return True
+
+    one = SimpleNamespace(
+        pace=Pace(),
+        rounds=SimpleNamespace(pausing_s=lambda: next(slept)),
+        request=AttachRequest(),
+        _again=again,
+    )
+    visit.Visit._outlast_pause(one)  # type: ignore[arg-type] # all that it asks of a visit
+    assert len(looks) == 2
+    one.request = AttachRequest(outlasts=False)
+    visit.Visit._outlast_pause(one)  # type: ignore[arg-type] # as above
+    assert len(looks) == 2
 
 
 def test_a_look_that_finds_no_time_is_told_of(tmp_path: Path) -> None:

@@ -63,6 +63,19 @@ def test_one_rank_that_waits_while_another_works_is_suspicious_too() -> None:
     assert (found.kind, found.ranks) == ("some-quiet", (12, 13))
 
 
+def test_a_rank_that_polls_and_seems_to_work_now_and_then_begins_no_new_pause() -> None:
+    job = Job()
+    job.go(30, *RANKS)
+    began = job.at
+    for _ in range(4):
+        job.go(4.0)
+        job.go(0.5, 11)
+    job.go(4.0)
+    found = job.rhythm.suspicion(job.at)
+    assert found is not None
+    assert (found.kind, found.since) == ("all-quiet", began)
+
+
 def test_long_steps_are_learnt() -> None:
     job = Job()
     job.steps(3, 0.5, 5.0)

@@ -50,10 +50,10 @@ def watch(tmp_path: Path) -> Iterator[tuple[Supervision, Told]]:
 
 
 class Done:
-    """A look that is over."""
+    """A look that is over, or under way where there is none yet."""
 
-    def __init__(self, look: Look) -> None:
-        self.done = look
+    def __init__(self, look: Look | None = None) -> None:
+        self.done, self.given_up = look, False
 
     def join(self, _seconds: float) -> None:
         """There is no thread."""
@@ -73,6 +73,53 @@ def test_a_look_that_is_done_before_it_has_said_so_is_taken(
     supervision._take_look()
     with pytest.raises(BlockingIOError):
         os.read(supervision._woken, 1)
+
+
+def test_a_wait_that_may_end_is_told_once_it_has_lasted(watch: tuple[Supervision, Told]) -> None:
+    supervision, told = watch
+    now = time.monotonic()
+    supervision._rhythm.note(now - 7, {5: True}, 0)
+    supervision._rhythm.note(now - 6.5, {5: False}, 0)
+    supervision._rhythm.note(now, {5: False}, 0)
+    assert supervision._suspicions.due(supervision._rhythm.suspicion(now), now)
+    world = {"ranks": [{"rank": 0, "pid": 5, "state": "waiting", "waits_for": ""}]}
+    look = Look("hung", conclusive=True, says="Rank 0 waits for a lock.", report={"world": world})
+    supervision._looking = Done(look)  # type: ignore[assignment]
+    supervision._take_look()
+    supervision._see_whether_it_is_due(now + 0.5)
+    assert told == []
+    supervision._see_whether_it_is_due(now + 3)
+    assert told == [("hung", look.says)]
+    assert supervision.seen.alarms == 1
+
+
+def test_a_stall_ends_a_look_at_the_pace(watch: tuple[Supervision, Told]) -> None:
+    supervision, _ = watch
+    now = time.monotonic()
+    supervision._rhythm.note(now - 5, {5: True}, 0)
+    supervision._rhythm.note(now - 4.5, {5: False}, 0)
+    supervision._looking = Done()  # type: ignore[assignment]
+    for asked_pace in (False, True):
+        supervision._asked_pace = asked_pace
+        supervision._see_whether_it_is_due(now)
+        assert supervision._looking.given_up is asked_pace  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("ranks", "may_end"),
+    [
+        ([("waiting", "rank 1"), ("waiting", "")], True),
+        ([("waiting", "rank 1"), ("waiting", "rank 0")], False),
+        ([("waiting", "rank 1"), ("stopped", "")], False),
+        ([("waiting", "rank 1"), ("exited", "")], False),
+        ([], True),
+    ],
+)
+def test_ranks_that_wait_for_each_other_wait_for_ever(
+    ranks: list[tuple[str, str]], may_end: bool
+) -> None:
+    rows = [{"state": state, "waits_for": awaited} for state, awaited in ranks]
+    assert Look("hung", report={"world": {"ranks": rows}}).may_end is may_end
 
 
 def test_slow_ranks_are_told_once_and_not_where_that_is_ignored(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trainprobe.supervise.rhythm import Suspicion
-from trainprobe.supervise.suspicions import ALLOWED_S, UNSEEN_S, Suspicions
+from trainprobe.supervise.suspicions import ALLOWED_S, OUTLASTED_S, UNSEEN_S, Answer, Suspicions
 
 PAUSE = Suspicion("all-quiet", 100.0)
 
@@ -31,6 +31,68 @@ def test_a_policy_that_ends_the_job_wants_two_hangs_in_a_row() -> None:
     assert decides.answered("healthy", 115.0, conclusive=True, cpu_s=1.0) == "patience"
     assert decides.answered("hung", 130.0, conclusive=True, cpu_s=1.0) == "again"
     assert decides.answered("hung", 135.0, conclusive=True, cpu_s=1.0) == "hung"
+
+
+def hung(
+    decides: Suspicions, at: float, *, may_end: bool = True, own_waits: tuple[int, ...] = ()
+) -> Answer:
+    quiet = {1: 100.0, 2: 101.0}
+    return decides.answered(
+        *("hung", at),
+        conclusive=True,
+        cpu_s=1.0,
+        may_end=may_end,
+        own_waits=own_waits,
+        quiet=quiet,
+    )
+
+
+def test_a_wait_that_may_end_is_told_when_it_is_old_enough_without_another_look() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 103.5)
+    assert hung(decides, 106.0) == "held"
+    assert not decides.due(PAUSE, 108.0)
+    assert not decides.outlasted(108.0, {1: 100.0, 2: 101.0})
+    assert decides.outlasted(100.0 + OUTLASTED_S, {1: 100.0, 2: 101.0, 3: 108.0})
+    assert decides.alarmed
+    assert not decides.outlasted(120.0, {1: 100.0, 2: 101.0}), "once"
+
+
+def test_a_rank_that_moves_meanwhile_makes_it_no_hang() -> None:
+    for quiet in ({1: 100.0}, {1: 100.0, 2: 107.0}):
+        decides = Suspicions()
+        decides.due(PAUSE, 103.5)
+        assert hung(decides, 106.0) == "held"
+        assert not decides.outlasted(108.0, quiet)
+        assert not decides.outlasted(120.0, quiet)
+        assert decides.due(PAUSE, 108.0), "that is worth another look"
+        assert not decides.alarmed
+
+
+def test_a_rank_that_polls_may_seem_to_work_while_the_others_wait() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 103.5)
+    assert hung(decides, 106.0, own_waits=(2,)) == "held"
+    assert not decides.outlasted(107.0, {1: 100.0})
+    assert not decides.outlasted(109.5, {1: 100.0})
+    assert decides.outlasted(110.0, {1: 100.0, 2: 109.5})
+
+
+def test_a_rank_that_works_in_the_end_makes_it_no_hang() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 103.5)
+    assert hung(decides, 106.0, own_waits=(2,)) == "held"
+    for at in (107.0, 109.0, 110.5, 111.5):
+        assert not decides.outlasted(at, {1: 100.0})
+    assert decides.due(PAUSE, 111.5)
+    assert not decides.alarmed
+
+
+def test_what_cannot_end_or_has_lasted_is_told_at_once() -> None:
+    for at, may_end in ((106.0, False), (100.0 + OUTLASTED_S, True)):
+        decides = Suspicions()
+        decides.due(PAUSE, 103.5)
+        assert hung(decides, at, may_end=may_end) == "hung"
 
 
 def test_looks_that_find_nothing_grow_rarer() -> None:
