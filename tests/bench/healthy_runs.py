@@ -31,10 +31,10 @@ PROGRAM = Path(__file__).with_name("pausing_job.py")
 # What the ranks do themselves, for how many seconds; what is done to them from outside.
 INSIDE = {
     "checkpoint": (8.0, 30.0),
-    "rank0_evaluation": (8.0, 30.0),
-    "evaluation": (6.0, 20.0),
-    "compilation": (6.0, 25.0),
-    "preprocess_under_lock": (8.0, 25.0),
+    "rank0_evaluation": (8.0, 20.0),
+    "evaluation": (6.0, 12.0),
+    "compilation": (6.0, 15.0),
+    "preprocess_under_lock": (8.0, 20.0),
     "download": (5.0, 20.0),
     "slow_batch": (2.0, 7.0),
     "late_rank": (4.0, 15.0),

@@ -1,6 +1,7 @@
 """A training job that makes the pauses of `plan.json` (tests/bench/healthy_runs.py), and is healthy.
 
-It mostly sleeps instead of computing, but never for ten seconds in one piece.
+Its steps mostly sleep instead of computing. In its pauses, what computes in a real job computes here,
+every other moment: whatever only sleeps is a wait by any measure.
 """
 
 from __future__ import annotations
@@ -40,8 +41,7 @@ class Rows(torch.utils.data.Dataset):  # type: ignore[misc] # torch is Any here
         if not self.open:
             time.sleep(self.start_s)
             self.open = True
-        time.sleep(0.005)
-        return torch.rand(64)
+        return torch.rand(64, 64) @ torch.rand(64)
 
 
 def everybody() -> None:
@@ -77,15 +77,17 @@ def evaluation(length_s: float) -> None:
 
 def evaluate(length_s: float) -> None:
     ends = time.monotonic() + length_s
-    rows, correct, seen = Rows(), 0, 0
+    rows, correct, seen, place = Rows(), 0, 0, 0
     model.eval()
     with torch.no_grad():
         while time.monotonic() < ends:
-            batch = torch.stack([rows[place] for place in range(16)])
-            for _ in range(40):
+            batch = torch.stack([rows[place + one] for one in range(64)])
+            for labels in range(40):
                 output = model(batch)
-                correct += int((output.argmax(-1) == 3).sum())
+                correct += int((output.argmax(-1) == labels).sum())
                 seen += len(batch)
+            place += 64
+            time.sleep(0.01)
     model.train()
 
 
@@ -93,7 +95,7 @@ def compilation(length_s: float) -> None:
     """Each rank waits for a compiler that it has started."""
     code = (
         f"import time; ends = time.monotonic() + {length_s}\n"
-        "while time.monotonic() < ends: sum(range(200000)); time.sleep(0.02)"
+        "while time.monotonic() < ends: sum(range(400000)); time.sleep(0.005)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
     everybody()

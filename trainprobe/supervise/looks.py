@@ -47,16 +47,20 @@ class Look:
         """May what it found end by itself? Ranks that wait for each other, or for one that is
         stopped or gone, wait for ever; a lock, an answer or a file may come.
         """
-        return bool(self.own_waits) or not self._ranks
+        return bool(self._on_their_own) or not self._ranks
 
     @property
     def own_waits(self) -> Collection[int]:
         """The pids of ranks that live and wait for no rank, but for something else."""
-        return {
-            int(one.get("pid") or 0)
+        return {int(one["pid"]) for one in self._on_their_own if one.get("pid")}
+
+    @property
+    def _on_their_own(self) -> Sequence[Mapping[str, Any]]:
+        return [
+            one
             for one in self._ranks
             if one.get("state") not in ("stopped", "exited", "crashed") and not one.get("waits_for")
-        }
+        ]
 
     @property
     def _ranks(self) -> Sequence[Mapping[str, Any]]:

@@ -115,6 +115,11 @@ def _watched(site: Site) -> dict[str, Any]:
         found["stall_to_report_s"] = round(told["at"] - stalled, 1)
         noticed = [one["at"] for one in seen if one["event"] == "look" and one["at"] > stalled]
         found["noticed_s"] = round(noticed[0] - stalled, 1) if noticed else None
+        found["times"] = [
+            (one["event"], one.get("means") or one.get("because"), round(one["at"] - stalled, 1))
+            for one in seen
+            if one["event"] in ("look", "looked", "outlasted")
+        ]
         found["load"] = round(os.getloadavg()[0] / (os.cpu_count() or 1), 1)
     return found
 

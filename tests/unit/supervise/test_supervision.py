@@ -108,6 +108,7 @@ def test_a_stall_ends_a_look_at_the_pace(watch: tuple[Supervision, Told]) -> Non
 @pytest.mark.parametrize(
     ("ranks", "may_end"),
     [
+        ([("waiting", "rank 1"), ("unseen", "")], True),
         ([("waiting", "rank 1"), ("waiting", "")], True),
         ([("waiting", "rank 1"), ("waiting", "rank 0")], False),
         ([("waiting", "rank 1"), ("stopped", "")], False),
@@ -119,7 +120,9 @@ def test_ranks_that_wait_for_each_other_wait_for_ever(
     ranks: list[tuple[str, str]], may_end: bool
 ) -> None:
     rows = [{"state": state, "waits_for": awaited} for state, awaited in ranks]
-    assert Look("hung", report={"world": {"ranks": rows}}).may_end is may_end
+    look = Look("hung", report={"world": {"ranks": rows}})
+    assert look.may_end is may_end
+    assert not look.own_waits, "nothing to watch without a pid"
 
 
 def test_slow_ranks_are_told_once_and_not_where_that_is_ignored(
