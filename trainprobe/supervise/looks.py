@@ -51,8 +51,12 @@ class Look:
 
     @property
     def own_waits(self) -> Collection[int]:
-        """The pids of ranks that live and wait for no rank, but for something else."""
-        return {int(one["pid"]) for one in self._on_their_own if one.get("pid")}
+        """The pids of ranks that wait for no rank, but for something else."""
+        return {
+            int(one["pid"])
+            for one in self._on_their_own
+            if one.get("pid") and one.get("state") == "waiting"
+        }
 
     @property
     def _on_their_own(self) -> Sequence[Mapping[str, Any]]:

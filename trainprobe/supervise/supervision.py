@@ -42,6 +42,7 @@ GOES_ON_S = 3.0
 ASKED_TIMES = 6  # how a rank ended: three seconds, each time with a pass over /proc
 # A job that says no steps is looked at once, after so long, whether a rank holds the others up.
 FIRST_LOOK_S = 60.0
+NEXT_S = 0.6  # a pause that began so much later is another one
 CALM_S = 2.0  # after a look, until steps are as long as they were
 
 
@@ -145,9 +146,7 @@ class Supervision:
             return
         if self._looking is not None and not self._asked_pace:
             return
-        suspicion = self._pace.suspicion(now)
-        if suspicion is None and not self._pace.steady(now):
-            suspicion = self._rhythm.suspicion(now)
+        suspicion = self._suspicion(now)
         if not self._suspicions.due(suspicion, now, self._job_cpu_s):
             if self._looking is None:
                 self._watch_pace(now)
@@ -156,6 +155,17 @@ class Supervision:
         else:  # a stall is more urgent than the pace; the look at that comes another time
             self._looking.given_up = True
             self._pace_looked = False
+
+    def _suspicion(self, now: float) -> Suspicion | None:
+        suspicion = self._pace.suspicion(now)
+        if suspicion is None and not self._pace.steady(now):
+            suspicion = self._rhythm.suspicion(now)
+        return suspicion
+
+    def _is_over(self, now: float) -> bool:
+        """Is the pause over because of which a look was made? Another may have begun."""
+        suspicion = self._suspicion(now)
+        return suspicion is None or suspicion.since > self._suspicions.since + NEXT_S
 
     def _watch_pace(self, now: float) -> None:
         """Tell what the steps say, and have one look at a job that goes on: it may crawl."""
@@ -354,8 +364,9 @@ class Supervision:
                 cpu_s=look.cpu_s,
                 works=look.works,
                 may_end=look.may_end,
-                own_waits=look.own_waits,
+                own_waits={rank.pid for rank in self._ranks.values()} & set(look.own_waits),
                 quiet=self._rhythm.quiet,
+                goes_on=self._is_over(now),
             )
         self._folder.note(
             "looked",

@@ -17,7 +17,9 @@ AGAIN_S = 0.5
 # A wait that may end by itself is told when it is so old: a lock, an answer or a tool of some
 # seconds is no hang. Until then it costs no look to see that nobody has moved.
 OUTLASTED_S = 9.0
-WORKS_S = 2.0  # who seems to work for so long after that does
+# One that seems to wait, and uses a processor all the time, is believed to wait when it has done so
+# for long.
+WORKS_S = 30.0
 # Looks may cost so many seconds of processor time at once, and this share of what the job takes.
 ALLOWED_S, ALLOWED_SHARE = 60.0, 0.0005
 DEAR = 3.0
@@ -32,7 +34,7 @@ Answer = Literal["hung", "held", "unseen", "slow", "again", "patience"]
 @dataclass
 class Doubt:
     """One pause, and what looks have said of it. `held`: it is a hang if the ranks that were quiet
-    then, and since when, remain so. Those in `polling` may move a little meanwhile.
+    then, and since when, remain so. Those in `polling` may move, but not all the time.
     """
 
     since: float
@@ -78,21 +80,26 @@ class Suspicions:
         may_end: bool = False,
         own_waits: Collection[int] = (),
         quiet: Mapping[int, float] = MappingProxyType({}),
+        goes_on: bool = False,
     ) -> Answer:
         """What the verdict of a look, which ended at `at`, means. `works`: it saw a rank that does
         something, so that the others may wait for it. `may_end`: what it found may end by itself;
         then `quiet` ranks, and since when, are those that must not move if it is a hang. Those in
         `own_waits` may poll, which looks like work on a crowded machine, while others wait.
+        `goes_on`: the pause was over before the look was.
         """
         self._spent_s += cpu_s
         doubt = self._doubt
         if doubt is None:
             return "patience"
+        if goes_on:
+            self._doubt = None
+            return "patience"
         age_s = at - doubt.since
         if verdict == "hung":
             doubt.hung += 1
             if doubt.hung > 1 or (conclusive and not self._sure):
-                if may_end and quiet and age_s < OUTLASTED_S:
+                if may_end and quiet and _young(age_s, own_waits, quiet):
                     waiting = {rank: at for rank, at in quiet.items() if rank not in own_waits}
                     doubt.held, doubt.polling = (waiting, own_waits) if waiting else (quiet, ())
                     return "held"
@@ -125,12 +132,11 @@ class Suspicions:
         if doubt is None or doubt.held is None:
             return False
         age_s = at - doubt.since
-        polls = any(rank not in quiet for rank in doubt.polling)
         moved = any(quiet.get(rank) != since for rank, since in doubt.held.items())
-        if moved or (polls and age_s >= OUTLASTED_S + WORKS_S):
+        if moved or age_s >= WORKS_S:  # what the look saw is old by then
             doubt.held, doubt.hung = None, 0
             return False
-        if polls or age_s < OUTLASTED_S:
+        if _young(age_s, doubt.polling, quiet):
             return False
         doubt.held, doubt.told = None, True
         return True
@@ -144,3 +150,8 @@ class Suspicions:
     def since(self) -> float:
         """Since when the last doubtful pause lasts (monotonic)."""
         return self._doubt.since if self._doubt is not None else 0.0
+
+
+def _young(age_s: float, polling: Collection[int], quiet: Mapping[int, float]) -> bool:
+    works = any(rank not in quiet for rank in polling)
+    return age_s < OUTLASTED_S or (works and age_s < WORKS_S)

@@ -16,7 +16,6 @@ from trainprobe.model.request import RunRequest
 from trainprobe.supervise.heartbeats import Heartbeats
 from trainprobe.supervise.journal import RunFolder
 from trainprobe.supervise.looks import Look
-from trainprobe.supervise.rhythm import Suspicion
 from trainprobe.supervise.supervision import ASKED_TIMES, Listeners, Supervision
 from trainprobe.system.foreground import Foreground
 from trainprobe.system.signal_relay import SignalRelay
@@ -64,7 +63,9 @@ def test_a_look_that_is_done_before_it_has_said_so_is_taken(
 ) -> None:
     supervision, told = watch
     now = time.monotonic()
-    assert supervision._suspicions.due(Suspicion("all-quiet", now - 10), now)
+    supervision._rhythm.note(now - 10.5, {5: True}, 0)
+    supervision._rhythm.note(now - 10, {5: False}, 0)
+    assert supervision._suspicions.due(supervision._rhythm.suspicion(now), now)
     look = Look("hung", conclusive=True, says="Rank 1 holds up the others.")
     supervision._looking = Done(look)  # type: ignore[assignment]
     supervision._take_look()
@@ -91,6 +92,21 @@ def test_a_wait_that_may_end_is_told_once_it_has_lasted(watch: tuple[Supervision
     supervision._see_whether_it_is_due(now + 3)
     assert told == [("hung", look.says)]
     assert supervision.seen.alarms == 1
+
+
+def test_a_hang_that_was_over_before_the_look_was_is_not_told(
+    watch: tuple[Supervision, Told],
+) -> None:
+    supervision, told = watch
+    now = time.monotonic()
+    supervision._rhythm.note(now - 20.5, {5: True}, 0)
+    supervision._rhythm.note(now - 20, {5: False}, 0)
+    assert supervision._suspicions.due(supervision._rhythm.suspicion(now - 10), now - 10)
+    supervision._rhythm.note(now - 5, {5: True}, 0)
+    supervision._rhythm.note(now - 4.5, {5: False}, 0)
+    supervision._looking = Done(Look("hung", conclusive=True))  # type: ignore[assignment]
+    supervision._take_look()
+    assert told == []
 
 
 def test_a_stall_ends_a_look_at_the_pace(watch: tuple[Supervision, Told]) -> None:

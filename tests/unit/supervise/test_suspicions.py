@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from trainprobe.supervise.rhythm import Suspicion
-from trainprobe.supervise.suspicions import ALLOWED_S, OUTLASTED_S, UNSEEN_S, Answer, Suspicions
+from trainprobe.supervise.suspicions import (
+    ALLOWED_S,
+    OUTLASTED_S,
+    UNSEEN_S,
+    WORKS_S,
+    Answer,
+    Suspicions,
+)
 
 PAUSE = Suspicion("all-quiet", 100.0)
 
@@ -82,10 +89,18 @@ def test_a_rank_that_works_in_the_end_makes_it_no_hang() -> None:
     decides = Suspicions()
     decides.due(PAUSE, 103.5)
     assert hung(decides, 106.0, own_waits=(2,)) == "held"
-    for at in (107.0, 109.0, 110.5, 111.5):
+    for at in (107.0, 109.0, 110.5, 100.0 + WORKS_S):
         assert not decides.outlasted(at, {1: 100.0})
-    assert decides.due(PAUSE, 111.5)
+    assert decides.due(PAUSE, 100.0 + WORKS_S)
     assert not decides.alarmed
+
+
+def test_a_pause_that_was_over_before_the_look_is_no_hang() -> None:
+    decides = Suspicions()
+    decides.due(PAUSE, 103.5)
+    assert decides.answered("hung", 125.0, conclusive=True, cpu_s=1.0, goes_on=True) == "patience"
+    assert not decides.alarmed
+    assert decides.due(Suspicion("all-quiet", 121.5), 125.0)
 
 
 def test_what_cannot_end_or_has_lasted_is_told_at_once() -> None:
