@@ -277,7 +277,7 @@ class Visit:
 
     def _outlast_pause(self) -> None:
         """Look again, some times, where nobody moves but may only pause for some seconds."""
-        if not self.request.outlasts:
+        if self.request.watched:
             return
         while (slept_s := self.rounds.pausing_s()) is not None and slept_s < self.pace.pause_s:
             left_s = min(self.pace.pause_look_s, self.pace.pause_s - slept_s + 0.1)
@@ -312,7 +312,8 @@ class Visit:
         """
         taken: list[Taken] = []
         why = "who comes last to the collectives?"
-        for wanted_s in (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s:
+        spans_s = (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s
+        for wanted_s in self.pace.samples_s[:1] if self.request.watched else spans_s:
             span_s = min(wanted_s, math.floor(self.clock.left_s - START_S / 2))
             least_s = min(self.pace.samples_s)
             if self._no_time("samples of the ranks", least_s + START_S / 2):

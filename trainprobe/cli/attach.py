@@ -167,7 +167,7 @@ def attach(  # noqa: PLR0913, PLR0917 - one parameter per option
         times=whole_number("--times", times),
         timeout_s=seconds("--timeout", timeout),
         quick=quick,
-        outlasts=not watched,
+        watched=watched,
         case=case,
         argv=_again(
             pid,

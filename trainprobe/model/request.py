@@ -81,8 +81,8 @@ class AttachRequest:
     their nodes then, and `pid` is None.
     `kubectl` is a selector of pods, with their `namespace` and `container`, "" for kubectl's own
     choice. `bundle` sends the tool along to nodes that do not have it, where `node_python` runs it;
-    into pods it is always sent. `quick` ends after two looks. `outlasts` goes on looking where all
-    may only pause, until the pause is long: whoever watches the job anyway does without.
+    into pods it is always sent. `quick` ends after two looks. `watched`: whoever asks sees whether
+    a pause goes on, and asks again; no look has to outlast it, or to sample for long who is late.
     """
 
     pid: Optional[int] = None
@@ -93,7 +93,7 @@ class AttachRequest:
     times: Optional[int] = None
     timeout_s: Optional[float] = None
     quick: bool = False
-    outlasts: bool = True
+    watched: bool = False
     case: Optional[str] = None
     argv: Tuple[str, ...] = ()
     slurm: str = ""

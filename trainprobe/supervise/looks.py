@@ -79,11 +79,17 @@ class Looking:
     """
 
     def __init__(
-        self, pid: int, case: str, *, ended: Callable[[], bool], finished: Callable[[], object]
+        self,
+        pid: int,
+        case: str,
+        *,
+        watched: bool,
+        ended: Callable[[], bool],
+        finished: Callable[[], object],
     ) -> None:
         self.done: Look | None = None
         self.given_up = False
-        self._ended, self._finished = ended, finished
+        self._watched, self._ended, self._finished = watched, ended, finished
         self._thread = threading.Thread(
             target=self._look, args=(pid, case), name="trainprobe-look", daemon=True
         )
@@ -94,7 +100,8 @@ class Looking:
 
     def _look(self, pid: int, case: str) -> None:
         try:
-            self.done = look(pid, case, lambda: self.given_up or self._ended(), watched=True)
+            over = lambda: self.given_up or self._ended()  # noqa: E731
+            self.done = look(pid, case, over, watched=self._watched)
         except Exception as error:  # noqa: BLE001 - a look that fails must not end the supervisor
             self.done = Look("", text=f"{type(error).__name__}: {error}", case=case)
         self._finished()
@@ -103,8 +110,8 @@ class Looking:
 def look(
     pid: int, case: str, ended: Callable[[], bool] = lambda: False, *, watched: bool = False
 ) -> Look:
-    """Look at the job of `pid` and return what was seen. `watched`: the caller sees whether the
-    pause goes on, so the look need not wait for that.
+    """Look at the job of `pid` and return what was seen. `watched`: the caller sees whether a pause
+    goes on, so the look need not wait for that, nor for who is late.
     """
     began, before = time.monotonic(), _children_cpu_s()
     ran = run(

@@ -341,6 +341,7 @@ class Supervision:
         self._looking = Looking(
             self._command.pid,
             case,
+            watched=suspicion is not None,
             ended=lambda: self._command.ended is not None,
             finished=lambda: os.write(self._wake, b"."),
         )

@@ -110,7 +110,9 @@ class Suspicions:
         doubt.hung = 0
         if verdict in ("undetermined", ""):
             doubt.open += 1
-            doubt.due_s = max(OPEN_LONGER * age_s, age_s + OPEN_LONGER_S)
+            doubt.due_s = age_s + OPEN_LONGER_S
+            if doubt.open > 1:
+                doubt.due_s = max(OPEN_LONGER * age_s, doubt.due_s)
             if doubt.open > 3:
                 doubt.due_s = max(LONGER * age_s, age_s + LONGER_S)
             if doubt.open >= UNSEEN_LOOKS and age_s >= UNSEEN_S:

@@ -41,6 +41,7 @@ def test_samples_go_on_while_one_rank_seems_late(
     one = SimpleNamespace(
         pace=Pace(),
         clock=SimpleNamespace(left_s=30.0),
+        request=AttachRequest(),
         rounds=SimpleNamespace(load=lambda: False),
         progress=SimpleNamespace(note=notes.append),
         _no_time=lambda *_: False,
@@ -51,6 +52,10 @@ def test_samples_go_on_while_one_rank_seems_late(
 
     assert len(notes) == spans
     assert all("sampling them for" in note for note in notes)
+
+    left, one.request = iter(shows), AttachRequest(watched=True)
+    visit.Visit._sample(one)  # type: ignore[arg-type] # as above
+    assert len(notes) == spans + 1, "another look comes"
 
 
 def test_who_watches_the_job_sees_himself_whether_a_pause_goes_on() -> None:
@@ -69,7 +74,7 @@ def test_who_watches_the_job_sees_himself_whether_a_pause_goes_on() -> None:
     )
     visit.Visit._outlast_pause(one)  # type: ignore[arg-type] # all that it asks of a visit
     assert len(looks) == 2
-    one.request = AttachRequest(outlasts=False)
+    one.request = AttachRequest(watched=True)
     visit.Visit._outlast_pause(one)  # type: ignore[arg-type] # as above
     assert len(looks) == 2
 
