@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.conftest import ROOT
+from tests.gallery.live.launching import free_port
 from tests.gallery.live.under_run import means
 
 PROGRAM = Path(__file__).with_name("pausing_job.py")
@@ -58,6 +59,7 @@ def drawn(seed: int, seconds: float) -> dict[str, Any]:
         "seed": seed,
         "seconds": seconds,
         "ranks": draw.choice([2, 2, 3]),
+        "launch": draw.choice(["torchrun", "fork", "fork", "fork"]),
         "step_s": round(0.05 * 40 ** draw.random(), 3),
         "says": draw.random() < 0.5,
         "pauses": pauses,
@@ -67,11 +69,13 @@ def drawn(seed: int, seconds: float) -> dict[str, Any]:
 def one_run(job: dict[str, Any]) -> dict[str, Any]:
     """Start it under the supervisor, wait for its end, read the journal."""
     folder = Path(tempfile.mkdtemp(prefix="job-"))
-    (folder / "plan.json").write_text(json.dumps(job))
+    (folder / "plan.json").write_text(json.dumps({**job, "port": free_port()}))
     shutil.copy(PROGRAM, folder / "train.py")
     torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
     tool = [sys.executable, "-m", "trainprobe", "run", "--case", "case", "--"]
-    launch = [torchrun, "--standalone", "--nproc-per-node", str(job["ranks"]), "train.py"]
+    launch = [sys.executable, "train.py"]
+    if job["launch"] == "torchrun":
+        launch = [torchrun, "--standalone", "--nproc-per-node", str(job["ranks"]), "train.py"]
     with (folder / "log").open("wb") as log:
         child = subprocess.Popen(
             [*tool, *launch],

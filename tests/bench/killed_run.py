@@ -88,7 +88,7 @@ def killed(number: int, after_s: float, whom: str) -> dict[str, Any]:
         if left:
             wrong.append(f"looks go on: {left}")
         wrong += unreadable(folder / "case", began)
-    if began or whom == "look":
+    if began or whom == "look" or processes_with(token):
         ends = time.monotonic() + 4 * LASTS_S
         while time.monotonic() < ends and len(list(folder.glob("done.*"))) < 2:
             time.sleep(0.5)

@@ -23,7 +23,7 @@ import trainprobe
 
 plan = json.loads(Path("plan.json").read_text())
 step = {"s": plan["step_s"]}
-rank = int(os.environ["RANK"])
+rank = int(os.environ.get("RANK", "0"))
 model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(6)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 
@@ -154,8 +154,13 @@ def steps_grow(_: float) -> None:
     step["s"] = step["s"] * 3 if step["s"] < 1.5 else plan["step_s"]
 
 
-def main() -> None:
-    dist.init_process_group("gloo")
+def main(place: int | None = None) -> None:
+    global rank
+    if place is None:
+        dist.init_process_group("gloo")
+    else:  # without a launcher of its own: torch is loaded once for all ranks
+        rank, at = place, f"tcp://localhost:{plan['port']}"
+        dist.init_process_group("gloo", init_method=at, rank=place, world_size=plan["ranks"])
     with open(f"pid.{rank}", "w") as file:
         file.write(str(os.getpid()))
     number, pauses = 0, [one for one in plan["pauses"] if one["kind"] in globals()]
@@ -185,4 +190,7 @@ def main() -> None:
     dist.destroy_process_group()
 
 
-main()
+if "RANK" in os.environ:
+    main()
+else:
+    torch.multiprocessing.start_processes(main, nprocs=plan["ranks"], start_method="fork")

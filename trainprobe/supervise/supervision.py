@@ -264,7 +264,7 @@ class Supervision:
         works: dict[int, bool] = {}
         wrote = 0
         for key, rank in list(self._ranks.items()):
-            sample = rank.sample(now)
+            sample = rank.sample(now, looked_at=self._looking is not None)
             if sample is None:
                 self._forget(key)
                 self._next_search = min(self._next_search, now + 2 * SAMPLE_S)
