@@ -74,7 +74,10 @@ def killed(number: int, after_s: float, whom: str) -> dict[str, Any]:
             stderr=log,
             start_new_session=True,
         )
-    time.sleep(after_s)
+    ends = time.monotonic() + 120
+    while whom == "look" and not looks_among(processes_with(token)) and time.monotonic() < ends:
+        time.sleep(0.2)
+    time.sleep(after_s if whom == "run" else after_s / 8)
     wrong: list[str] = []
     victims = [child.pid] if whom == "run" else looks_among(processes_with(token))
     for pid in victims:

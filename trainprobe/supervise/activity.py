@@ -65,6 +65,11 @@ class RankActivity:
         self._at, self._ns, self._waited_ns, self._bytes = at, ns, waited_ns, moved
         return Sample(works, share, wrote)
 
+    @property
+    def busy_s(self) -> float:
+        """How long its main thread had run, or waited for a processor, at the last sample."""
+        return (self._ns + self._waited_ns) / 1e9
+
     def close(self) -> None:
         for fd in (self._sched, self._io):
             if fd >= 0:

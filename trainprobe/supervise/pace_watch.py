@@ -4,8 +4,9 @@ than they did?
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from trainprobe.supervise.heartbeats import Heartbeats
 from trainprobe.supervise.rhythm import SOONEST_S, Suspicion
@@ -34,18 +35,31 @@ class PaceWatch:
     def __init__(self, heartbeats: Heartbeats, rank_of: Callable[[int], int | None]) -> None:
         self._beats, self._rank_of = heartbeats, rank_of
         self.times = StepTimes()
+        self._busy: dict[int, tuple[float, float]] = {}
         self._told: dict[int, float] = {}
         self._drift_told = 0.0
         self._compared = 0
 
-    def read(self, *, disturbed: bool = False) -> None:
+    def read(
+        self,
+        *,
+        disturbed: bool = False,
+        at: float = 0.0,
+        busy_s: Mapping[int, float] = MappingProxyType({}),
+    ) -> None:
         """Take the steps since the last reading. `disturbed`: while the job is looked at, which
-        slows it, its steps say nothing of its pace.
+        slows it, its steps say nothing of its pace. `busy_s` is how long each rank has run or
+        waited for a processor until `at`.
         """
         self._beats.read()
         for pid, rank in self._beats.ranks.items():
+            now = (at, busy_s[pid]) if pid in busy_s else None
+            before = self._busy.get(pid)
             for beat in rank.newest:
-                self.times.add(pid, beat.step, beat.at, beat.cpu_s, counts=not disturbed)
+                busy = _between(before, now, beat.at)
+                self.times.add(pid, beat.step, beat.at, beat.cpu_s, busy, counts=not disturbed)
+            if now is not None:
+                self._busy[pid] = now
 
     def said_rank(self, pid: int) -> int | None:
         """The number that a rank gives itself."""
@@ -59,6 +73,7 @@ class PaceWatch:
 
     def forget(self, pid: int) -> None:
         self._beats.forget(pid)
+        self._busy.pop(pid, None)
         self.times.forget(pid)
 
     @property
@@ -109,6 +124,15 @@ class PaceWatch:
                 )
             )
         return found
+
+
+def _between(
+    before: tuple[float, float] | None, now: tuple[float, float] | None, at: float
+) -> float | None:
+    """What had been reached at `at`, between two readings; None where there are none."""
+    if before is None or now is None or now[0] <= before[0]:
+        return None
+    return before[1] + (now[1] - before[1]) * (at - before[0]) / (now[0] - before[0])
 
 
 def _s(seconds: float) -> str:

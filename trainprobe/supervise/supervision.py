@@ -260,7 +260,6 @@ class Supervision:
         )
 
     def _sample(self, now: float) -> None:
-        self._read_steps(now)
         works: dict[int, bool] = {}
         wrote = 0
         for key, rank in list(self._ranks.items()):
@@ -272,6 +271,7 @@ class Supervision:
             works[rank.pid] = sample.works
             wrote += sample.wrote
             self._job_cpu_s += sample.share * SAMPLE_S
+        self._read_steps(now)
         self._rhythm.note(now, works, wrote)
         if works and all(works.values()):
             self._began_working = now if self._began_working is None else self._began_working
@@ -280,7 +280,8 @@ class Supervision:
     def _read_steps(self, now: float) -> None:
         known = len(self._pace.pids)
         looked = self._looking is not None or now - self._looked_until < CALM_S
-        self._pace.read(disturbed=looked)
+        busy_s = {rank.pid: rank.busy_s for rank in self._ranks.values()}
+        self._pace.read(disturbed=looked, at=now, busy_s=busy_s)
         if len(self._pace.pids) > known:  # they are there: no need to wait for the next search
             self._next_search = min(self._next_search, now + SAMPLE_S)
         for pid, step in self._pace.times.newest.items():

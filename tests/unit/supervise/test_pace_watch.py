@@ -120,3 +120,17 @@ def test_a_look_tells_work_from_waits() -> None:
     assert look("waiting", "computing").works
     assert not look("waiting", "waiting").works
     assert not Look("").works
+
+
+def test_a_rank_that_waits_for_a_processor_while_the_others_wait_for_it_holds_them_up() -> None:
+    job = Job()
+    busy, says = {11: 0.0, 12: 0.0}, ""
+    for step in range(60):
+        job.at += 1.0
+        for pid, rank in job.beats.ranks.items():
+            job.cpu[pid] += 0.1
+            busy[pid] += 0.9 if pid == 12 else 0.6
+            rank.newest = [Beat(step, job.at - 0.05, job.cpu[pid])]
+        job.watch.read(at=job.at, busy_s=dict(busy))
+        says += "".join(finding.says for finding in job.watch.findings())
+    assert says.startswith("Rank 1 holds the others up")

@@ -41,6 +41,28 @@ def test_a_straggler_of_a_fifth_is_found_within_fifty_steps_with_its_first_step(
         assert 75 <= found.since <= 126
 
 
+def crowded(seed: int, late_s: float) -> StepTimes:
+    """Steps of a job that gets a fifth of its processors; rank 1 works for `late_s` longer."""
+    times, chance, at = StepTimes(), random.Random(seed), 50.0
+    cpu, busy = [0.0] * 3, [0.0] * 3
+    for step in range(60):
+        works = [0.1 + (late_s if rank == 1 else 0.0) for rank in range(3)]
+        took = [one * chance.lognormvariate(1.6, 0.1) for one in works]
+        at += max(took)
+        for rank in range(3):
+            cpu[rank], busy[rank] = cpu[rank] + works[rank], busy[rank] + took[rank]
+            times.add(rank, step, at, cpu[rank], busy[rank])
+    return times
+
+
+def test_a_straggler_on_a_crowded_machine_is_told_by_how_long_it_is_at_work() -> None:
+    for seed in range(20):
+        found = crowded(seed, 0.025).straggler()
+        assert found is not None, seed
+        assert found.rank == 1
+        assert crowded(seed, 0.0).straggler() is None
+
+
 def test_balanced_noise_is_no_straggler() -> None:
     false = 0
     for seed in range(20):
