@@ -1,5 +1,6 @@
 """transformers' Trainer, Lightning, accelerate and plain DDP under `trainprobe run`, with and
-without the one line that says their steps: they train as they do alone, and the steps arrive.
+without the one line that says their steps: they train as they do alone, the steps arrive, and a hang
+is found.
 """
 
 from __future__ import annotations
@@ -11,14 +12,27 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.conftest import TOKEN, python_path
+from trainprobe.cli.exit_codes import ENDED
 
 pytestmark = [pytest.mark.torch, pytest.mark.slow]
 
 STEPS = 30
+# A rank that waits for a file, from the n-th call on.
+SHARD = """
+import os, time
+calls = 0
+def wait_for_the_shard(n):
+    global calls
+    calls += 1
+    rank = os.environ.get("RANK", os.environ.get("LOCAL_RANK"))
+    while HANGS and calls > n and rank == "1" and not os.path.exists("shard.ready"):
+        time.sleep(0.05)
+"""
 SCRIPTS = {
     "ddp": """
 import os, sys, time, torch, trainprobe, torch.distributed as dist
@@ -28,6 +42,7 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for number in range(STEPS):
     model(torch.rand(4, 8)).sum().backward()
     optimizer.step()
+    wait_for_the_shard(12)
     time.sleep(0.05)
     if SAYS:
         trainprobe.step(number)
@@ -42,6 +57,7 @@ class Rows(Dataset):
     def __len__(self): return 10_000
     def __getitem__(self, place):
         time.sleep(0.01)
+        wait_for_the_shard(50)
         return {"input_ids": torch.randint(0, 99, (8,)), "labels": torch.tensor(place % 2)}
 config = BertConfig(vocab_size=99, hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=16)
 arguments = TrainingArguments("out", max_steps=STEPS, per_device_train_batch_size=4, report_to=[], use_cpu=True,
@@ -62,6 +78,7 @@ class Model(lightning.LightningModule):
         self.layer = torch.nn.Linear(8, 8)
     def training_step(self, batch, place):
         time.sleep(0.05)
+        wait_for_the_shard(12)
         return self.layer(batch[0]).sum()
     def validation_step(self, batch, place):
         self.layer(batch[0])
@@ -91,21 +108,23 @@ for number in range(STEPS):
     optimizer.zero_grad()
     accelerator.backward(model(torch.rand(4, 8)).sum())
     optimizer.step()
+    wait_for_the_shard(12)
     time.sleep(0.05)
 print("done", flush=True)
 """,
 }
 
 
-@pytest.mark.parametrize("says", [True, False], ids=["says-steps", "plain"])
-@pytest.mark.parametrize("framework", SCRIPTS)
-def test_a_framework_trains_as_it_does_alone(
-    job_folder: Path, token: str, framework: str, says: bool
-) -> None:
+def run_watched(
+    folder: Path, token: str, framework: str, *options: str, says: bool, hangs: bool
+) -> tuple[subprocess.CompletedProcess[str], str, list[dict[str, Any]]]:
+    """The framework's job under `trainprobe run`: how it ended, its stderr, and the journal."""
     if framework != "ddp" and importlib.util.find_spec(framework) is None:
         pytest.skip(f"{framework} is not installed")
-    script = SCRIPTS[framework].replace("SAYS", str(says)).replace("STEPS", str(STEPS))
-    (job_folder / "train.py").write_text(script)
+    script = SHARD + SCRIPTS[framework]
+    for name, value in (("SAYS", says), ("STEPS", STEPS), ("HANGS", hangs)):
+        script = script.replace(name, str(value))
+    (folder / "train.py").write_text(script)
     torchrun = os.path.join(os.path.dirname(sys.executable), "torchrun")
     launch = (
         [sys.executable, "train.py"]  # Lightning starts its ranks itself
@@ -113,10 +132,10 @@ def test_a_framework_trains_as_it_does_alone(
         else [torchrun, "--standalone", "--nproc-per-node", "2", "train.py"]
     )
     tool = [sys.executable, "-m", "trainprobe", "run", "--case", "case", "--metrics", "m.prom"]
-    with (job_folder / "stderr").open("wb") as stderr:
+    with (folder / "stderr").open("wb") as stderr:
         done = subprocess.run(
-            [*tool, "--on-slow=ignore", "--", *launch],
-            cwd=job_folder,
+            [*tool, "--on-slow=ignore", *options, "--", *launch],
+            cwd=folder,
             env={
                 **os.environ,
                 **python_path(),
@@ -131,13 +150,35 @@ def test_a_framework_trains_as_it_does_alone(
             timeout=400,
             check=False,
         )
-    said = (job_folder / "stderr").read_text()
+    lines = (folder / "case" / "run.jsonl").read_text().splitlines()
+    return done, (folder / "stderr").read_text(), [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("says", [True, False], ids=["says-steps", "plain"])
+@pytest.mark.parametrize("framework", SCRIPTS)
+def test_a_framework_trains_as_it_does_alone(
+    job_folder: Path, token: str, framework: str, says: bool
+) -> None:
+    done, said, events = run_watched(job_folder, token, framework, says=says, hangs=False)
     assert done.returncode == 0, said[-3000:]
     assert done.stdout.count("done") == 2
     assert "HUNG" not in said
-    lines = (job_folder / "case" / "run.jsonl").read_text().splitlines()
-    events = [json.loads(line) for line in lines]
     (over,) = [one for one in events if one["event"] == "over"]
     steps = {int(rank): int(step) for rank, step in over["steps"].items()}
     assert not re.search(r"trainprobe: ", said)
     assert (set(steps) == {0, 1} and min(steps.values()) >= STEPS - 1) if says else not steps
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("says", [True, False], ids=["says-steps", "plain"])
+@pytest.mark.parametrize("framework", SCRIPTS)
+def test_a_framework_that_hangs_is_reported(
+    job_folder: Path, token: str, framework: str, says: bool
+) -> None:
+    done, said, events = run_watched(
+        job_folder, token, framework, "--on-hang=kill", says=says, hangs=True
+    )
+    assert done.returncode == ENDED, said[-3000:]
+    assert "wait_for_the_shard" in said
+    assert "Rank 1" in said
+    assert [one for one in events if one["event"] == "ending"]

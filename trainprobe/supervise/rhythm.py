@@ -24,7 +24,9 @@ USUAL_TIMES = 3
 REMEMBERED_S = 1800.0
 MOST_GAPS = 64
 SHORT_S = 1.0  # gaps of less are nothing to learn from
-TOGETHER_S = 1.5  # gaps of several ranks that end so close together are one
+TOGETHER_S = 1.5  # gaps of several ranks that end so close together are one, ...
+# ... and those of which so much lies within the same: ranks that wait for each other as they start.
+WITHIN_SHARE = 0.25
 
 Kind = Literal["all-quiet", "some-quiet", "silent", "no-step"]
 
@@ -44,14 +46,18 @@ class Gaps:
     def __init__(self, least_s: float = SHORT_S) -> None:
         self._least_s = least_s
         self._ended: list[tuple[float, float]] = []
+        self._first_ended = -math.inf  # of those that are one, the last entry
 
     def add(self, length_s: float, at: float) -> None:
         """A pause of `length_s` has ended."""
         if length_s < self._least_s:
             return
-        if self._ended and at - self._ended[-1][0] < min(TOGETHER_S, length_s):
+        within_s = self._first_ended - (at - length_s)
+        together = self._ended and at - self._ended[-1][0] < min(TOGETHER_S, length_s)
+        if together or within_s > WITHIN_SHARE * length_s:
             self._ended[-1] = (at, max(length_s, self._ended[-1][1]))
             return
+        self._first_ended = at
         self._ended.append((at, length_s))
         del self._ended[:-MOST_GAPS]
 

@@ -76,6 +76,17 @@ def test_a_rank_that_polls_and_seems_to_work_now_and_then_begins_no_new_pause() 
     assert (found.kind, found.since) == ("all-quiet", began)
 
 
+def test_ranks_that_start_one_after_the_other_teach_one_pause() -> None:
+    gaps = Gaps()
+    for ended, length_s in ((20.0, 10.0), (23.0, 12.0), (26.0, 11.0), (27.0, 10.0)):
+        gaps.add(length_s, ended)
+    assert len(gaps) == 1
+    for number in range(1, 4):  # one after the other
+        gaps.add(10.0, 27.0 + 10 * number)
+    assert len(gaps) == 4
+    assert gaps.usual_s(60.0) == 10.0
+
+
 def test_long_steps_are_learnt() -> None:
     job = Job()
     job.steps(3, 0.5, 5.0)
