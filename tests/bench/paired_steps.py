@@ -32,7 +32,7 @@ import trainprobe
 def main(rank, port, ranks):
     dist.init_process_group("gloo", init_method=f"tcp://localhost:{port}", rank=rank, world_size=ranks)
     weights, number = torch.rand(128, 128), 0
-    with open(f"steps.{rank}", "w", buffering=1 << 16) as file:
+    with open(f"steps.{rank}", "w", buffering=1) as file:
         while True:
             for _ in range(20):
                 weights = (weights @ weights).softmax(-1)

@@ -75,7 +75,7 @@ def drawn(seed: int, *, slow: bool) -> dict[str, Any]:
         "ranks": ranks,
         "steps": since + 110,
         "since": since,
-        "work_s": draw.uniform(0.04, 0.1),
+        "work_s": draw.uniform(0.02, 0.05),
         "noise": draw.uniform(0.05, 0.15) if slow else draw.uniform(0.1, 0.3),
         "rank": draw.randrange(ranks) if slow else -1,
         "reason": REASONS[seed % len(REASONS)],
@@ -115,11 +115,13 @@ def one_run(job: dict[str, Any]) -> dict[str, Any]:
     took_s = time.monotonic() - began
     with contextlib.suppress(OSError):
         os.killpg(child.pid, signal.SIGKILL)
+    looks = [one for one in events(folder / "case") if one["event"] == "looked"]
     shutil.rmtree(folder, ignore_errors=True)
     return {
         **job,
         "code": child.returncode,
         "told": told,
+        "looks": [(one["verdict"], one["says"][:200], one["took_s"]) for one in looks],
         "step_s": round(took_s / max(1, job["steps"] - first), 3),
         "load": round(os.getloadavg()[0] / (os.cpu_count() or 1), 1),
     }
