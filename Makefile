@@ -130,6 +130,25 @@ isolation: environment-dev ## The search for a bad node, simulated to 1,024 node
 wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
 	$(RUN)/python -m hatchling build
 
+# The tools of a release stand in an environment of their own: they are none of ours, and pinned by hash as well.
+.release/tools: .ci/locked-release.txt
+	$(MAKE) environment-dev
+	$(RUN)/python -m virtualenv --quiet $@
+	$@/bin/python -m pip install --quiet --require-hashes --requirement .ci/locked-release.txt
+	@touch $@
+
+.PHONY: audit
+audit: .release/tools ## Ask PyPI for known weaknesses of each pinned package; what it does not know fails.
+	.release/tools/bin/pip-audit --strict --disable-pip --require-hashes --requirement .ci/locked.txt --requirement .ci/locked-dev.txt
+
+.PHONY: sbom
+sbom: wheel .release/tools ## Write dist/sbom.cdx.json: what an installation of the wheel brings along (CycloneDX).
+	rm -rf .release/installed
+	$(RUN)/python -m virtualenv --quiet .release/installed
+	.release/installed/bin/python -m pip install --quiet --constraint .ci/pins.txt dist/*.whl
+	.release/installed/bin/python -m pip uninstall --quiet --yes pip
+	.release/tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file dist/sbom.cdx.json .release/installed/bin/python
+
 .PHONY: clean
 clean: ## Remove the environment and what was built.
-	rm -rf .venv dist build .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .venv .release dist build .mypy_cache .ruff_cache .pytest_cache

@@ -25,6 +25,9 @@ ROOT = HERE.parent
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 PINS = {"run": HERE / "pins.txt", "dev": HERE / "pins-dev.txt"}
+# The same with the hashes of their files, complete for these minor versions.
+LOCKED = {"run": HERE / "locked.txt", "dev": HERE / "locked-dev.txt"}
+LOCKED_MINORS = (10, 11, 12, 13)
 TORCH = (HERE / "torch.txt").read_text(encoding="utf-8").strip()
 CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own index of builds without CUDA
 MINORS = (
@@ -125,6 +128,13 @@ def pinned(kind: str) -> dict[str, str]:
     }
 
 
+def minor_of(interpreter: Path) -> int:
+    asked = subprocess.run(
+        [str(interpreter), "-I", "-c", ASK], capture_output=True, text=True, timeout=20, check=True
+    )
+    return int(json.loads(asked.stdout)[0][1])
+
+
 def pip_install(*what: str | Path) -> bool:
     return run(PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *what)
 
@@ -191,7 +201,13 @@ def stamp(kind: str) -> str:
     """What the environment depends on, as one number."""
     parts = [
         path.read_bytes()
-        for path in (*PINS.values(), HERE / "torch.txt", ROOT / "pyproject.toml", Path(__file__))
+        for path in (
+            *PINS.values(),
+            *LOCKED.values(),
+            HERE / "torch.txt",
+            ROOT / "pyproject.toml",
+            Path(__file__),
+        )
     ]
     return hashlib.sha256(b"\0".join([kind.encode(), str(ROOT).encode(), *parts])).hexdigest()
 
@@ -225,13 +241,18 @@ def main() -> None:
     chosen, torch = torch_source(candidates, has_gpu)
     if chosen != candidates[0]:
         make_venv(chosen, candidates)
-    requirements = [
-        part for name in ("run", *(["dev"] if kind == "dev" else [])) for part in ("-r", PINS[name])
-    ]
+    names = ("run", "dev") if kind == "dev" else ("run",)
+    hashed = minor_of(chosen) in LOCKED_MINORS and os.environ.get("HASHES") != "no"
+    requirements = [part for name in names for part in ("-r", (LOCKED if hashed else PINS)[name])]
+    if hashed:
+        requirements.append("--require-hashes")
     constraints = [part for path in PINS.values() for part in ("-c", path)]
     say(f"installing into .venv with {chosen}")
     if not pip_install("-qq", *requirements):
-        stop("the pinned packages could not be installed; see pip's message above.")
+        stop(
+            "the pinned packages could not be installed; see pip's message above."
+            + (" (HASHES=no takes an index that builds its files itself.)" if hashed else "")
+        )
     say(f"installing {torch[0]}")
     if not pip_install(*constraints, *torch):  # not quiet: this one can take minutes
         stop(f"{torch[0]} could not be installed; see pip's message above.")

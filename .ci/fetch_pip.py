@@ -58,12 +58,12 @@ def read(address: str, certificates: str | None) -> bytes:
         return bytes(answer.read())
 
 
-def places(settings: dict[str, str]) -> list[str]:
-    """Pages that may list pip's wheel: of each index, and each find-links page or folder, as
-    addresses that end in a slash.
+def places(settings: dict[str, str], project: str = "pip") -> list[str]:
+    """Pages that may list the project's files: of each index, and each find-links page or folder,
+    as addresses that end in a slash.
     """
     indexes = [settings.get("index-url", PYPI), *settings.get("extra-index-url", "").split()]
-    pages = [f"{index.rstrip('/')}/pip/" for index in indexes]
+    pages = [f"{index.rstrip('/')}/{project}/" for index in indexes]
     folders = settings.get("find-links", "").split()
     return pages + [
         place if "://" in place else Path(place).resolve().as_uri() + "/" for place in folders

@@ -2,24 +2,33 @@
 on PATH or under pyenv.
 
 Each minor version is resolved by its own pip without installing; the answers are merged into
-`pins.txt` and `pins-dev.txt`, with an environment marker where they differ.
+`pins.txt` and `pins-dev.txt`, with an environment marker where they differ. `locked.txt` and
+`locked-dev.txt` are the same with the hash of each file that the index lists for them; only these
+are made anew by `python .ci/resolve.py --hashes`. `locked-release.txt` holds the tools of `make
+audit` and `make sbom`, for the Python that runs this, and only it is made anew by `--release`.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 from pathlib import Path
 
 import tomllib
 
 sys.path.insert(0, str(Path(__file__).parent))
-from environment import HERE, PINS, ROOT, TORCH, interpreters
+from fetch_pip import configured, listed, places
+
+from environment import HERE, LOCKED, PINS, ROOT, TORCH, interpreters
 
 HEAD = "# Resolved by .ci/resolve.py from pyproject.toml; do not edit by hand.\n"
+RELEASE = ("cyclonedx-bom", "pip-audit")
+LOCKED_RELEASE = HERE / "locked-release.txt"
 ALWAYS = (
     "pip",
     "hatchling",
@@ -50,7 +59,7 @@ def resolve(interpreter: Path, wanted: list[str]) -> dict[str, str]:
         subprocess.run(ask, check=True, cwd=ROOT)
         installs = json.loads(Path(report).read_text(encoding="utf-8"))["install"]
     return {
-        item["metadata"]["name"].lower().replace("_", "-"): item["metadata"]["version"]
+        re.sub("[-_.]+", "-", item["metadata"]["name"].lower()): item["metadata"]["version"]
         for item in installs
     }
 
@@ -70,6 +79,50 @@ def merged(answers: dict[int, dict[str, str]]) -> str:
             marker = "" if everywhere else " ;" + (since + until).removeprefix(" and")
             lines.append(f"{name}=={version}{marker}")
     return HEAD + "\n".join(lines) + "\n"
+
+
+# What a Python of ours on Linux or a Mac may take: wheels for it, and the source.
+TAKEN = re.compile(
+    r"[^-]+-[^-]+(?:-[^-]+)?-(?:py3|py2\.py3|cp3(?:[789]|1[0-4]))-(?:none|abi3|cp31[0-4])"
+    r"-(?:any|(?:many|musl)linux.*_(?:x86_64|aarch64)|macosx_.*)\.whl|.*\.tar\.gz"
+)
+
+
+def hashes(requirement: str) -> list[str]:
+    """The sha256 of each file of NAME==VERSION on the first index that lists one."""
+    name, version = requirement.split(" ", maxsplit=1)[0].split("==")
+    settings = configured()
+    words = "[-_.]".join(map(re.escape, name.split("-")))
+    begins = re.compile(rf"{words}-{re.escape(version)}(?:-|\.tar)", re.IGNORECASE)
+    for page in places(settings, name):
+        try:
+            files = [urllib.parse.urlsplit(link) for link in listed(page, settings.get("cert"))]
+        except OSError:  # an index need not know it
+            continue
+        found = {
+            file.fragment.removeprefix("sha256=")
+            for file in files
+            if begins.match(base := file.path.rsplit("/", 1)[-1])
+            and TAKEN.fullmatch(base)
+            and file.fragment.startswith("sha256=")
+        }
+        if found:
+            return sorted(found)
+    raise SystemExit(f"no index lists a file with its hash for {requirement}")
+
+
+def locked(pins: str) -> str:
+    """The pins with their hashes, as `pip install --require-hashes` takes them."""
+    lines = [line for line in pins.splitlines() if line and not line.startswith("#")]
+    return HEAD + "".join(
+        " \\\n    ".join([line, *(f"--hash=sha256:{each}" for each in hashes(line))]) + "\n"
+        for line in lines
+    )
+
+
+def lock() -> None:
+    for kind, path in PINS.items():
+        LOCKED[kind].write_text(locked(path.read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def needs_of_torch(interpreter: Path) -> list[str]:
@@ -97,6 +150,13 @@ def needs_of_torch(interpreter: Path) -> list[str]:
 
 
 def main() -> None:
+    if sys.argv[1:] == ["--hashes"]:
+        lock()
+        return
+    if sys.argv[1:] == ["--release"]:
+        release = {sys.version_info[1]: resolve(Path(sys.executable), list(RELEASE))}
+        LOCKED_RELEASE.write_text(locked(merged(release)), encoding="utf-8")
+        return
     by_minor: dict[int, Path] = {}
     for interpreter in interpreters():
         asked = subprocess.run(
@@ -125,6 +185,7 @@ def main() -> None:
         dev[minor] = {name: version for name, version in large.items() if name not in small}
     PINS["run"].write_text(merged(run), encoding="utf-8")
     PINS["dev"].write_text(merged(dev), encoding="utf-8")
+    lock()
     print(f"pins for 3.{min(run)} to 3.{max(run)} written to {HERE}")
 
 

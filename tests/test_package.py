@@ -131,3 +131,43 @@ def test_the_pins_hold_every_dependency() -> None:
         assert "==" in pinned("run")[name]
     for name in ("pytest", "ruff", "mypy", "import-linter"):
         assert "==" in pinned("dev")[name]
+
+
+@pytest.mark.parametrize("kind", ["run", "dev"])
+def test_each_pin_is_locked_to_the_hashes_of_its_files(kind: str) -> None:
+    environment = load("environment")
+    text = environment.LOCKED[kind].read_text()
+    entries = [
+        entry.split(" --hash=sha256:")
+        for entry in text.replace(" \\\n    --hash", " --hash").splitlines()[1:]
+    ]
+    pins = environment.PINS[kind].read_text().splitlines()
+    assert [pin for pin, *_ in entries] == [line for line in pins if not line.startswith("#")]
+    assert all(hashes and all(len(each) == 64 for each in hashes) for _, *hashes in entries)
+
+
+def test_hashes_are_those_of_the_files_that_a_supported_python_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "simple" / "a-b"
+    page.mkdir(parents=True)
+    files = {
+        "a_b-1.0-py3-none-any.whl": "1",
+        "a_b-1.0-cp311-cp311-manylinux_2_17_x86_64.manylinux2014_x86_64.whl": "2",
+        "a_b-1.0.tar.gz": "3",
+        "a_b-1.0-cp311-cp311-win_amd64.whl": "4",
+        "a_b-1.0-cp315-cp315-manylinux_2_17_x86_64.whl": "5",
+        "a_b-1.0.1-py3-none-any.whl": "6",
+    }
+    (page / "index.html").write_text(
+        "".join(f'<a href="{name}#sha256={sign * 64}">x</a>' for name, sign in files.items())
+    )
+    monkeypatch.setenv("PIP_INDEX_URL", (tmp_path / "simple").as_uri())
+    load("environment")
+    load("fetch_pip")
+    assert load("resolve").locked('a-b==1.0 ; python_version < "3.11"\n').splitlines()[1:] == [
+        'a-b==1.0 ; python_version < "3.11" \\',
+        f"    --hash=sha256:{'1' * 64} \\",
+        f"    --hash=sha256:{'2' * 64} \\",
+        f"    --hash=sha256:{'3' * 64}",
+    ]
