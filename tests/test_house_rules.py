@@ -29,6 +29,7 @@ OLD_SYNTAX = (
     "regular_files.py",
     "saved_case.py",
     "secret_forms.py",
+    "secret_services.py",
     "errors.py",
     "__init__.py",
 )

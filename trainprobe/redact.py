@@ -19,11 +19,13 @@ from trainprobe.secret_names import (
     SHORT,
     fits_a_secret,
     identifies,
+    is_of_a_service,
     looks_secret,
     may_be_secret,
     mixed,
     tells_nothing,
     was_chosen,
+    was_drawn,
 )
 
 _ESCAPES = re.compile(
@@ -36,7 +38,17 @@ _PATH = re.compile(r"(?:~|\.{1,2})?(?:/[\w.+@:-]{1,255}){2,64}/?")
 _ATTRIBUTE = re.compile(r"[A-Za-z_]\w{0,64}(?:\.[A-Za-z_]\w{0,64}){1,8}")
 
 _ASSIGNED = re.compile(
-    r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\{0,7}[\"']?)([ \t]{0,40})([=:])([ \t]{0,40})"
+    r"(?<![A-Za-z0-9_])([A-Za-z_][\w.\-]{0,63})(\\{0,7}[\"']?)([ \t]{0,40})"
+    r"(:=|=>|[=!]={1,2}(?=[ \t]?[\"'`])|[=:])([ \t]{0,40})"
+)
+# if ("X" == password)
+_COMPARED = re.compile(
+    r"[\"'`]([^\s\"'`]{6,256})[\"'`] ?[=!]={1,2} ?([A-Za-z_][\w.]{0,63})(?![\w.(\[])"
+)
+# {"name": "DB_PASSWORD", "value": "X"}, <add key="Password" value="X"/>
+_NAMED_VALUE = re.compile(
+    r"(?:name|key|id|property)[\"']?[:=] ?[\"']([A-Za-z_][\w.-]{0,63})[\"'],?[ \t]{1,4}"
+    r"[\"']?(?:value|content)[\"']?[:=] ?[\"']([^\"'\n]{1,4096})[\"']"
 )
 _OPTION = re.compile(r"(?<![\w-])--?([A-Za-z][\w.\-]{0,63})[ \t]{1,4}")
 # A value that no quote encloses ends at a separator, unless what follows it can only be more of the
@@ -45,8 +57,8 @@ _VALUE = re.compile(
     r"(?:(?:Basic|Bearer|Digest|Token)[ \t]{1,4}"
     r"|(?:0x[0-9a-f]{1,16}|<hidden:[\w.-]{1,64}>)[ \t]{1,2}(?=[\"']))?(?:[bru]{0,2}(?:"
     r"\\{1,7}\"([^\"\\\n]{1,4096})|\\{1,7}'([^'\\\n]{1,4096})|\"((?:[^\"\\\n]|\\.){1,4096})|'((?:[^'\\\n]"
-    r"|\\.){1,4096})"
-    r")|([^\s\"'&;,<>()\[\]{}\\]{1,2048}(?:[&;,](?![\w.-]{0,64}=)[^\s\"'&;,<>()\[\]{}\\]{1,512}){0,4}))",
+    r"|\\.){1,4096})|`([^`\n]{1,4096})"
+    r")|([^\s\"'`&;,<>()\[\]{}\\]{1,2048}(?:[&;,](?![\w.-]{0,64}=)[^\s\"'&;,<>()\[\]{}\\]{1,512}){0,4}))",
     re.IGNORECASE,
 )
 _SCHEME_VALUE = re.compile(r"[ \t]{1,4}([^\s\"'<>]{8,4096})")
@@ -75,7 +87,8 @@ _KEY_IN_PROSE = re.compile(
 # "the password is X": X is any word but one that says something about the password.
 _PASSWORD_IN_PROSE = re.compile(
     r"(?i:\bpass(?:word|wd|phrase|code))\b[\"']?(?: for [\w.@'\"-]{1,64})?(?:("
-    r" (?:is|was)(?: now)?:?| (?:re)?set to| changed to| ?(?:->|=>|:=))|:)?"
+    r" (?:is|was)(?: now)?:?| (?:re)?set to| changed to| ?(?:->|=>|:=)"
+    r"|[.,;]? \(?[Dd]efault(?:s to| is|:))|:)?"
     r" {1,2}(?:\"([^\"\n]{1,256})\"|'([^'\n]{1,256})'|([^\s\"'`]{1,256}))"
 )
 _ABOUT_A_PASSWORD = re.compile(
@@ -130,13 +143,20 @@ _SECRET_BEFORE = re.compile(
     r" _-]?(?:key|token)|secret|credential|bearer)|(?i:token|key|pat|jwt))s?\b"
     r"[^\n0-9A-Za-z]{0,4}(?:[A-Za-z]{1,12}:? ){0,3}[`'\"(<]?\Z"
 )
+_HEX = re.compile("[0-9a-f]{16,512}", re.IGNORECASE)
 _STRONG = re.compile("(?i)secret|credential|bearer|[ _-]")
 _RANDOM = re.compile(r"[A-Za-z0-9_+/.~-]{20,512}={0,2}")
 _CANDIDATE = re.compile(r"[A-Za-z0-9_+/.~-]{16,512}={0,2}")
 _LONG = re.compile(r"[A-Za-z0-9_.%~+-]{16}")  # no form has less in one piece
 # Kubernetes and exceptions name what happened so: FailedToRetrieveImagePullSecret.
 _REASON = re.compile(r"(?:[A-Z][a-z]{1,16}){3,8}")
-_NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{0,63})[\"']?[ ]?([=:])([\"' ]{0,2})\Z")
+_NAME_BEFORE = re.compile(r"([A-Za-z_][\w.-]{0,63})[\"']?[ ]?(:=|=>|=|:)([\"'` ]{0,2})\Z")
+# The last name before a value: algolia_index = "X", mixpanel X, spotify key - 'X'.
+_WORD_BEFORE = re.compile(
+    r"([A-Za-z_][\w.-]{0,63})[\"']?(?: (?:(?:api|access|secret) )?(?:key|token|secret))?"
+    r"(?:[ \t]{0,4}(?::=|=>|->|={1,3}|:|-)[ \t]{0,4}|[ \t]{1,2})"
+    r"[\"'`{(]?\Z"
+)
 _OPTION_BEFORE = re.compile(r"(?<![\w-])--([A-Za-z][\w.-]{0,63})[ \t]{1,4}\Z")
 _PIECES = re.compile(r"[A-Za-z0-9]+")
 _SHORT_OPTION = re.compile(
@@ -451,16 +471,21 @@ class Redactor:
                 if may_be_secret(name):
                     spans += _fitting(text, name, found.end())
                 continue
+            compares = sign[0] in "=!" and sign[-1:] == "=" and len(sign) > 1
+            sign = sign if len(sign) == 1 else "="
             if text[found.end() : found.end() + 1] in ("(", "[") and (quote or sign == "="):
                 spans += _several(text, found.end(), name)
                 continue
             span = _value_at(text, found.end())
             if span is not None and name.lower().endswith("authorization"):
                 span = _behind_the_scheme(text, span)
-            if span is not None and _is_value(
-                text, name, quote, (before, sign, after), found.start(), span
+            if (
+                span is not None
+                and _is_value(text, name, quote, (before, sign, after), found.start(), span)
+                and (not compares or mixed(text[span[0] : span[1]]))  # else a word to choose by
             ):
                 spans.append((*span, name.lstrip("-")))
+        spans += _compared(text) + _of_named(text)
         spans += [
             (*found.span(2), found[1])
             for pattern in (_PARTED if "_" in text else None, _ELEMENT if "</" in text else None)
@@ -542,20 +567,29 @@ def _random_values(text: str) -> List[Tuple[int, int, str]]:
         random, before = _random(value), text[max(0, found.start() - 80) : found.start()]
         name = _NAME_BEFORE.search(before) if random else None
         option = _OPTION_BEFORE.search(before) if random and not name else None
+        word = _WORD_BEFORE.search(before) if random or was_drawn(value) else None
         if option is not None:
             spans += () if identifies(option[1]) else ((*found.span(), option[1]),)
-        elif name is not None:
-            if (name[2] == "=" or name[3].strip() or name[1].isupper()) and not identifies(name[1]):
-                spans.append((*found.span(), name[1]))
-        elif (noun := _SECRET_BEFORE.search(before)) is not None:
-            strong = (
-                _STRONG.search(noun[1])
-                and re.search("[A-Za-z]", value)
-                and not re.search(r"[/.]|^[a-z]+[-_]", value)
-            )
-            if random or strong:
-                spans.append((*found.span(), "secret"))
+        elif name is not None and (name[2] != ":" or name[3].strip() or name[1].isupper()):
+            spans += () if identifies(name[1]) else ((*found.span(), name[1]),)
+        elif word is not None and is_of_a_service(word[1]):
+            spans.append((*found.span(), word[1]))
+        elif (noun := _SECRET_BEFORE.search(before)) is not None and (
+            random or _is_secret_of(noun[1], value)
+        ):
+            spans.append((*found.span(), "secret"))
     return spans
+
+
+def _is_secret_of(noun: str, value: str) -> bool:
+    """Say whether a sentence about an API key or a token calls so a value that is not random."""
+    if noun.lower() == "token":
+        return len(value) >= 24 and was_drawn(value) and not _HEX.fullmatch(value)
+    return (
+        _STRONG.search(noun) is not None
+        and re.search("[A-Za-z]", value) is not None
+        and not re.search(r"[/.]|^[a-z]+[-_]", value)
+    )
 
 
 def _passwords_in_prose(text: str) -> List[Tuple[int, int, str]]:
@@ -586,6 +620,22 @@ def _of_calls(text: str) -> List[Tuple[int, int, str]]:
         (*found.span(1), "key")
         for found in _MADE_WITH.finditer(text)
         if _random(found[1]) or fits_a_secret("key", found[1])
+    ]
+
+
+def _compared(text: str) -> List[Tuple[int, int, str]]:
+    return [
+        (*found.span(1), found[2])
+        for found in (_COMPARED.finditer(text) if "==" in text or "!=" in text else ())
+        if looks_secret(found[2]) and mixed(found[1])
+    ]
+
+
+def _of_named(text: str) -> List[Tuple[int, int, str]]:
+    return [
+        (*found.span(2), found[1])
+        for found in (_NAMED_VALUE.finditer(text) if "value" in text or "content" in text else ())
+        if looks_secret(found[1]) and not tells_nothing(found[1], found[2])
     ]
 
 

@@ -4,8 +4,9 @@ A pattern is searched only in texts that hold its literal, and every repetition 
 that reading stays linear. Where a pattern has a group, the group is the secret, else all of it.
 Least lengths are shorter than the published ones: a token that a log cut off opens doors as well.
 
-Restated from gitleaks 8.30 (config/gitleaks.toml), betterleaks (config/betterleaks.toml) and
-detect-secrets 1.5 (plugins/), and where none has a form from what the service documents.
+Restated from gitleaks 8.30 (config/gitleaks.toml, July 2026), betterleaks
+(config/betterleaks.toml), detect-secrets 1.5 (plugins/) and trufflehog (pkg/detectors, April 2026),
+and where none has a form from what the service documents.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 from typing import NamedTuple, Pattern, Tuple
 
 GITLEAKS, BETTERLEAKS, DETECT = "gitleaks", "betterleaks", "detect-secrets"
+TRUFFLEHOG = "trufflehog"
 
 
 class Form(NamedTuple):
@@ -211,6 +213,104 @@ FORMS: Tuple[Form, ...] = tuple(
             BETTERLEAKS,
         ),
         ("PMAK-", "postman-key", r"PMAK-[a-f0-9]{24}-[a-f0-9]{34}", GITLEAKS),
+        # services of all kinds, whose keys begin with their name
+        (
+            "A3-",
+            "onepassword-key",
+            r"A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){1,3}",
+            GITLEAKS,
+        ),
+        ("p8e-", "adobe-secret", r"p8e-[A-Za-z0-9]{24,32}", GITLEAKS),
+        (
+            ".acc",
+            "authress-key",
+            r"(?:sc|ext|scauth|authress)_[A-Za-z0-9]{5,30}\.[A-Za-z0-9]{4,6}\.acc[_-][A-Za-z0-9-]{10,32}\.[A-Za-z0-9+/_=-]{20,120}",
+            GITLEAKS,
+        ),
+        ("4b1d", "clickhouse-key", r"4b1d[A-Za-z0-9]{38}(?![A-Za-z0-9])", GITLEAKS),
+        ("CLOJARS_", "clojars-token", r"(?i:CLOJARS_)[a-z0-9]{32,60}", GITLEAKS),
+        ("v1.0-", "cloudflare-ca-key", r"v1\.0-[A-Za-z0-9-]{64,171}", GITLEAKS),
+        ("cfk_", "cloudflare-key", r"cfk_[A-Za-z0-9]{32,48}", TRUFFLEHOG),
+        ("CFPAT-", "contentful-token", r"CFPAT-[A-Za-z0-9_-]{32,43}", TRUFFLEHOG),
+        ("duffel_", "duffel-token", r"duffel_(?:test|live)_[A-Za-z0-9_=-]{24,43}", GITLEAKS),
+        ("dt0", "dynatrace-token", r"dt0[a-z]\d{2}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{32,64}", GITLEAKS),
+        ("EZ", "easypost-key", r"EZ[AT]K[A-Za-z0-9]{40,54}", GITLEAKS),
+        ("FLWSECK", "flutterwave-key", r"FLWSECK(?:_TEST)?-[A-Za-z0-9]{12,32}(?:-X)?", GITLEAKS),
+        ("fio-u-", "frameio-token", r"fio-u-[A-Za-z0-9_=-]{40,64}", GITLEAKS),
+        ("gitlab_session=", "gitlab-session", r"_gitlab_session=([0-9a-z]{24,32})", GITLEAKS),
+        ("eyJrIjoi", "grafana-key", r"eyJrIjoi[A-Za-z0-9]{48,400}={0,3}", GITLEAKS),
+        (
+            "at.",
+            "harness-key",
+            r"[ps]at\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{12,20}",
+            GITLEAKS,
+        ),
+        ("ico-", "infracost-token", r"ico-[A-Za-z0-9]{32}(?![A-Za-z0-9])", GITLEAKS),
+        ("-s4t2", "intra42-secret", r"[su]-s4t2(?:ud|af)-[a-f0-9]{32,64}", GITLEAKS),
+        ("ZXlK", "jwt", r"ZXlK[A-Za-z0-9+/_-]{60,8192}={0,2}", GITLEAKS),
+        ("_mmk", "maxmind-key", r"[A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk", GITLEAKS),
+        ("rdme_", "readme-key", r"rdme_[a-z0-9]{48,70}", GITLEAKS),
+        ("tk-us-", "scalingo-token", r"tk-us-[\w-]{32,48}", GITLEAKS),
+        ("sm_", "settlemint-token", r"sm_[aps]at_[A-Za-z0-9]{16}(?![A-Za-z0-9])", GITLEAKS),
+        ("shippo_", "shippo-token", r"shippo_(?:live|test)_[a-fA-F0-9]{24,40}", GITLEAKS),
+        (
+            "sgp_",
+            "sourcegraph-token",
+            r"sgp_(?:(?:[a-fA-F0-9]{16}|local)_)?[a-fA-F0-9]{24,40}",
+            GITLEAKS,
+        ),
+        ("slk_", "sourcegraph-token", r"slk_[a-f0-9]{48,64}", TRUFFLEHOG),
+        ("_prod_", "stripe-key", r"[sr]k_prod_[A-Za-z0-9]{10,256}", GITLEAKS),
+        ("AQVN", "yandex-key", r"AQVN[A-Za-z0-9_-]{32,38}(?![\w-])", GITLEAKS),
+        ("NRI", "newrelic-key", r"NRI[IQ]-[A-Za-z0-9_-]{24,32}", GITLEAKS),
+        ("NRJS-", "newrelic-key", r"NRJS-[a-f0-9]{19}", GITLEAKS),
+        ("tfp_", "typeform-token", r"tfp_[A-Za-z0-9_.=-]{32,64}", GITLEAKS),
+        ("BBDC-", "bitbucket-token", r"BBDC-[A-Za-z0-9+/@_-]{32,50}", TRUFFLEHOG),
+        ("bkua_", "buildkite-token", r"bkua_[a-z0-9]{32,40}", TRUFFLEHOG),
+        ("bb_", "bannerbear-key", r"bb_(?:pr|ma)_[a-f0-9]{24,30}", TRUFFLEHOG),
+        ("figp_", "figma-token", r"figp_[A-Za-z0-9_=-]{32,54}", TRUFFLEHOG),
+        ("flb_live_", "fleetbase-key", r"flb_live_[A-Za-z0-9]{20}", TRUFFLEHOG),
+        ("shltm_", "flexport-key", r"shltm_[A-Za-z0-9_-]{32,40}", TRUFFLEHOG),
+        ("ramp_sec_", "ramp-secret", r"ramp_sec_[A-Za-z0-9]{32,48}", TRUFFLEHOG),
+        ("rzp_", "razorpay-key", r"rzp_(?:live|test)_[A-Za-z0-9]{14}", TRUFFLEHOG),
+        ("rh-api-", "robinhood-key", r"rh-api-[0-9a-fA-F-]{32,36}", TRUFFLEHOG),
+        ("rootly_", "rootly-key", r"rootly_[a-f0-9]{48,64}", TRUFFLEHOG),
+        (
+            "salad_cloud_",
+            "salad-key",
+            r"salad_cloud_[0-9A-Za-z]{1,7}_[0-9A-Za-z]{7,235}",
+            TRUFFLEHOG,
+        ),
+        ("sqco_", "sonar-token", r"sqco_[A-Za-z0-9]{40,59}", TRUFFLEHOG),
+        ("thog-", "trufflehog-key", r"thog-(?:key|secret)-[0-9a-f]{16,32}", TRUFFLEHOG),
+        ("BBFF-", "ubidots-key", r"BBFF-[0-9a-zA-Z]{30}", TRUFFLEHOG),
+        (
+            "VF.",
+            "voiceflow-key",
+            r"VF\.(?:(?:DM|WS)\.)?[a-fA-F0-9]{24}\.[a-zA-Z0-9]{16}",
+            TRUFFLEHOG,
+        ),
+        ("1000.", "zoho-token", r"1000\.[a-f0-9]{32}\.[a-f0-9]{32}", TRUFFLEHOG),
+        ("NF-", "nightfall-key", r"NF-[A-Za-z0-9]{32}(?![A-Za-z0-9])", TRUFFLEHOG),
+        ("ub-c-", "pubnub-key", r"[ps]ub-c-[0-9a-z-]{28,36}", TRUFFLEHOG),
+        ("sec-c-", "pubnub-key", r"sec-c-[A-Za-z0-9]{32,64}", TRUFFLEHOG),
+        ("k_live_", "live-key", r"[ap]k_live_[A-Za-z0-9]{20,247}", TRUFFLEHOG),
+        ("phx_", "posthog-key", r"phx_[A-Za-z0-9_]{32,48}", TRUFFLEHOG),
+        ("pk_", "klaviyo-key", r"pk_(?:[A-Za-z0-9]{6}_)?[0-9a-f]{34}(?![0-9a-f])", TRUFFLEHOG),
+        ("sk.", "mapbox-token", r"sk\.[A-Za-z0-9.-]{60,240}", TRUFFLEHOG),
+        ("_secret_", "stripe-intent", r"pi_[A-Za-z0-9]{24}_secret_[A-Za-z0-9]{16,25}", TRUFFLEHOG),
+        (
+            "AP",
+            "artifactory-key",
+            r"AP[0-9A-F](?=[A-Za-z]{0,40}\d)[A-Za-z0-9]{30,96}(?![A-Za-z0-9])",
+            DETECT,
+        ),
+        (
+            "softlayer.com/",
+            "softlayer-key",
+            r"softlayer\.com/soap/v3(?:\.1)?/([a-z0-9]{32,64})",
+            DETECT,
+        ),
         # what is no single service's
         (
             "$",

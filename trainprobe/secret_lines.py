@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Callable, List, Sequence
 
-from trainprobe.secret_names import looks_secret, mixed
+from trainprobe.secret_names import looks_secret, mixed, tells_nothing
 
 KEY = "<hidden:private-key>"
 MOST_LINES = 200
@@ -28,6 +28,14 @@ _OPEN = re.compile(
 )
 _OPEN_OPTION = re.compile(r"(?:^|[ \t])--?([A-Za-z][\w-]{0,63})[ \t]{1,4}\\$")
 _ONE_WORD = re.compile(r"[\"']?([^\s\"']{4,4096})[\"']?,?[ \t\\]{0,4}")
+# A text in quotes that goes on in the next line.
+_OPEN_QUOTE = re.compile(
+    r"([A-Za-z_][\w.-]{0,63})[\"']?[ \t]{0,4}[:=][ \t]{0,4}([\"'])[^\s\"']{4,190}$"
+)
+_NAMED = re.compile(
+    r"(?:^|[\s{,\"'-])(?:name|key)[\"']?[:=] ?[\"']?([A-Za-z_][\w.-]{0,63})[\"']?,?$"
+)
+_VALUE_OF_IT = re.compile(r".{0,100}?\bvalue[\"']?[:=] ?[\"']?([^\s\"',]{4,4096})")
 _FIRST_WORD = re.compile(r"[ \t]{0,64}[\"']?([^\s\"'\\;|&]{1,2048})")
 # A terminal of 80 columns breaks where the line is full; a narrower one is rare.
 _FULL = 72
@@ -48,6 +56,10 @@ def hide_over_lines(lines: Sequence[str], hide: Hide) -> List[str]:
         end = line[-1:]
         if end and end in ":|>-+=\\ ":
             _below(lines, shown, place)
+        if ("name" in line or "key" in line) and (named := _NAMED.search(line[-SHORT:])):
+            _hide_named(lines, shown, place, named[1])
+        elif line.count('"') % 2 or line.count("'") % 2:
+            _open_quote(lines, shown, place)
         full = len(line) >= _FULL and end.isalnum()
         if (full or end == "\\") and shown[place + 1] is lines[place + 1]:
             _broken(lines, shown, place, hide)
@@ -157,6 +169,29 @@ def _hide_word(lines: Sequence[str], shown: List[str], place: int, name: str) ->
     if found is not None and not found[1].startswith("-"):
         line = lines[place]
         shown[place] = f"{line[: found.start(1)]}<hidden:{name}>{line[found.end(1) :]}"
+
+
+def _hide_named(lines: Sequence[str], shown: List[str], place: int, name: str) -> None:
+    """Hide the value below `name: DB_PASSWORD`, as variables of a container are written."""
+    if not looks_secret(name):
+        return
+    following = lines[place + 1]
+    found = _VALUE_OF_IT.match(following)
+    if found is not None and not tells_nothing(name, found[1]):
+        start, end = found.span(1)
+        shown[place + 1] = f"{following[:start]}<hidden:{name}>{following[end:]}"
+
+
+def _open_quote(lines: Sequence[str], shown: List[str], place: int) -> None:
+    """Hide the second half of a text in quotes that somebody broke: password="abc, def"."""
+    found = _OPEN_QUOTE.search(lines[place][-SHORT:])
+    if found is None or not looks_secret(found[1]):
+        return
+    following = lines[place + 1]
+    end = following.find(found[2])
+    start = following.rfind(" ", 0, end) + 1
+    if end - start >= 4:
+        shown[place + 1] = f"{following[:start]}<hidden:{found[1]}>{following[end:]}"
 
 
 def _broken(lines: Sequence[str], shown: List[str], place: int, hide: Hide) -> None:

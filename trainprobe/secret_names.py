@@ -7,6 +7,8 @@ from __future__ import annotations
 import functools
 import re
 
+from trainprobe.secret_services import SERVICES
+
 SHORT = 200
 _WORDS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 ALWAYS = tuple(
@@ -92,9 +94,19 @@ def looks_secret(name: str) -> bool:
     return _named_secret(name) if len(name) <= SHORT else _named_secret.__wrapped__(name)
 
 
+# What tells one of several secrets from the others: HF_TOKEN_PROD, OPENAI_API_KEY_2.
+_WHICH = frozenset(
+    """
+    backup dev development old new plain prod production raw secure stage staging
+    """.split()
+)
+
+
 @functools.lru_cache(maxsize=8192)
 def _named_secret(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
+    while len(words) > 2 and (words[-1] in _WHICH or (words[-1].isdecimal() and name.isupper())):
+        words.pop()
     if not words or words[-1] in _NEUTRAL:
         return False
     for place, word in enumerate(words):
@@ -176,3 +188,39 @@ def identifies(name: str) -> bool:
     words = [word.lower() for word in _WORDS.findall(name)]
     ends = ("".join(words[-1:]), "".join(words[-2:]))
     return any(end in _IDENTIFIERS for end in ends) or bool(ends[0] in _NEUTRAL)
+
+
+# What is made, run or released has drawn names as well, at each service.
+_MADE = frozenset(
+    """
+    app artifact branch build dataset dsn event issue job model org organization page project
+    release repo repository sample site space span task team user workspace
+    """.split()
+)
+
+
+@functools.lru_cache(maxsize=8192)
+def is_of_a_service(name: str) -> bool:
+    """Say whether `name` is that of a service whose keys are drawn digits and letters, and not of
+    something that the service made.
+    """
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return (
+        any(word in SERVICES for word in words) and words[-1] not in _MADE and not identifies(name)
+    )
+
+
+def was_drawn(value: str) -> bool:
+    """Say whether `value` can have been drawn from digits and letters, also of one case or
+    hexadecimal: a piece of sixteen or more with a digit in it, or many changes from one to the
+    other. Names of things have shorter pieces.
+    """
+    if "/" in value or "." in value or value.startswith("0x") or _UUID.fullmatch(value):
+        return False
+    kinds = [sign.isdecimal() for sign in value if sign.isalnum()]
+    changes = sum(one != other for one, other in zip(kinds, kinds[1:]))
+    whole = any(len(piece) >= 16 and mixed(piece) for piece in re.split("[_+~=-]", value))
+    return len(set(value)) >= 8 and len(kinds) >= 16 and (whole or changes >= 0.25 * len(kinds))
+
+
+_UUID = re.compile("[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)

@@ -1,9 +1,12 @@
 """A small job whose command lines, environment, output, source and locals hold forms of secrets,
 and what `attach` shows of it.
+
+python -m tests.trust.live [--each-way] [LIST …]
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import re
@@ -11,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 from tests.conftest import python_path
@@ -19,16 +23,21 @@ from tests.trust.measure import Explained, readable
 
 RANKS = 4
 WAITING_S = 240
+# Where a secret of a live job can stand.
+WAYS = ("output", "variables", "arguments", "source", "locals", "threads")
 PROGRAM = """
 import json, os, subprocess, sys, threading
 TEXTS = json.load(open(sys.argv[1]))
-for text in TEXTS:
+for text, _ in TEXTS if "output" in {ways} else ():
     print(text, flush=True)
 print("printed", flush=True)
 {functions}
-started = [threading.Thread(target=each, daemon=True) for each in FUNCTIONS]
-for text, thread in zip(TEXTS, started):
-    thread.name = text
+for function, held in zip(FUNCTIONS, TEXTS):
+    thread = threading.Thread(
+        target=function, args=held if "locals" in {ways} else ("", ""), daemon=True
+    )
+    if "threads" in {ways}:
+        thread.name = held[0]
     thread.start()
 # a child with no launcher's variables, as a logger or a mount is
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep({waiting})", *sys.argv[2:]])
@@ -36,10 +45,9 @@ threading.Event().wait({waiting})
 """
 # The text stands in the waiting line itself, and in locals.
 FUNCTION = """
-def wait_{number}():
-    held = {text!r}
-    {assigned}
-    threading.Event().wait({waiting}), {text!r}
+def wait_{number}(held, value):
+    {name} = value
+    threading.Event().wait({waiting}){in_line}
 """
 _SETTING = re.compile(r"([A-Za-z_]\w*)=(\S+)")
 
@@ -49,12 +57,14 @@ def words_of(form: Form) -> list[str]:
     return [*form.text.split(), form.text]
 
 
-def attached(forms: list[Form], folder: Path) -> Explained:
-    """Start a job of four ranks that hold all forms, attach to it, and return what came of it."""
+def attached(forms: list[Form], folder: Path, ways: Collection[str] = WAYS) -> Explained:
+    """Start a job of four ranks that hold all forms in the `ways` asked for, attach to it, and
+    return what came of it.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     jobs = []
     try:
-        jobs += [started(forms[rank::RANKS], rank, folder) for rank in range(RANKS)]
+        jobs += [started(forms[rank::RANKS], rank, folder, ways) for rank in range(RANKS)]
         for rank in range(RANKS):
             log = folder / f"rank_{rank}.log"
             for _ in range(600):
@@ -85,30 +95,34 @@ def attached(forms: list[Form], folder: Path) -> Explained:
     return Explained({**places, "terminal": done.stdout, "messages": done.stderr})
 
 
-def started(forms: list[Form], rank: int, folder: Path) -> subprocess.Popen[bytes]:
+def started(
+    forms: list[Form], rank: int, folder: Path, ways: Collection[str]
+) -> subprocess.Popen[bytes]:
     texts = folder / f"texts_{rank}.json"
-    texts.write_text(json.dumps([form.text for form in forms]))
+    settings = [next(iter(_SETTING.findall(form.text)), ("value", "")) for form in forms]
+    held = [(form.text, value) for form, (_, value) in zip(forms, settings, strict=True)]
+    texts.write_text(json.dumps(held))
     functions = [
         FUNCTION.format(
             number=number,
-            text=form.text,
-            assigned=next(
-                (f"{name} = {value!r}" for name, value in _SETTING.findall(form.text)), "pass"
-            ),
+            name=name,
             waiting=WAITING_S,
+            in_line=f", {form.text!r}" if "source" in ways else "",
         )
-        for number, form in enumerate(forms)
+        for number, (form, (name, _)) in enumerate(zip(forms, settings, strict=True))
     ]
     names = ", ".join(f"wait_{number}" for number in range(len(forms)))
     program = folder / f"train_{rank}.py"
     program.write_text(
         PROGRAM.format(
-            functions="\n".join(functions) + f"\nFUNCTIONS = [{names}]", waiting=WAITING_S
+            functions="\n".join(functions) + f"\nFUNCTIONS = [{names}]",
+            waiting=WAITING_S,
+            ways=tuple(ways),
         )
     )
     environment = {**os.environ, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29507"}
     environment |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(RANKS)}
-    for number, form in enumerate(forms):
+    for number, form in enumerate(forms if "variables" in ways else ()):
         environment[f"NOTE_{number}"] = form.text
         environment[f"NCCL_NOTE_{number}"] = form.text
         environment |= dict(_SETTING.findall(form.text))
@@ -116,7 +130,7 @@ def started(forms: list[Form], rank: int, folder: Path) -> subprocess.Popen[byte
         environment.pop(name, None)
         if name in os.environ:
             environment[name] = os.environ[name]
-    words = [word for form in forms for word in words_of(form)]
+    words = [word for form in forms if "arguments" in ways for word in words_of(form)]
     with (folder / f"rank_{rank}.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, str(program), str(texts), *words],
@@ -135,11 +149,21 @@ def children_of(pid: int) -> list[int]:
     return [int(each) for each in found]
 
 
-if __name__ == "__main__":
-    for name in sys.argv[1:] or ["secrets_in_use.txt", "secrets_second.txt"]:
+def main() -> None:
+    options = argparse.ArgumentParser()
+    options.add_argument("lists", nargs="*", default=["secrets_in_use.txt", "secrets_second.txt"])
+    options.add_argument("--each-way", action="store_true", help="one look for each way alone")
+    asked = options.parse_args()
+    for name in asked.lists:
         forms = read_forms(name, 2)
-        with tempfile.TemporaryDirectory() as folder:
-            got = attached(forms, Path(folder) / "job")
-        leaking = {form.name: where for form in forms if (where := got.holding(form))}
-        print(f"{name}: {len(forms)} forms, {len(leaking)} leak")
-        print("".join(f"  leaks: {form} {where}\n" for form, where in leaking.items()), end="")
+        for ways in [(way,) for way in WAYS] if asked.each_way else [WAYS]:
+            with tempfile.TemporaryDirectory() as folder:
+                got = attached(forms, Path(folder) / "job", ways)
+            leaking = {form.name: where for form in forms if (where := got.holding(form))}
+            print(f"{name}: {len(forms)} forms in {', '.join(ways)}, {len(leaking)} leak")
+            for form, where in leaking.items():
+                print(f"  leaks: {form} {where}")
+
+
+if __name__ == "__main__":
+    main()

@@ -22,6 +22,7 @@ BEFORE = ("Traceback (most recent call last):", '  File "/w/train.py", line 3, i
 LISTS = (
     "secrets_in_use.txt",
     "secrets_second.txt",
+    "secrets_third.txt",
     "look_alikes.txt",
     "look_alikes_second.txt",
 )

@@ -14,8 +14,12 @@ from tests.trust.measure import LISTS, measured
 from trainprobe.redact import Redactor, clean
 
 # Nothing beside these tells that they are secret: the place in a command of `mc`, the head of a
-# column three lines above, a second value of one name. docs/security.md names them.
-OPEN = {"secrets_second.txt": {"mc alias", "csv row header", "hocon"}}
+# column three lines above, a second value of one name. An index is none. docs/security.md names
+# them.
+OPEN = {
+    "secrets_second.txt": {"mc alias", "csv row header", "hocon"},
+    "secrets_third.txt": {"algolia key"},
+}
 
 
 @pytest.mark.parametrize("name", LISTS)
@@ -69,6 +73,26 @@ def test_lines_of_two_ranks_are_told_apart_by_what_stands_before_them() -> None:
         "[rank0]: 2026-05-17 12:31:00,001 INFO   <hidden:api_key>",
         lines[2],
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("HF_TOKEN_PROD=abc123def", "HF_TOKEN_PROD=<hidden:HF_TOKEN_PROD>"),
+        (
+            "- name: DB_PASSWORD\n  value: horse7",
+            "- name: DB_PASSWORD\n  value: <hidden:DB_PASSWORD>",
+        ),
+        ('if (token != "abc123def") {', 'if (token != "<hidden:token>") {'),
+        ('if (auth == "kerberos") {', 'if (auth == "kerberos") {'),
+        ("pyjwt==2.10.1 secretstorage==3.3.3", "pyjwt==2.10.1 secretstorage==3.3.3"),
+        ("- name: wandb-secret\n  value: true", "- name: wandb-secret\n  value: true"),
+        ("sentry_release = 0123456789abcdef0123456789abcdef01234567",) * 2,
+        ("mapbox-gl-js-2024-05-17-build-12", "mapbox-gl-js-2024-05-17-build-12"),
+    ],
+)
+def test_names_signs_and_lines_around_a_value(text: str, shown: str) -> None:
+    assert Redactor({}).text(text)[0] == shown
 
 
 @pytest.mark.parametrize(
