@@ -595,6 +595,128 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             'File "/job/ops.py", line 7 in <module>',
         ],
     ),
+    "a traceback of IPython's without its head that ends where an extension is loaded": (
+        "extension-build-lock",
+        "hung",
+        [
+            "File /env/lib/python3.11/site-packages/codec/pack.py:88, in Packer.load(cls, gpu)",
+            "     86 print_message('Loading packing')",
+            "---> 88 packing = load(",
+            "     89     name='packing',",
+            "",
+            "File /env/lib/python3.11/site-packages/torch/utils/cpp_extension.py:1312, in load(name)",
+        ],
+    ),
+    "a traceback without its head and its end that shows the wait for a build's lock": (
+        "extension-build-lock",
+        "hung",
+        [
+            "cuda 11.3",
+            "",
+            '  File "fit.py", line 5, in <module>',
+            "    from net.encoder import Encoder",
+            '  File "/job/net/encoder.py", line 9, in <module>',
+            "    _ops = load(name='hash', sources=SOURCES)",
+            '  File "/env/lib/python3.8/site-packages/torch/utils/cpp_extension.py", line 1156, in load',
+            "    keep_intermediates=keep_intermediates)",
+            (
+                '  File "/env/lib/python3.8/site-packages/torch/utils/cpp_extension.py", line 1371,'
+                " in _jit_compile"
+            ),
+            "    baton.wait()",
+        ],
+    ),
+    "a traceback with variables between its frames that ends at the making of a group": (
+        "rendezvous-incomplete",
+        "hung",
+        [
+            '  File "/job/engine.py", line 40, in Engine.evaluate',
+            "    line: for batch in self.loader:",
+            "    locals:",
+            "      batch = <not found>",
+            (
+                '  File "/env/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line'
+                " 386, in DataLoader._get_iterator"
+            ),
+            "    line: return _MultiProcessingDataLoaderIter(self)",
+            "    locals:",
+            "      self = <local> <torch.utils.data.dataloader.DataLoader object at 0x7fe8>",
+            (
+                '  File "/env/lib/python3.11/site-packages/torch/utils/data/dataloader.py", line'
+                " 570, in _BaseDataLoaderIter.__init__"
+            ),
+            '    line: self._pg = dist.new_group(backend="gloo")',
+            "    locals:",
+            "      dist = <global> <module 'torch.distributed'>",
+        ],
+    ),
+    "a Ctrl-C that its worker shows, and of the program's own traceback the first frame": (
+        "data-worker-stuck",
+        "hung",
+        [
+            "Process Process-3:",
+            "Traceback (most recent call last):",
+            '  File "/usr/lib/python3.8/multiprocessing/process.py", line 297, in _bootstrap',
+            "    self.run()",
+            "KeyboardInterrupt",
+            "Traceback (most recent call last):",
+            '  File "fit.py", line 15, in main',
+            "    batch = next(data_iter)",
+        ],
+    ),
+    "ranks that gave up in different operations, without numbers": (
+        "rank-conditional-collective",
+        "hung",
+        [
+            f"[E ProcessGroupNCCL.cpp:566] [Rank {rank}] {W}(OpType={op}, Timeout(ms)=1800000) ran"
+            f" for 180{rank}040 milliseconds before timing out."
+            for rank, op in ((2, "REDUCE"), (0, "BROADCAST"), (1, "BROADCAST"), (4, "BROADCAST"))
+        ],
+    ),
+    "one number with other sizes, beside calls of other numbers": (
+        "collective-shape-mismatch",
+        "hung",
+        [
+            watchdog(1, 340, "ALLREDUCE", (7012, 7012)),
+            watchdog(0, 811, "ALLGATHER", (512, 2048)),
+            watchdog(1, 811, "ALLGATHER", (500, 2000)),
+            watchdog(3, 810, "ALLGATHER", (64, 256)),
+        ],
+    ),
+    "the very first call, in which the ways between the GPUs may be lost as well": (
+        "unknown",
+        "hung",
+        [watchdog(rank, 1, "BROADCAST", (1, 1), 1800) for rank in (3, 1)],
+    ),
+    "a tracker that tries again before the run has begun": (
+        "remote-service-wait",
+        "undetermined",
+        [
+            "wandb: W&B API key is configured. Use `wandb login --relogin` to force relogin",
+            "wandb: Network error (ReadTimeout), entering retry loop.",
+        ],
+    ),
+    "a signal whose line somebody wrote down by hand": (
+        "preempted-or-hangup",
+        "crashed",
+        ["torch.distributed.elastic.multiprocessing.api.SignalException: Process 71 got sigval:1"],
+    ),
+    "the first forward of a model whose activations DeepSpeed keeps": (
+        "unknown",
+        "undetermined",
+        [
+            (
+                "[2031-12-02 16:53:57,799] [INFO] [checkpointing.py:547:forward] Activation"
+                " Checkpointing Information"
+            ),
+            *(
+                f"[2031-12-02 16:53:57,799] [INFO] [checkpointing.py:55{row}:forward] ----{words}"
+                for row, words in enumerate(
+                    ("Partition Activations False", "Synchronization False", "Profiling time in")
+                )
+            ),
+        ],
+    ),
 }
 
 
@@ -672,6 +794,22 @@ def test_what_one_stack_does_not_show_is_not_said(tmp_path: Path) -> None:
 
     assert "where the others stand is not told" in inside.says
     assert alone.causes[0].confidence < 0.8
+
+
+def test_a_tracker_that_tries_again_beside_steps_holds_nothing_up(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    retry = "wandb: Network error (ReadTimeout), entering retry loop."
+    log.write_text(f"step 1/9 loss 2.1\nstep 2/9 loss 2.0\n{retry}\n", encoding="utf-8")
+
+    assert not any(one["named"] for one in judged([str(log)])["causes"])
+
+
+def test_a_test_of_nccl_that_came_to_its_end_is_well(tmp_path: Path) -> None:
+    log = tmp_path / "log.txt"
+    row = "        {}            16     float     sum      -1     8.56    0.01    0.01      0\n"
+    log.write_text(f"{row.format(64)}{row.format(128)}# Avg bus bandwidth    : 5.1\n#\n")
+
+    assert judged([str(log)]) == {"verdict": "healthy", "causes": []}
 
 
 def test_numbered_lines_are_no_stack_of_gdb() -> None:

@@ -245,7 +245,10 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(13, "other-stacks", says, first[1])
     elif early and not timeouts.together:
         # rank 0 prepares, and here it did not give up
-        points = 6 if 0 in timeouts.first else 13 if early[0].number <= VERY_FIRST else 10
+        # no barrier is a broadcast, and in the first call of all NCCL tries its ways between GPUs
+        tried = early[0].number == 1 and early[0].op == "broadcast"
+        often = early[0].number <= VERY_FIRST and not tried
+        points = 6 if 0 in timeouts.first else 13 if often else 10
         says = f"The others waited at the start in {call_says(early[0])}, as in a barrier"
         yield weighing(points, "other-stacks", says, early[0])
     elif kept is not None and (meet is not None or barriers):

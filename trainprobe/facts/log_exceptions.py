@@ -20,6 +20,7 @@ from trainprobe.stacks.traceback_forms import bare_errors, classic
 from trainprobe.stacks.traceback_text import NAME_CUT_OFF, Printed, Raised, parse_tracebacks
 
 EACH_CAP = 40  # of one rank and file: the first ones tell what happened
+PRESSED = "KeyboardInterrupt"
 WARNED = "warning"  # the source of an exception that its program seems to have lived through
 # torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after
 # `Process`.
@@ -37,7 +38,7 @@ def parse_log_exceptions(record: Evidence) -> list[Fact]:
     """Every traceback, and every line that says only an exception's type and message where no
     traceback says the same.
     """
-    found: list[Fact] = []
+    found: list[RankException] = []
     for rank, rows in _by_process(streams(rows_of(record))):
         lines = classic([row.text for row in rows])
         raised: list[RankException] = []
@@ -62,7 +63,14 @@ def parse_log_exceptions(record: Evidence) -> list[Fact]:
                 )
         raised.sort(key=lambda fact: fact.place or 0)
         found += raised[:EACH_CAP]
-    return found
+    # Ctrl-C reaches all processes of a terminal
+    if any(fact.type == PRESSED for fact in found):
+        found = [replace(fact, type=PRESSED) if _cut(fact) else fact for fact in found]
+    return list(found)
+
+
+def _cut(fact: RankException) -> bool:
+    return fact.type == NAME_CUT_OFF
 
 
 def _by_process(by_rank: Mapping[int | None, list[Row]]) -> Iterator[tuple[int | None, list[Row]]]:
@@ -90,7 +98,7 @@ def _fact(
     )
     pressed = printed.begins and rows[printed.begins - 1].text.rstrip().endswith("^C")
     if printed.chain[-1].type == NAME_CUT_OFF and pressed:
-        printed = replace(printed, chain=(replace(printed.chain[-1], type="KeyboardInterrupt"),))
+        printed = replace(printed, chain=(replace(printed.chain[-1], type=PRESSED),))
     fact = exception_of(record, printed.chain, "output", row.at)
     before = [lines[at] for at in range(max(0, printed.begins - 3), printed.begins)]
     spawned = next((match for text in before if (match := _SPAWNED.search(text))), None)

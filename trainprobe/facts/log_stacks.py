@@ -22,8 +22,10 @@ from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.next_calls import with_next_call
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.stack_text import bare_frame, parse_stack_text
+from trainprobe.stacks.traceback_forms import without_dress
 
 _BEGINS = re.compile(r"^Timeout \((?:\d{1,4}:)?\d{1,4}:\d\d(?:\.\d{1,9})?\)!")
 _THREAD = re.compile(
@@ -51,6 +53,8 @@ _LAUNCHERS = re.compile(
 _PRINTED_FRAME = re.compile(r'\s{0,8}File "([^"\n]{1,4096})", line (\d{1,9}), in (.{1,400})$')
 _WAITS = frozenset({"comm-wait", "gpu-wait", "store-wait", "dataloader", "child-wait", "lock"})
 LEAST_FRAMES = 3
+CUT_ROWS = 200  # of one rank in which a traceback that was cut off is sought
+BELOW = 60  # lines below a frame: some tracebacks print the variables as well
 PROCESSES_CAP = 512
 WENT_ON = 2  # steps behind a dump after which it was none of a hang
 
@@ -156,26 +160,34 @@ def _cut_traceback(record: Evidence, rank: int | None, rows: Sequence[Row]) -> L
     """A traceback without head and exception, with which a log ends, where it shows a wait: what is
     left of a Ctrl-C. One with a head may be of an error.
     """
+    last = rows[-CUT_ROWS:]
+    if not any("File " in row.text for row in last):
+        return None
+    lines, notebook = without_dress([row.text for row in last])
     frames: list[Frame] = []
-    texts: list[str] = []
+    texts: list[str] = []  # below the frame that comes next
     first = None
-    for row in reversed(rows):
-        frame = _PRINTED_FRAME.match(row.text)
+    for row, line in zip(reversed(last), reversed(lines), strict=True):
+        frame = _PRINTED_FRAME.match(line)
         if frame is not None:
-            text = texts[-1].strip() if texts else ""
+            deep = len(line) - len(line.lstrip())
+            if len(texts) > 1 and not all(_deeper(text, deep) for text in texts):
+                break
+            text = next((text for text in reversed(texts) if text.strip()), "")
+            text = text.strip().removeprefix("line: ")
             frames.append(Frame(frame[3], frame[1].replace("\\", "/"), int(frame[2]), text=text))
             texts, first = [], row
-        elif len(texts) > 1 or "Traceback" in row.text or not row.text.strip():
+        elif "Traceback" in line or len(texts) > BELOW or not (line.strip() or notebook):
             break
         else:
-            texts.append(row.text)
-    if first is None or len(frames) < LEAST_FRAMES:
+            texts.append(line)
+    if first is None or len(frames) < (LEAST_FRAMES - notebook):
         return None
-    header = next((row for row in reversed(rows) if row.place < first.place), None)
+    header = next((row for row in reversed(last) if row.place < first.place), None)
     if header is not None and "Traceback (most recent" in header.text:
         return None
-    outermost = tuple(reversed(frames))
-    if classify(outermost).leaf not in _WAITS:
+    outermost = with_next_call(tuple(reversed(frames)))
+    if (place := classify(outermost)).leaf not in _WAITS and place.op != "extension-build":
         return None
     return LogStack(
         (record.id,),
@@ -185,6 +197,11 @@ def _cut_traceback(record: Evidence, rank: int | None, rows: Sequence[Row]) -> L
         place=first.place,
         seen_at=first.seen_at,
     )
+
+
+def _deeper(text: str, deep: int) -> bool:
+    """Whether a line is empty, or stands further to the right than the frame that it belongs to."""
+    return not text.strip() or len(text) - len(text.lstrip()) > deep
 
 
 def _pasted(rows: Sequence[Row]) -> Iterator[list[Row]]:
@@ -257,7 +274,7 @@ def _interrupted(facts: Sequence[Fact]) -> list[LogStack]:
                     fact.evidence,
                     cell,
                     fact.rank,
-                    threads=(fact.frames,),
+                    threads=(with_next_call(fact.frames),),
                     place=fact.place or 0,
                     seen_at=fact.seen_at,
                 )

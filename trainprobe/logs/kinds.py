@@ -12,7 +12,7 @@ from typing import Any
 from trainprobe.case import Case
 from trainprobe.collect.collectors.kernel_log import LINES_CAP, TEXT_CAP, is_relevant
 from trainprobe.collect.look_results import LookResult, record, refused
-from trainprobe.logs.environment_reports import record_environment_report
+from trainprobe.logs.environment_reports import read_environment_report, record_environment_report
 from trainprobe.logs.notebooks import is_notebook
 from trainprobe.logs.opening import DUMP_WORDS
 from trainprobe.logtext.paths import host_of_path, rank_of_path
@@ -195,7 +195,8 @@ def _kind_of_lines(lines: list[str], of: int, text: str) -> str:
     if values >= max(1 if count == 1 else 2, 0.4 * count) or any(
         _REPORT.match(line) for line in lines
     ):
-        return "given"
+        # a program may print its own values in the same form
+        return "given" if read_environment_report(text) else "log"
     return "log"
 
 

@@ -149,7 +149,9 @@ _FINISHED = re.compile(
     r" (?:completed|finished|done)\b"
     r"|^\W{0,6}Training time:? \d|\b\d{1,6} epochs completed in \d|\bTraining took \d|\bSaved final"
     r" (?:weights|model|checkpoint|adapters?)\b|\btotal training time\b|worker group successfully"
-    r" finished|Training finished!?|Training complete\b",
+    r" finished|Training finished!?|Training complete\b"
+    # nccl-tests, src/common.cu
+    r"|^# (?:Avg bus bandwidth|Collective test concluded)",
     re.IGNORECASE,
 )
 # The same words about a part of the training, or about something that has not happened.
@@ -161,7 +163,7 @@ _UNFINISHED = re.compile(
 _STOPPED_AT = re.compile(r"max_steps=(\d{1,9})|max_epochs=(\d{1,6})")
 _HINT = re.compile(
     r"%|step|iter|epoch|batch|update|round|loss|train|done|finish|complet|\bit\b|it"
-    r" \[|test|valid|\d/\d|examples|sav|load|fit|\u2501|eval|compil|cuda graph",
+    r" \[|test|valid|\d/\d|examples|sav|load|fit|\u2501|eval|compil|cuda graph|bandwidth",
     re.IGNORECASE,
 )
 

@@ -105,23 +105,9 @@ def _notebook(lines: list[str], place: int) -> int:
     while place < len(lines):
         line = lines[place]
         bare = _LINK.sub(r"\1", line.strip())
-        arrow = _ARROW.match(bare)
-        cell, new, old = _CELL.match(bare), _FILE_NEW.match(bare), _FILE_OLD.match(bare)
-        if cell is not None:
-            number = cell.group(3) or cell.group(4)
-            lines[place] = (
-                f'  File "<cell {cell.group(1) or cell.group(2) or ""}>", line {number}, in'
-                f" {cell.group(5) or '<module>'}"
-            )
-        elif new is not None:
-            lines[place] = f'  File "{new.group(1)}", line {new.group(2)}, in {new.group(3)}'
-        elif old is not None:
-            below = lines[place + 1 : place + LOOK_AHEAD]
-            arrows = (_ARROW.match(text.strip()) for text in below)
-            number = next((found.group(1) for found in arrows if found), 0)
-            lines[place] = f'  File "{old.group(1)}", line {number}, in {old.group(2)}'
-        elif arrow is not None:
-            lines[place] = f"    {arrow.group(2).strip()}"
+        frame = _notebook_line(lines, place, bare)
+        if frame:
+            lines[place] = frame
         elif (bare and not line[:1].isspace() and _BARE.match(bare)) or HEADER[:-1] in bare:
             return place
         else:
@@ -131,6 +117,35 @@ def _notebook(lines: list[str], place: int) -> int:
     if not lines[-1].strip() and _BARE.match(kind):
         lines[-1] = kind
     return place
+
+
+def _notebook_line(lines: Sequence[str], place: int, bare: str) -> str:
+    """A frame of IPython's, or the line in it that its arrow shows, as Python prints them; empty
+    for another line.
+    """
+    arrow = _ARROW.match(bare)
+    cell, new, old = _CELL.match(bare), _FILE_NEW.match(bare), _FILE_OLD.match(bare)
+    if cell is not None:
+        number = cell.group(3) or cell.group(4)
+        file = f"<cell {cell.group(1) or cell.group(2) or ''}>"
+        return f'  File "{file}", line {number}, in {cell.group(5) or "<module>"}'
+    if new is not None:
+        return f'  File "{new.group(1)}", line {new.group(2)}, in {new.group(3)}'
+    if old is not None:
+        below = lines[place + 1 : place + LOOK_AHEAD]
+        arrows = (_ARROW.match(text.strip()) for text in below)
+        number = next((found.group(1) for found in arrows if found), "0")
+        return f'  File "{old.group(1)}", line {number}, in {old.group(2)}'
+    return f"    {arrow.group(2).strip()}" if arrow is not None else ""
+
+
+def without_dress(lines: Sequence[str]) -> tuple[list[str], bool]:
+    """The lines of a traceback that has lost its header, with IPython's frames as Python prints
+    them, and whether there are such.
+    """
+    if not any(_FILE_NEW.match(line.strip()) for line in lines):
+        return list(lines), False
+    return [_notebook_line(lines, at, line.strip()) for at, line in enumerate(lines)], True
 
 
 def _prefixed(lines: list[str], place: int) -> None:

@@ -104,6 +104,7 @@ def absentees(facts: Facts, cell: str) -> Absentees | None:
         _by_stacks(facts, cell),
         _behind(facts, cell, calls, len(world)),
         _earliest(calls),
+        _elsewhere(calls),
         _silent(facts, job, calls, failures, world),
         _holders(facts, cell),
     )
@@ -275,6 +276,29 @@ def _earliest(calls: Sequence[CollectiveCall]) -> Iterator[Absentees]:
                 says = f"{_who(ranks)} gave up at an earlier call than the others"
                 yield Absentees(ranks, why, says, shown, sure=False)
             return
+
+
+def _elsewhere(calls: Sequence[CollectiveCall]) -> Iterator[Absentees]:
+    """Of ranks that gave up in different operations, where no line numbers the calls (torch before
+    2.0), the fewer; of two equal camps those that gave up first.
+    """
+    ops: dict[int, set[str]] = defaultdict(set)
+    for call in sorted(calls, key=lambda one: one.place or 0):
+        if call.rank is not None and call.op and call.number == NO_NUMBER:
+            ops[call.rank].add(call.op)
+    camps: dict[str, list[int]] = defaultdict(list)
+    for rank, names in ops.items():
+        camps[" and ".join(sorted(names))].append(rank)
+    # who has given up in several may have been in the others' call as well
+    apart = len(camps) > 1 and all(len(names) == 1 for names in ops.values())
+    if apart and all(call.number == NO_NUMBER for call in calls):
+        fewest = min(len(camp) for camp in camps.values())
+        ranks = tuple(sorted(next(camp for camp in camps.values() if len(camp) == fewest)))
+        they = "it was" if len(ranks) == 1 else "they were"
+        shown = tuple(call for call in calls if call.rank in ranks)[:3]
+        says = f"{_who(ranks)} gave up in another operation than the others"
+        why = f"{they} in another operation than the others"
+        yield Absentees(ranks, why, says, shown, sure=False)
 
 
 def _silent(

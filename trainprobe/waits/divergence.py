@@ -159,12 +159,12 @@ def _in_group(by_rank: Mapping[int, Calls], hung: bool, whole: bool) -> Divergen
         return None
     oldest = max((min(calls) for calls in by_rank.values() if calls), default=0)
     newest = max(max(calls) for calls in by_rank.values() if calls)
-    if any(call.partial for calls in by_rank.values() for call in calls.values()):
-        oldest = min(min(calls) for calls in by_rank.values() if calls)
+    partial = any(call.partial for calls in by_rank.values() for call in calls.values())
     silent_pairing: Divergence | None = None
     for position in (
         range(oldest, newest + 1)
-        if newest - oldest < _MOST_NUMBERS
+        if not partial and newest - oldest < _MOST_NUMBERS
+        # what was not printed tells nothing
         else sorted({number for calls in by_rank.values() for number in calls})
     ):
         here = {rank: calls[position] for rank, calls in by_rank.items() if position in calls}

@@ -128,6 +128,7 @@ SMI = """Thu Nov 21 10:11:12 2024
             "given",
         ),
         ('{"NCCL_DEBUG": "INFO", "RANK": "0", "WORLD_SIZE": "2"}', "given"),
+        ("rank=1: before the forward pass (micro=2)\n", "log"),
         (PYSPY, "stacks"),
         ("", "empty"),
         ("\n \n", "empty"),

@@ -116,7 +116,31 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
             "nccl-shm-segment",
         ),
     ),
+    "nccl-multicast": (
+        (
+            "alpha:71:80 [0] NCCL INFO NVLS comm 0x55aa headRank 0 nHeads 8 buffSize 4194304\n",
+            "nvls-multicast",
+        ),
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO NVLS multicast support is available on dev 0\n"
+                "alpha:71:80 [0] NCCL INFO Channel 01/16 :    0   1   2   3\n"
+                "alpha:71:80 [0] NCCL INFO NVLS Creating Multicast group nranks 4 size 8 on rank 0\n"
+            ),
+            "nvls-multicast",
+        ),
+    ),
     "nccl-ready": (
+        (
+            (
+                "alpha:71:80 [0] NCCL INFO Connected all trees\n"
+                "          64            16      half     sum      -1     9.17    0.01    0.01"
+                "      0\n"
+                "         128            32      half     sum      -1     9.32    0.01    0.02"
+                "      0\n"
+            ),
+            "p2p-blocked",
+        ),
         (
             (
                 "alpha:71:80 [0] NCCL INFO comm 0x7f10 rank 0 nranks 2 cudaDev 0 - Init COMPLETE\n"
@@ -308,6 +332,11 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ),
         ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
         ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),
+    ),
+    "call-announced": (
+        ("loaded 12 shards\n[worker 1] before forward (step 3)\n", "rank-stuck"),
+        ("rank=0: batch ready\nrank=0: before loss.item\n", "rank-stuck"),
+        ("W0 it 4 -> backward_begin\nW1 it 4 -> backward_begin\n", "rank-stuck"),
     ),
 }
 

@@ -32,6 +32,7 @@ from trainprobe.causes.statements import first_to_fail, statement, weigh_stateme
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.facts import MainThread, RankException, Samples, Thread
 from trainprobe.signatures.messages import message
+from trainprobe.stacks.next_calls import is_next_call
 from trainprobe.stacks.places import user_frame
 
 IDLE = "worker-idle"
@@ -178,6 +179,7 @@ def _at_their_queue(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainTh
         thread
         for thread in parents
         if thread.op == "prefetch"
+        or is_next_call(thread.frames[-1])  # what is below was cut off
         or any(frame.file.endswith("multiprocessing/queues.py") for frame in thread.frames)
     ]
     return (*direct, *pinning)

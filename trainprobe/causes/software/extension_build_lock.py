@@ -15,13 +15,12 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, who
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.software.rank_compiling import compilers
+from trainprobe.causes.software.rank_compiling import BUILDER, before_a_build, compilers
 from trainprobe.causes.statements import last_line, quote_after, statement, weigh_statement
 from trainprobe.facts import ImportTried, LogEvent, MainThread, ProcessState
 from trainprobe.signatures.messages import message
 from trainprobe.waits.dump_hangs import only_dumps
 
-BUILDER = "torch/utils/cpp_extension.py"
 # torch/utils/cpp_extension.py prints it before it takes the lock, and the others once it builds.
 BEGUN = r"as PyTorch extensions root"
 BUILDS = message("extension-build-lock.builds")
@@ -77,6 +76,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(26, "probe-outcome", says, tried)
     if not waiting:
         yield from weigh_statement(scene, LEFT)
+        yield from _cut_off(scene)
         if begun is not None and not last_line(scene, BUILDS, within=20):
             says = (
                 "The last that it printed is the begin of an extension's load:"
@@ -108,6 +108,16 @@ def _weigh(scene: Scene) -> Weighings:
     if printed:
         says = f"The output ends at an extension: {printed[-1].line[:100]}"
         yield weighing(3, "suspects-log", says, printed[-1])
+
+
+def _cut_off(scene: Scene) -> Weighings:
+    """A printed stack ends where an extension is loaded: the frames of a build would be deeper."""
+    if scene.live is not None and not only_dumps(scene.live):
+        return
+    loads = [thread for thread in scene.threads(scene.suspects) if before_a_build(thread)]
+    if loads and not compilers(scene):
+        says = f"{who(loads[0])} stood in the load of an extension, and no frame of a build is left"
+        yield weighing(13, "suspects-stack", says, *loads)
 
 
 def _path(scene: Scene) -> str:

@@ -34,8 +34,20 @@ COMPILER = re.compile(
 )
 
 
+BUILDER = "torch/utils/cpp_extension.py"
+LOADS = frozenset({"load", "load_inline", "_jit_compile"})
+
+
 def _compiling(scene: Scene) -> tuple[MainThread, ...]:
     return tuple(thread for thread in scene.threads(scene.suspects) if thread.leaf == "compile")
+
+
+def before_a_build(thread: MainThread) -> bool:
+    """Does its stack end in the function that loads an extension, which builds it or waits until
+    somebody else has?
+    """
+    last = thread.frames[-1] if thread.frames else None
+    return last is not None and last.file.endswith(BUILDER) and last.name in LOADS
 
 
 def compilers(scene: Scene) -> tuple[ProcessState, ...]:
@@ -89,7 +101,9 @@ def _weigh_stacks(scene: Scene) -> Weighings:
         f"{ranks_say([t.rank or 0 for t in compilers_at])} stands in"
         f" {first.op or 'a compiler'} below {first.where}"
     )
-    yield weighing(13, "suspects-stack", says, *compilers_at)
+    # before its build an extension may wait for the lock of another one
+    points = 3 if all(before_a_build(thread) for thread in compilers_at) else 13
+    yield weighing(points, "suspects-stack", says, *compilers_at)
     mine = [state for state in compilers(scene) if state.rank in scene.suspects]
     busy = [
         state

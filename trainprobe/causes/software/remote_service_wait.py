@@ -34,7 +34,7 @@ from trainprobe.causes.remote_calls import (
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import first_of
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
-from trainprobe.facts import Connection, LogEvent, Samples
+from trainprobe.facts import Connection, LogEvent, LogProgress, Samples
 from trainprobe.facts.samples import own_line
 from trainprobe.signatures.messages import message
 
@@ -53,6 +53,9 @@ RAISED = (
 )
 WAITS = message("remote-service-wait.waits")
 RETRIES = re.compile(r"entering retry loop")
+# What wandb.init prints when it comes back (wandb 0.10 to 0.22, sdk/wandb_run.py).
+BEGUN = r"wandb: (?:Tracking run with|Run data is saved|Syncing run|.{0,8} ?View (?:run|project) )"
+NEAR = 40  # lines
 
 
 def _of_all(scene: Scene) -> Weighings:
@@ -77,6 +80,12 @@ def _of_retries(scene: Scene) -> Weighings:
         yield from others_wait(scene)
 
 
+def _begun(scene: Scene) -> bool:
+    """Has the run begun by what was printed: a step was made, or the tracker told where it is?"""
+    stepped = any(one.step or one.marks for one in scene.of(LogProgress))
+    return stepped or last_line(scene, BEGUN, within=NEAR) is not None
+
+
 def _weigh(scene: Scene) -> Weighings:
     threads = talking(scene)
     stated, waited = tuple(weigh_statement(scene, WORDING)), statement(scene, WAITS)
@@ -94,10 +103,11 @@ def _weigh(scene: Scene) -> Weighings:
         yield from first_to_fail(scene)
     elif not stated and waited is not None and scene.group.mode == "hang" and not threads:
         # Every run with wandb prints it; only as the last line does it tell anything. A retry is
-        # made beside the training, which goes on.
+        # made beside the training, which goes on, but at the start of a run it holds that up.
         last = last_line(scene, WAITS)
         blocks = last is not None and not RETRIES.search(last[1])
-        yield quote(13 if blocks else 3, "The output says", waited)
+        begins = last is not None and not _begun(scene)
+        yield quote(13 if blocks or begins else 3, "The output says", waited)
     if not threads:
         yield from _of_retries(scene)
         return
