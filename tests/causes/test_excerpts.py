@@ -701,6 +701,71 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
         "crashed",
         ["torch.distributed.elastic.multiprocessing.api.SignalException: Process 71 got sigval:1"],
     ),
+    "an extension that was built before and is loaded": (
+        "extension-build-lock",
+        "undetermined",
+        ["ninja: no work to do.", "Loading extension module hashgrid..."],
+    ),
+    "an extension whose load the program announces itself": (
+        "extension-build-lock",
+        "undetermined",
+        [
+            "[Aug 20, 14:19:44] #> 12 passages",
+            "[Aug 20, 14:19:50] Loading packing_cpp extension (…)",
+        ],
+    ),
+    "one process that prepares data, for which nobody waits": (
+        "unknown",
+        "undetermined",
+        ["Map:  99% 986/1000 [00:07<00:00, 145.72 examples/s]"],
+    ),
+    "ranks that prepare data, of which one may be at it": (
+        "rank0-long-task",
+        "undetermined",
+        ["world size 4, backend nccl", "Map:  41% 410/1000 [00:07<00:11, 58.1 examples/s]"],
+    ),
+    "a lock of the hub's, in the words of before its second try": (
+        "file-lock-held",
+        "hung",
+        2 * ["still waiting to acquire lock on /home/u/.cache/huggingface/hub/.locks/m--a/4f.lock"],
+    ),
+    "a lock that is awaited in the program's own words": (
+        "file-lock-held",
+        "hung",
+        3 * ["12:00:01 waiting for lock on /scratch/cache/tokens.lock"],
+    ),
+    "a barrier at the start to which the ranks of one node of two came": (
+        "rendezvous-incomplete",
+        "hung",
+        [
+            "[torch.distributed.distributed_c10d][INFO] - Waiting in store based barrier to"
+            f" initialize process group for rank: {rank}, key: store_based_barrier_key:1"
+            " (world_size=8, worker_count=4, timeout=0:30:00)"
+            for rank in (0, 1, 2, 3)
+        ],
+    ),
+    "an older Horovod that lists who has come": (
+        "unknown",
+        "hung",
+        [
+            "Stalled ops: HorovodBroadcast_logits_weights_0 [ready ranks: 5, 3, 1, 4, 0]",
+            "HorovodBroadcast_logits_bias_0 [ready ranks: 5, 3, 1, 4, 0],",
+        ],
+    ),
+    "a table of Ray's in which nothing has begun": (
+        "launcher-args",
+        "undetermined",
+        [
+            "Resources requested: 0/32 CPUs, 0/2 GPUs, 0.0/75.41 GiB heap",
+            "Number of trials: 4/4 (4 PENDING)",
+            "+----------------+----------+-------+---------------+",
+            "| Trial name     | status   | loc   | env           |",
+            "|----------------+----------+-------+---------------|",
+            "| PPO_4c3f_00000 | PENDING  |       | Breakout      |",
+            "| PPO_4c3f_00001 | PENDING  |       | Qbert         |",
+            "+----------------+----------+-------+---------------+",
+        ],
+    ),
     "the first forward of a model whose activations DeepSpeed keeps": (
         "unknown",
         "undetermined",

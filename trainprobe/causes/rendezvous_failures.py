@@ -8,6 +8,7 @@ from collections import Counter
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, sentence, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.startup_failures import (
+    StartupFailure,
     captured,
     failed_of_something_else,
     final_exceptions,
@@ -48,6 +49,7 @@ CHECKED = message("meeting-told.checked")
 WORLD = f"store based barrier on rank|{CHECKED}"
 _WORLD_SHOWS = ("world-mismatch", "world-incomplete", "world-waits")
 _END = ("rendezvous-timeout", "store-refused")
+FIRST_TO_COME = 2
 
 
 def weigh_gave_up(scene: Scene) -> Weighings:
@@ -74,20 +76,41 @@ def weigh_gave_up(scene: Scene) -> Weighings:
             yield weighing(13, "suspects-log", says, there[0])
 
 
-def weigh_world(scene: Scene) -> Weighings:
-    """Too many processes mean a wrong number; too few may be a missing node."""
+def _counted(scene: Scene) -> tuple[StartupFailure, int, int] | None:
+    """(line, processes that came, processes that were awaited) of a barrier at the start."""
     counted = startup_failure(scene, BARRIER, "world-incomplete", "world-waits") or startup_failure(
         scene, CLIENTS, "world-incomplete"
     )
     numbers = counted.captured if counted is not None else {}
     expected = numbers.get("world_size") or numbers.get("expected") or ""
-    if counted is not None and expected and numbers.get("joined"):
-        joined = int(numbers["joined"])
+    if counted is None or not expected or not numbers.get("joined"):
+        return None
+    return counted, int(numbers["joined"]), int(expected)
+
+
+def _node_missing(joined: int, expected: int) -> bool:
+    """Do so many lack that another node has sent nobody? The first to come prove nothing."""
+    return FIRST_TO_COME < joined <= expected // 2
+
+
+def weigh_missing_node(scene: Scene) -> Weighings:
+    """At the barrier of the start half of the ranks or more were missing."""
+    found = _counted(scene)
+    if found is not None and _node_missing(*found[1:]) and not failed_of_something_else(scene):
+        counted, joined, expected = found
+        says = f"Only {joined} of {expected} came, as where another node was not started"
+        yield weighing(13, "other-stacks", says, counted.fact)
+
+
+def weigh_world(scene: Scene) -> Weighings:
+    """Too many processes mean a wrong number; too few may be a missing node."""
+    if (found := _counted(scene)) is not None:
+        counted, joined, expected = found
         # fewer are most often ranks that are late or gone
-        points = 26 if joined > int(expected) else 6
+        points = 26 if joined > expected else 3 if _node_missing(joined, expected) else 6
         if failed_of_something_else(scene):
             points = 6  # who died first did not come to the barrier
-        if not joined % max(int(expected), 1) and lines(scene, "preempted", "requeued"):
+        if not joined % max(expected, 1) and lines(scene, "preempted", "requeued"):
             points = 6  # each start of such a job may count in the same store
         says = f"{joined} processes came to a world of {expected}: {short(counted.text, 120)}"
         given, nodes, per_node = (
@@ -103,12 +126,12 @@ def weigh_world(scene: Scene) -> Weighings:
             )
         )
         yield weighing(
-            points if points == 6 or counted.decides or joined > int(expected) else 13,
+            points if points <= 6 or counted.decides or joined > expected else 13,
             "suspects-log",
             says,
             counted.fact,
         )
-        if started and started != int(expected):
+        if started and started != expected:
             text = f"The launch is for {started:.0f} processes"
             yield weighing(13, "environment-and-limits", text, given or per_node)
     elif (twice := _announced_twice(scene)) is not None:

@@ -333,7 +333,12 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
         ("bye\nwandb: / 0.011 MB of 0.011 MB uploaded\n", "remote-service-wait"),
         ("hello\nwandb: Uploading history steps 10-12, summary\n", "remote-service-wait"),
     ),
+    "extension-load": (
+        ("Loading extension module rays...\n", "extension-build-lock"),
+        ("step into\nImporting the voxel ops extension now\n", "extension-build-lock"),
+    ),
     "call-announced": (
+        ("[0] calling dist.barrier() ...\n", "rank-stuck"),
         ("loaded 12 shards\n[worker 1] before forward (step 3)\n", "rank-stuck"),
         ("rank=0: batch ready\nrank=0: before loss.item\n", "rank-stuck"),
         ("W0 it 4 -> backward_begin\nW1 it 4 -> backward_begin\n", "rank-stuck"),

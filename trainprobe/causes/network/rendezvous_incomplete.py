@@ -23,6 +23,7 @@ from trainprobe.causes.rendezvous_failures import (
     fixes_of_start,
     giving_up_summary,
     weigh_gave_up,
+    weigh_missing_node,
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import CollectiveCall, JobRank, MainThread
@@ -110,6 +111,7 @@ def _weigh(scene: Scene) -> Weighings:
     if not waiting:
         if scene.live is None:
             yield from weigh_gave_up(scene)
+            yield from weigh_missing_node(scene)
         return
     ranks = [thread.rank or 0 for thread in waiting]
     points = 13 if len(waiting) == len(scene.threads(scene.world)) else 3
