@@ -1,5 +1,5 @@
-"""Write the generated pages of docs/ and the two tables of README.md; `--check` only says which are
-stale.
+"""Write the generated pages of docs/ and the table of commands in README.md; `--check` only says
+which are stale.
 
     python docs/generate.py [--check]
 
@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 README = ROOT / "README.md"
 MADE = "<!-- This page is generated: python docs/generate.py -->\n\n"
-BEGIN, END = "<!-- {}: generated from here -->", "<!-- {}: to here -->"
+BEGIN, END = "<!-- commands: generated from here -->", "<!-- commands: to here -->"
 sys.path.insert(0, str(ROOT))
 
 from docs.pages import (  # noqa: E402 - the repository has to be on the path first
@@ -65,16 +65,10 @@ def pages() -> dict[Path, str]:
 
 
 def readme(text: str) -> str:
-    """Return the README with each table between its two marks replaced."""
-    for name, table in (
-        ("ladder", ladder.table(link="docs/ladder.md")),
-        ("commands", reference.commands()),
-    ):
-        begin, end = BEGIN.format(name), END.format(name)
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = f"{before}{begin}\n{table}{end}{after}"
-    return text
+    """Return the README with the table between its two marks replaced."""
+    before, _, rest = text.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{reference.commands()}{END}{after}"
 
 
 def orphans(made: dict[Path, str]) -> list[Path]:

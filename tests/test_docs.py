@@ -8,9 +8,12 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from docs import generate
 from trainprobe import causes
@@ -22,7 +25,8 @@ from trainprobe.report.schema import report_schema
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
-PAGES = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
+OUTSIDE = [ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md")]
+PAGES = sorted([*OUTSIDE, *DOCS.rglob("*.md")])
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 
@@ -87,6 +91,39 @@ def test_every_page_can_be_reached_from_the_index() -> None:
     assert set(DOCS.rglob("*.md")) <= seen
 
 
+class _Site(yaml.SafeLoader):
+    """Reads mkdocs.yml without mkdocs: a tag of Python's becomes its name."""
+
+
+_Site.add_multi_constructor("tag:yaml.org,2002:python/", lambda _loader, suffix, _node: suffix)
+
+
+def pages_in(entries: Any) -> Iterator[str]:
+    """The pages of a part of mkdocs' navigation."""
+    if isinstance(entries, str):
+        yield entries
+    for entry in entries.values() if isinstance(entries, dict) else entries:
+        if not isinstance(entries, str):
+            yield from pages_in(entry)
+
+
+def test_the_site_leads_to_every_page_and_nowhere_else() -> None:
+    site = yaml.load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"), _Site)
+    listed = list(pages_in(site["nav"]))
+    made_by_the_hooks = {"contributing.md", "threat-model.md"}
+    written = {
+        path.relative_to(DOCS).as_posix()
+        for path in DOCS.rglob("*.md")
+        if path.parent.name != "causes" or path.name == "index.md"
+    }
+    assert len(listed) == len(set(listed))
+    assert set(listed) == written | made_by_the_hooks
+    # nothing is fetched by who reads it
+    assert site["theme"]["font"] is False
+    own = [site["theme"]["favicon"], *site["extra"]["polyfills"], *site["extra_css"]]
+    assert all((DOCS / path).is_file() for path in own)
+
+
 def test_every_cause_rung_setting_and_exit_code_is_documented() -> None:
     index = (DOCS / "causes" / "index.md").read_text(encoding="utf-8")
     assert all(
@@ -94,10 +131,9 @@ def test_every_cause_rung_setting_and_exit_code_is_documented() -> None:
         for cause_id in (*(one.id for one in causes.built()), *(one.id for one in causes.planned()))
     )
     ladder = (DOCS / "ladder.md").read_text(encoding="utf-8")
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
     for spec in find(()):
         assert f"## {spec.name}\n" in ladder
-        assert spec.question in readme
+        assert f"| [`{spec.name}`](#{spec.name}) | {spec.question} |" in ladder
     settings = (DOCS / "settings.md").read_text(encoding="utf-8")
     assert all(f"| `{row.key}` |" in settings for row in setting_rows())
     exits = (DOCS / "exits.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""docs/ladder.md and the README's table, from the probes' own header blocks."""
+"""docs/ladder.md, from the probes' own header blocks."""
 
 from __future__ import annotations
 
@@ -35,14 +35,13 @@ def pages() -> Iterator[tuple[str, str]]:
     yield "ladder.md", INTRO + table() + "\n" + "\n".join(_section(spec) for spec in find(()))
 
 
-def table(link: str = "") -> str:
-    """Return the rungs as a table; `link` is the page that tells more."""
+def table() -> str:
+    """Return the rungs as a table."""
     rows = ["| rung | question | needs | deadline |", "|---|---|---|---|"]
     for spec in find(()):
-        anchor = f"{link}#{spec.name}"
         needs = ", ".join(NEEDS[need] for need in spec.needs) or "nothing"
         rows.append(
-            f"| [`{spec.name}`]({anchor}) | {spec.question} | {needs} | {spec.timeout_s:g} s |"
+            f"| [`{spec.name}`](#{spec.name}) | {spec.question} | {needs} | {spec.timeout_s:g} s |"
         )
     return "\n".join(rows) + "\n"
 

@@ -37,15 +37,13 @@ def pages() -> Iterator[tuple[str, str]]:
 
 
 def commands() -> str:
-    """Return the table of the commands for people, each with the first paragraph of its help."""
+    """Return the table of the commands for people, each with its line of `trainprobe --help`."""
     rows = ["| command | what it does |", "|---|---|"]
     for name, one in zip(command_names(), app.registered_commands, strict=True):
         if one.hidden:
             continue
-        says = str(getattr(one.callback, "__doc__", "")).strip().split("\n\n")[0]
-        rows.append(
-            f"| [`trainprobe {name}`](docs/cli.md#{name}) | {cell(' '.join(says.split()))} |"
-        )
+        says = one.short_help or str(getattr(one.callback, "__doc__", "")).strip().split("\n")[0]
+        rows.append(f"| [`trainprobe {name}`](docs/cli.md#{name}) | {cell(says)} |")
     return "\n".join(rows) + "\n"
 
 

@@ -49,7 +49,7 @@ app.command(
     short_help="Run a job and watch it: report when it stalls or fails.",
     context_settings={"allow_extra_args": True},
 )(run)
-app.command()(explain)
+app.command(short_help="Say from what is left of a job what failed first, and why.")(explain)
 app.command(short_help="Write the page of a saved case, for a browser.")(report)
 app.command(name="collect-env", short_help="Print what surrounds a job here, for explain --env.")(
     collect_env
