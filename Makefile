@@ -1,4 +1,5 @@
 # Two lines are the whole set-up: `make diagnose` and `make test`. Both make the environment .venv first, from .ci/environment.py.
+# `make wheel` and `make site` have small environments of their own.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -127,8 +128,20 @@ isolation: environment-dev ## The search for a bad node, simulated to 1,024 node
 	$(RUN)/python docs/generate.py
 
 .PHONY: wheel
-wheel: environment-dev ## Build dist/*.whl and dist/*.tar.gz.
-	$(RUN)/python -m hatchling build
+wheel: ## Build dist/*.whl and dist/*.tar.gz, the same bytes each time; without torch.
+	@$(PYTHON) .ci/environment.py --build
+	@rm -rf dist
+	@.venv-build/bin/python -m hatchling build
+	@cd dist && sha256sum *
+
+.PHONY: try-wheel
+try-wheel: wheel ## Install dist/*.whl and dist/*.tar.gz into empty environments of every Python here, and use them (minutes).
+	$(PYTHON) .ci/try_wheel.py
+
+.PHONY: site
+site: ## Build the documentation as a site: site/index.html.
+	@$(PYTHON) .ci/environment.py --site
+	@NO_MKDOCS_2_WARNING=1 .venv-site/bin/mkdocs build --strict
 
 # The tools of a release stand in an environment of their own: they are none of ours, and pinned by hash as well.
 .release/tools: .ci/locked-release.txt
@@ -150,5 +163,5 @@ sbom: wheel .release/tools ## Write dist/sbom.cdx.json: what an installation of 
 	.release/tools/bin/cyclonedx-py environment --pyproject pyproject.toml --output-reproducible --output-format JSON --output-file dist/sbom.cdx.json .release/installed/bin/python
 
 .PHONY: clean
-clean: ## Remove the environment and what was built.
-	rm -rf .venv .release dist build .mypy_cache .ruff_cache .pytest_cache
+clean: ## Remove the environments and what was built.
+	rm -rf .venv .venv-build .venv-site .release dist build site .mypy_cache .ruff_cache .pytest_cache

@@ -1,12 +1,12 @@
 """Make the environment `.venv` for `make diagnose` and `make test`: a Python for which torch is to
-be had, and pinned packages.
+be had, and pinned packages. `make wheel` and `make site` have environments of their own, without
+torch.
 
-    python3 .ci/environment.py [--dev]
+    python3 .ci/environment.py [--dev | --build | --site]
 
 Works without root and without ensurepip; needs nothing but the standard library of Python 3.8 or
-later. Does nothing when
-`.venv` is as the pins want it. pip's own configuration (index, find-links, proxies) is respected
-throughout.
+later. Does nothing when the environment is as the pins want it. pip's own configuration (index,
+find-links, proxies) is respected throughout.
 """
 
 from __future__ import annotations
@@ -22,10 +22,14 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
-VENV = ROOT / ".venv"
-PYTHON = VENV / "bin" / "python"
-PINS = {"run": HERE / "pins.txt", "dev": HERE / "pins-dev.txt"}
-# The same with the hashes of their files, complete for these minor versions.
+FOLDERS = {"run": ".venv", "dev": ".venv", "build": ".venv-build", "site": ".venv-site"}
+PINS = {
+    "run": HERE / "pins.txt",
+    "dev": HERE / "pins-dev.txt",
+    "build": HERE / "pins-build.txt",
+    "site": HERE / "pins-site.txt",
+}
+# Those of the first two with the hashes of their files, complete for these minor versions.
 LOCKED = {"run": HERE / "locked.txt", "dev": HERE / "locked-dev.txt"}
 LOCKED_MINORS = (10, 11, 12, 13)
 TORCH = (HERE / "torch.txt").read_text(encoding="utf-8").strip()
@@ -77,7 +81,8 @@ def interpreters() -> list[Path]:
     names = ["python3", *(f"python3.{minor}" for minor in MINORS)]
     found: dict[str, int] = {}
     for path in [Path(sys.executable), *(folder / name for folder in folders for name in names)]:
-        if VENV in path.parents or not os.access(path, os.X_OK):
+        own = ROOT in path.parents and path.relative_to(ROOT).parts[0] in FOLDERS.values()
+        if own or not os.access(path, os.X_OK):
             continue
         try:
             asked = subprocess.run(
@@ -92,14 +97,18 @@ def interpreters() -> list[Path]:
     return [Path(path) for path in sorted(found, key=lambda path: MINORS.index(found[path]))]
 
 
-def make_venv(interpreter: Path, others: list[Path]) -> None:
-    """Make `.venv` from `interpreter` with pip inside, by whichever way this machine offers."""
-    shutil.rmtree(VENV, ignore_errors=True)
+def python_of(venv: Path) -> Path:
+    return venv / "bin" / "python"
+
+
+def make_venv(venv: Path, interpreter: Path, others: list[Path]) -> None:
+    """Make `venv` from `interpreter` with pip inside, by whichever way this machine offers."""
+    shutil.rmtree(venv, ignore_errors=True)
     has_ensurepip = run(interpreter, "-I", "-c", "import ensurepip, venv", quiet=True)
-    if has_ensurepip and run(interpreter, "-I", "-m", "venv", VENV, quiet=True):
+    if has_ensurepip and run(interpreter, "-I", "-m", "venv", venv, quiet=True):
         return
-    shutil.rmtree(VENV, ignore_errors=True)
-    if not run(interpreter, "-I", "-m", "venv", "--without-pip", VENV, quiet=True):
+    shutil.rmtree(venv, ignore_errors=True)
+    if not run(interpreter, "-I", "-m", "venv", "--without-pip", venv, quiet=True):
         stop(
             f"{interpreter} cannot make a virtual environment; install its venv module (Debian: apt"
             " install python3-venv), or another Python."
@@ -108,15 +117,15 @@ def make_venv(interpreter: Path, others: list[Path]) -> None:
     pip = pinned("run")["pip"]
     for other in [interpreter, *others]:
         if run(
-            other, "-m", "pip", "--python", PYTHON, "install", "--quiet", pip, quiet=True
+            other, "-m", "pip", "--python", python_of(venv), "install", "--quiet", pip, quiet=True
         ):  # pip 22.3 and later know --python
             return
     wheels = sorted(Path("/usr/share/python-wheels").glob("pip-*.whl"))
     if not wheels:
         from fetch_pip import fetch
 
-        wheels = [fetch(pip, VENV)]
-    if not run(PYTHON, "-m", "pip", "install", "--quiet", pip, PYTHONPATH=str(wheels[-1])):
+        wheels = [fetch(pip, venv)]
+    if not run(python_of(venv), "-m", "pip", "install", "--quiet", pip, PYTHONPATH=str(wheels[-1])):
         stop("pip could not install itself; see its message above.")
 
 
@@ -135,11 +144,12 @@ def minor_of(interpreter: Path) -> int:
     return int(json.loads(asked.stdout)[0][1])
 
 
-def pip_install(*what: str | Path) -> bool:
-    return run(PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *what)
+def pip_install(venv: Path, *what: str | Path) -> bool:
+    pip = (python_of(venv), "-m", "pip", "install", "--disable-pip-version-check", "--no-input")
+    return run(*pip, *what)
 
 
-def offers(interpreter: Path, requirement: str, *source: str) -> bool:
+def offers(venv: Path, interpreter: Path, requirement: str, *source: str) -> bool:
     """Whether `requirement` is to be had as a wheel for `interpreter`. Asks pip, installs
     nothing.
     """
@@ -152,7 +162,7 @@ def offers(interpreter: Path, requirement: str, *source: str) -> bool:
         requirement,
     ]
     pip = (
-        PYTHON,
+        python_of(venv),
         "-m",
         "pip",
         "--disable-pip-version-check",
@@ -160,12 +170,12 @@ def offers(interpreter: Path, requirement: str, *source: str) -> bool:
         interpreter,
         "install",
         "--target",
-        VENV / "asked",
+        venv / "asked",
     )
     return run(*pip, *ask, quiet=True)
 
 
-def torch_source(candidates: list[Path], has_gpu: bool) -> tuple[Path, list[str]]:
+def torch_source(venv: Path, candidates: list[Path], has_gpu: bool) -> tuple[Path, list[str]]:
     """The interpreter to use and pip's arguments for torch.
 
     Without a GPU the build is asked for by its local version `+cpu`, which no CUDA build carries:
@@ -182,7 +192,7 @@ def torch_source(candidates: list[Path], has_gpu: bool) -> tuple[Path, list[str]
     )  # builds for macOS are CPU builds without the label
     for requirement, source in plain if has_gpu or not carries_label else cpu + plain:
         for candidate in candidates:
-            if offers(candidate, requirement, *source):
+            if offers(venv, candidate, requirement, *source):
                 if not has_gpu and carries_label and requirement == TORCH:
                     say(
                         "no CPU build of torch is to be had here: taking the default build, which"
@@ -199,11 +209,12 @@ def torch_source(candidates: list[Path], has_gpu: bool) -> tuple[Path, list[str]
 
 def stamp(kind: str) -> str:
     """What the environment depends on, as one number."""
+    pins = (PINS["run"], PINS["dev"]) if kind in ("run", "dev") else (PINS[kind],)
     parts = [
         path.read_bytes()
         for path in (
-            *PINS.values(),
-            *LOCKED.values(),
+            *pins,
+            *(LOCKED.values() if kind in LOCKED else ()),
             HERE / "torch.txt",
             ROOT / "pyproject.toml",
             Path(__file__),
@@ -212,18 +223,49 @@ def stamp(kind: str) -> str:
     return hashlib.sha256(b"\0".join([kind.encode(), str(ROOT).encode(), *parts])).hexdigest()
 
 
+def with_torch(venv: Path, kind: str, candidates: list[Path]) -> None:
+    """Fill `.venv`: the pins, torch, and trainprobe itself, from this folder."""
+    has_gpu = Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
+    chosen, torch = torch_source(venv, candidates, has_gpu)
+    if chosen != candidates[0]:
+        make_venv(venv, chosen, candidates)
+    kinds = ("run", "dev") if kind == "dev" else ("run",)
+    hashed = minor_of(chosen) in LOCKED_MINORS and os.environ.get("HASHES") != "no"
+    requirements = [part for name in kinds for part in ("-r", (LOCKED if hashed else PINS)[name])]
+    if hashed:
+        requirements.append("--require-hashes")
+    constraints = [part for name in ("run", "dev") for part in ("-c", PINS[name])]
+    say(f"installing into {venv.name} with {chosen}")
+    if not pip_install(venv, "-qq", *requirements):
+        stop(
+            "the pinned packages could not be installed; see pip's message above."
+            + (" (HASHES=no takes an index that builds its files itself.)" if hashed else "")
+        )
+    say(f"installing {torch[0]}")
+    if not pip_install(venv, *constraints, *torch):  # not quiet: this one can take minutes
+        stop(f"{torch[0]} could not be installed; see pip's message above.")
+    if not pip_install(venv, "-qq", "--no-deps", "--no-build-isolation", "--editable", ROOT):
+        stop("trainprobe itself could not be installed; see pip's message above.")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
-    parser.add_argument(
-        "--dev", action="store_true", help="also what the tests and the linters need"
-    )
-    kind = "dev" if parser.parse_args().dev else "run"
-    stamp_file = VENV / "environment.stamp"
-    fresh = {stamp("run"), stamp("dev")} if kind == "run" else {stamp("dev")}
+    for kind, says in (
+        ("dev", "also what the tests and the linters need"),
+        ("build", "what builds the wheel, in .venv-build"),
+        ("site", "what builds the documentation as a site, in .venv-site"),
+    ):
+        parser.add_argument(
+            f"--{kind}", dest="kind", action="store_const", const=kind, default="run", help=says
+        )
+    kind = parser.parse_args().kind
+    venv = ROOT / FOLDERS[kind]
+    stamp_file = venv / "environment.stamp"
+    fresh = {stamp("run"), stamp("dev")} if kind == "run" else {stamp(kind)}
     if (
         stamp_file.exists()
         and stamp_file.read_text(encoding="utf-8") in fresh
-        and run(PYTHON, "-c", "import sys", quiet=True)
+        and run(python_of(venv), "-c", "import sys", quiet=True)
     ):
         return
     candidates = interpreters()
@@ -232,32 +274,13 @@ def main() -> None:
             f"no Python of 3.10 or later is on PATH (this one is {sys.version.split()[0]}); install"
             " one, for example with uv or pyenv."
         )
-    has_gpu = Path("/dev/nvidia0").exists() or Path("/dev/dxg").exists()
-    say(
-        f"making .venv for {'development' if kind == 'dev' else 'trainprobe'}; found"
-        f" {', '.join(str(path) for path in candidates)}"
-    )
-    make_venv(candidates[0], candidates[1:])
-    chosen, torch = torch_source(candidates, has_gpu)
-    if chosen != candidates[0]:
-        make_venv(chosen, candidates)
-    names = ("run", "dev") if kind == "dev" else ("run",)
-    hashed = minor_of(chosen) in LOCKED_MINORS and os.environ.get("HASHES") != "no"
-    requirements = [part for name in names for part in ("-r", (LOCKED if hashed else PINS)[name])]
-    if hashed:
-        requirements.append("--require-hashes")
-    constraints = [part for path in PINS.values() for part in ("-c", path)]
-    say(f"installing into .venv with {chosen}")
-    if not pip_install("-qq", *requirements):
-        stop(
-            "the pinned packages could not be installed; see pip's message above."
-            + (" (HASHES=no takes an index that builds its files itself.)" if hashed else "")
-        )
-    say(f"installing {torch[0]}")
-    if not pip_install(*constraints, *torch):  # not quiet: this one can take minutes
-        stop(f"{torch[0]} could not be installed; see pip's message above.")
-    if not pip_install("-qq", "--no-deps", "--no-build-isolation", "--editable", ROOT):
-        stop("trainprobe itself could not be installed; see pip's message above.")
+    found = ", ".join(str(path) for path in candidates)
+    say(f"making {venv.name} ({kind}); found {found}")
+    make_venv(venv, candidates[0], candidates[1:])
+    if kind in ("run", "dev"):
+        with_torch(venv, kind, candidates)
+    elif not pip_install(venv, "-qq", "-r", PINS[kind]):
+        stop("the pinned packages could not be installed; see pip's message above.")
     stamp_file.write_text(stamp(kind), encoding="utf-8")
     say("ready")
 

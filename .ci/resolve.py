@@ -1,11 +1,13 @@
-"""Resolve the pins anew: `python .ci/resolve.py`, by a Python of 3.11 or later, with 3.10 to 3.13
-on PATH or under pyenv.
+"""Resolve the pins anew: `python .ci/resolve.py [run] [build] [site]`, by a Python of 3.11 or
+later, with 3.10 to 3.13 on PATH or under pyenv. `run` are the pins of the tool and of its tests;
+without a word all are resolved.
 
 Each minor version is resolved by its own pip without installing; the answers are merged into
-`pins.txt` and `pins-dev.txt`, with an environment marker where they differ. `locked.txt` and
-`locked-dev.txt` are the same with the hash of each file that the index lists for them; only these
-are made anew by `python .ci/resolve.py --hashes`. `locked-release.txt` holds the tools of `make
-audit` and `make sbom`, for the Python that runs this, and only it is made anew by `--release`.
+`pins.txt`, `pins-dev.txt`, `pins-build.txt` and `pins-site.txt`, with an environment marker where
+they differ. `locked.txt` and `locked-dev.txt` are the first two with the hash of each file that the
+index lists for them; only these are made anew by `python .ci/resolve.py --hashes`.
+`locked-release.txt` holds the tools of `make audit` and `make sbom`, for the Python that runs this,
+and only it is made anew by `--release`.
 """
 
 from __future__ import annotations
@@ -121,8 +123,8 @@ def locked(pins: str) -> str:
 
 
 def lock() -> None:
-    for kind, path in PINS.items():
-        LOCKED[kind].write_text(locked(path.read_text(encoding="utf-8")), encoding="utf-8")
+    for kind, path in LOCKED.items():
+        path.write_text(locked(PINS[kind].read_text(encoding="utf-8")), encoding="utf-8")
 
 
 def needs_of_torch(interpreter: Path) -> list[str]:
@@ -166,7 +168,17 @@ def main() -> None:
             check=True,
         )
         by_minor.setdefault(int(asked.stdout), interpreter)
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    whole = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = whole["project"]
+    for kind, wanted in (
+        ("build", whole["build-system"]["requires"]),
+        ("site", whole["dependency-groups"]["site"]),
+    ):
+        if len(sys.argv) == 1 or kind in sys.argv[1:]:
+            answers = {minor: resolve(one, wanted) for minor, one in by_minor.items()}
+            PINS[kind].write_text(merged(answers), encoding="utf-8")
+    if len(sys.argv) > 1 and "run" not in sys.argv[1:]:
+        return
     torch_needs = next(filter(None, map(needs_of_torch, by_minor.values())), [])
     run: dict[int, dict[str, str]] = {}
     dev: dict[int, dict[str, str]] = {}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import re
 import subprocess
 import sys
 import zipfile
@@ -57,25 +58,50 @@ def test_the_wheel_carries_probes_inside_the_package_and_nowhere_else(built: Pat
     assert data <= set(names)
 
 
-def test_the_source_distribution_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
+def test_the_source_distribution_builds_both_again_byte_for_byte(
+    built: Path, tmp_path: Path
+) -> None:
     (archive,) = built.glob("*.tar.gz")
     subprocess.run(
         ["tar", "--extract", "--file", str(archive), "--directory", str(tmp_path)], check=True
     )  # tarfile's filter is newer than 3.10
     (unpacked,) = tmp_path.iterdir()
-    build = [
-        sys.executable,
-        "-m",
-        "hatchling",
-        "build",
-        "-t",
-        "wheel",
-        "-d",
-        str(tmp_path / "again"),
-    ]
+    again = tmp_path / "again"
+    build = [sys.executable, "-m", "hatchling", "build", "-d", str(again)]
     subprocess.run(build, cwd=unpacked, check=True, capture_output=True, timeout=120)
-    (wheel,), (again,) = built.glob("*.whl"), (tmp_path / "again").glob("*.whl")
-    assert zipfile.ZipFile(wheel).namelist() == zipfile.ZipFile(again).namelist()
+    first = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in built.iterdir()}
+    second = {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in again.iterdir()}
+    assert first == second
+    assert {Path(name).suffix for name in first} == {".whl", ".gz"}
+
+
+def test_the_container_file_copies_what_the_wheel_is_built_from(
+    built: Path, tmp_path: Path
+) -> None:
+    copied = re.findall(
+        r"^COPY (?!--from)(.+) /source/\S*$",
+        (ROOT / "Containerfile").read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
+    for name in " ".join(copied).split():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).symlink_to(ROOT / name)
+    again = tmp_path / "again"
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(again)]
+    subprocess.run(build, cwd=tmp_path, check=True, capture_output=True, timeout=120)
+    (wheel,), (same,) = built.glob("*.whl"), again.glob("*.whl")
+    assert wheel.read_bytes() == same.read_bytes()
+
+
+def test_the_source_distribution_has_no_recordings(built: Path) -> None:
+    (archive,) = built.glob("*.tar.gz")
+    assert archive.stat().st_size < 3_000_000
+    listed = subprocess.run(
+        ["tar", "--list", "--file", str(archive)], check=True, capture_output=True, text=True
+    ).stdout.split()
+    folders = {name.split("/")[1] for name in listed}
+    assert {"trainprobe", "probes", "demos", "docs", "README.md", "LICENSE"} <= folders
+    assert not {"tests", ".ci", ".venv"} & folders
 
 
 def test_pip_is_found_in_a_plain_index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,6 +157,9 @@ def test_the_pins_hold_every_dependency() -> None:
         assert "==" in pinned("run")[name]
     for name in ("pytest", "ruff", "mypy", "import-linter"):
         assert "==" in pinned("dev")[name]
+    assert set(pinned("build")) >= {"hatchling", "pathspec", "pluggy"}
+    assert set(pinned("site")) >= {"mkdocs", "mkdocs-material", "pymdown-extensions"}
+    assert all("==" in line for kind in ("build", "site") for line in pinned(kind).values())
 
 
 @pytest.mark.parametrize("kind", ["run", "dev"])
