@@ -22,9 +22,12 @@ sys.path.insert(0, str(Path(__file__).parent))
 from environment import ROOT, interpreters, python_of
 
 LOG = """[rank0]: step 3 loss 0.52
+[rank1]: step 3 loss 0.52
 [rank1]: Traceback (most recent call last):
-[rank1]:   File "/job/train.py", line 14, in load
-[rank1]:     return json.loads(line)
+[rank1]:   File "/job/train.py", line 30, in <module>
+[rank1]:     main()
+[rank1]:   File "/job/train.py", line 14, in main
+[rank1]:     row = json.loads(line)
 [rank1]: ValueError: the line is broken
 """
 LIMIT_S = 600
@@ -111,18 +114,18 @@ def main() -> int:
     parser.add_argument("--dist", type=Path, default=ROOT / "dist")
     dist = parser.parse_args().dist.resolve()
     (wheel,), (archive,) = dist.glob("*.whl"), dist.glob("*.tar.gz")
-    ways = {"pip": (by_pip, wheel), "pip, sdist": (by_pip, archive)}
-    for name, way in (("pipx", by_pipx), ("uv", by_uv)):
-        if any(os.access(Path(at) / name, os.X_OK) for at in os.get_exec_path()):
-            ways[name] = (way, wheel)
-        else:
+    ways = {"uv": (by_uv, wheel), "pipx": (by_pipx, wheel), "pip": (by_pip, wheel)}
+    for name in ("uv", "pipx"):
+        if not any(os.access(Path(at) / name, os.X_OK) for at in os.get_exec_path()):
             print(f"{name} is not on PATH: left out")
+            del ways[name]
+    ways["pip, sdist"] = (by_pip, archive)
     found = dict(sorted(pythons()))
     missing = ", ".join(f"3.{minor}" for minor in range(10, 15) if minor not in found)
     print(f"not on this machine: Python {missing or 'none of 3.10 to 3.14'}")
     failed = 0
-    for minor, python in found.items():
-        for name, (way, package) in ways.items():
+    for name, (way, package) in ways.items():
+        for minor, python in found.items():
             began = time.monotonic()
             try:
                 with tempfile.TemporaryDirectory(prefix="trainprobe-wheel-") as folder:

@@ -12,5 +12,17 @@ if sys.version_info < (3, 9):  # noqa: UP036 - it may be started on a node by an
 from trainprobe.heartbeat import phase, step
 from trainprobe.import_lock import ImportLock, import_lock
 
-__all__ = ["ImportLock", "import_lock", "phase", "step"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # typing itself would cost each import of this file some milliseconds
+    from typing import Any
+
+__all__ = ["ImportLock", "import_lock", "load_ipython_extension", "phase", "step"]
 __version__ = "0.1.0"
+
+
+def load_ipython_extension(shell: "Any") -> None:
+    """Load `%trainprobe` into a notebook: `%load_ext trainprobe`."""
+    import importlib
+
+    # by its name: this file stands below everything that a notebook needs, and imports none of it
+    importlib.import_module("trainprobe.notebook").register(shell)

@@ -10,6 +10,7 @@ import sys
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from trainprobe.collect import permission, procfs
+from trainprobe.collect.notebook_cells import cell_file
 from trainprobe.model.evidence import LookOutcome
 
 THREADS_CAP = 128
@@ -157,7 +158,7 @@ def _frame(row: Any) -> Optional[Dict[str, Any]]:
         return None
     frame: Dict[str, Any] = {
         "name": _text(row.get("name")),
-        "file": _text(row.get("filename")),
+        "file": cell_file(_text(row.get("filename"))),
         "line": _number(row.get("line")) or 0,
     }
     if row.get("module"):

@@ -16,6 +16,7 @@ from trainprobe.case import Case
 from trainprobe.collect import procfs, pyspy
 from trainprobe.collect.look_results import LookResult, record, refused, side_by_side
 from trainprobe.collect.members import Member
+from trainprobe.collect.notebook_cells import cell_file
 from trainprobe.collect.run_times import RunTimes
 from trainprobe.model.evidence import Evidence
 from trainprobe.system.run import run
@@ -141,7 +142,7 @@ def parse(content: bytes, pid: int) -> Optional[Tuple[List[Stack], List[Tuple[fl
                 row["tid"],
                 row["ph"],
                 str(row["name"])[: pyspy.NAME_CAP],
-                str(row["args"]["filename"])[: pyspy.LOCAL_CAP],
+                cell_file(str(row["args"]["filename"])[: pyspy.LOCAL_CAP]),
                 int(row["args"]["line"] or 0),
             )
             for row in rows

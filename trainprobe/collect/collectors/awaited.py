@@ -19,6 +19,7 @@ from trainprobe.collect import mount_table, procfs
 from trainprobe.collect.collector import Collector, record_look
 from trainprobe.collect.look_results import LookResult, refused
 from trainprobe.collect.members import Member
+from trainprobe.collect.notebook_cells import cell_file
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -146,7 +147,7 @@ def locals_of(content: bytes, pid: int) -> List[Tuple[Tuple[str, str], Dict[str,
     frames = main.get("frames")
     return [
         (
-            (str(row.get("filename")), str(row.get("name"))),
+            (cell_file(str(row.get("filename"))), str(row.get("name"))),
             {
                 str(local.get("name")): str(local.get("repr"))
                 for local in row.get("locals") or ()

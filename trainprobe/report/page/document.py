@@ -73,6 +73,14 @@ def page_of(report: Report, exhibits: Exhibits = NOTHING, earlier: Report | None
     return document(title, _about(report), [one for one in sections if one[2] is not None])
 
 
+def answer_page(report: Report) -> str:
+    """Return a page with the answer alone, from what the report itself holds."""
+    report = bounded(report)
+    title = " ".join(plain(line) for line in headline(report)[:2])
+    answer = answer_section(report, (), frozenset())
+    return document(title, _about(report), [("answer", "Answer", answer)])
+
+
 def findings_page(result: LintResult) -> str:
     """Return the page of what lint found."""
     from trainprobe.lint.output import as_lines
