@@ -12,6 +12,8 @@ from typing import Any
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).resolve().parent.parent
+# Pages of figures hold every word; who searches wants them last, and the causes first.
+FIGURES = ("accuracy", "nodes-accuracy", "lint-precision", "isolation", "predictions", "changelog")
 OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "threat-model.md"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
@@ -36,6 +38,8 @@ def on_files(files: Any, config: Any) -> Any:
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:  # noqa: ARG001 - mkdocs passes them by name
     """Turn links out of docs/ into links to pages of the site, or into plain text."""
     uri = page.file.src_uri
+    boost = 3 if uri.startswith("causes/") else 0.1 if Path(uri).stem in FIGURES else 1
+    page.meta.setdefault("search", {"boost": boost})
     here = next((name for name, made in OUTSIDE.items() if made == uri), f"docs/{uri}")
     parts = FENCE.split(markdown)
     return "".join(
