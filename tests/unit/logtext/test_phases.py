@@ -405,6 +405,9 @@ def test_the_later_phase_counts() -> None:
         # what was written is no epoch, and a loss came after
         "Writing model shards: 100%|##########| 1/1 [00:00<00:00, 9.1it/s]\n",
         "Epoch 1/3: 100%|##########| 4/4 [00:02<00:00, 2.00it/s]\n{'loss': 4.3, 'epoch': 1.0}\n",
+        # a sentence that says what comes before what announces nothing
+        "You must set the seed before training\nGPU memory before forward: 12 GB\n",
+        "WARNING: before loading the model, call set_device\n",
         # steps were made
         "step 3 loss 2.9\nNCCL version 2.21.5+cuda12.4\n",
         # a warning is what somebody asks about
