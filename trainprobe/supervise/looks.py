@@ -98,10 +98,12 @@ class Looking:
     def join(self, seconds: float) -> None:
         self._thread.join(seconds)
 
+    def _over(self) -> bool:
+        return self.given_up or self._ended()
+
     def _look(self, pid: int, case: str) -> None:
         try:
-            over = lambda: self.given_up or self._ended()  # noqa: E731
-            self.done = look(pid, case, over, watched=self._watched)
+            self.done = look(pid, case, self._over, watched=self._watched)
         except Exception as error:  # noqa: BLE001 - a look that fails must not end the supervisor
             self.done = Look("", text=f"{type(error).__name__}: {error}", case=case)
         self._finished()

@@ -262,8 +262,9 @@ class Supervision:
     def _sample(self, now: float) -> None:
         works: dict[int, bool] = {}
         wrote = 0
+        looked_at = self._looking is not None and not self._asked_pace
         for key, rank in list(self._ranks.items()):
-            sample = rank.sample(now, looked_at=self._looking is not None)
+            sample = rank.sample(now, looked_at=looked_at)
             if sample is None:
                 self._forget(key)
                 self._next_search = min(self._next_search, now + 2 * SAMPLE_S)

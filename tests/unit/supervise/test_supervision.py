@@ -171,3 +171,26 @@ def test_the_end_of_a_rank_is_asked_for_some_times_only(
         supervision._tell_deaths()
     assert len(asked) == ASKED_TIMES
     assert told == []
+
+
+def test_only_a_look_at_a_pause_hides_what_little_a_rank_does(
+    watch: tuple[Supervision, Told],
+) -> None:
+    """A job of little work must not seem to stand still because its pace is looked at."""
+    supervision, _ = watch
+    asked: list[bool] = []
+
+    class Rank:
+        pid, busy_s = 5, 0.0
+
+        def sample(self, _at: float, *, looked_at: bool) -> None:
+            asked.append(looked_at)
+
+        def close(self) -> None:
+            """Nothing is open."""
+
+    for looking, asked_pace in ((None, False), (Done(), True), (Done(), False)):
+        supervision._looking, supervision._asked_pace = looking, asked_pace  # type: ignore[assignment]
+        supervision._ranks[5, 1] = Rank()  # type: ignore[assignment]
+        supervision._sample(time.monotonic())
+    assert asked == [False, False, True]
