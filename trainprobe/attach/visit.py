@@ -116,6 +116,20 @@ def first_to_die() -> None:
         file.write("1000")
 
 
+def asked_s(request: AttachRequest, pace: Pace) -> float:
+    """Return how long the looks may take that were asked for beyond the first ones.
+
+    Those of --watch end by their number or by Ctrl-C: beside its pause each takes what the
+    machine makes of it.
+    """
+    looks = 0 if request.watch_s is None else request.times or MOST_LOOKS
+    return (
+        looks * ((request.watch_s or 0.0) + pace.whole_s)
+        + request.deep * pace.deep_s
+        + request.trigger_dump * pace.pipe_s
+    )
+
+
 class Visit:
     """The looks at one job, with what they need to know of each other."""
 
@@ -141,13 +155,8 @@ class Visit:
         self.data = {**job.as_data(), "cell": cell}
         self.members = members_of(job)
         self.pace = Pace()
-        asked_s = (
-            (request.watch_s or 0.0) * (request.times or MOST_LOOKS)
-            + request.deep * self.pace.deep_s
-            + request.trigger_dump * self.pace.pipe_s
-        )
         self.clock = Clock(
-            request.timeout_s or self.pace.whole_s + asked_s,
+            request.timeout_s or self.pace.whole_s + asked_s(request, self.pace),
             kept_s=0.0 if request.timeout_s else self.pace.grace_s,
             began=began,
         )
@@ -453,6 +462,8 @@ class Visit:
             taken += 1
         if self.lives.over():
             self.progress.note(f"{time.strftime('%H:%M:%S')} the job has ended")
+        elif self.rounds.number >= MOST_LOOKS:
+            self.progress.note(f"{MOST_LOOKS} looks are in the case: a watch takes no more")
 
     def _no_time(self, for_what: str, needs_s: float = 0.0) -> bool:
         """Say whether there is no time left for a look that was wanted, and keep that in mind."""
