@@ -14,7 +14,7 @@ from trainprobe.lint.mentions import is_run_by, mentions, mentions_pattern
 from trainprobe.lint.modules import Class, Module
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
-from trainprobe.lint.wrappers import wrapped
+from trainprobe.lint.wrappers import SHARDED, wrapped
 
 
 @dataclass(frozen=True)
@@ -76,6 +76,7 @@ CHECKPOINT = re.compile(
     r"|save_state_dict|load_state_dict)"
     r"|(state_dict\.)?(get|set)_(model_|optimizer_)?state_dict)"
 )
+STATE_DICTS = {"get_state_dict", "set_state_dict"}
 ACCELERATOR = {
     "wait_for_everyone": ("barrier", 0.95),
     "gather": ("collective", 0.95),
@@ -165,7 +166,12 @@ def _named(program: Program, module: Module, call: ast.Call, name: str) -> Colle
             return None
         saving = f"torch.distributed.checkpoint's {last}"
         group = _has_group(program, module, call, None)
-        return of_all_ranks(f"checkpoint.{last}", 0.85, "framework", call=saving, group=group)
+        sure = 0.85
+        if last.endswith(("model_state_dict", "optimizer_state_dict")) or last in STATE_DICTS:
+            # of a model that is not sharded, each rank takes its own
+            sharded = call.args and wrapped(program, module, call.args[0]) & SHARDED
+            sure = sure if sharded else 0.45
+        return of_all_ranks(f"checkpoint.{last}", sure, "framework", call=saving, group=group)
     if last in FSDP_WIDE and receiver in {FSDP, "fairscale.nn.FullyShardedDataParallel"}:
         sentence = f"{last} of an FSDP model gathers its parts from all ranks"
         return Collective(last, sentence, 0.9, "sharded")
@@ -244,10 +250,10 @@ def _method(
         found = ACCELERATOR.get(last)
         if (
             found is not None
-            and last.endswith("_state")
+            and found[0] == "sharded"
             and not mentions_pattern(program, [module], SHARDS)
         ):
-            found = (found[0], 0.45)  # under DDP each rank writes its own part, and nobody waits
+            found = (found[0], 0.45)  # under DDP each rank has all of it, and nobody waits
         if found is None:
             return None
         return Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])

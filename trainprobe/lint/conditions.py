@@ -45,8 +45,9 @@ def stated_around(module: Module, node: ast.AST) -> list[Stated]:
     for up in module.ancestors(node):
         if isinstance(up, SCOPES):
             break
-        if isinstance(up, ast.If) and child is not up.test:
-            found += stated(module, up.test, holds=child in up.body)
+        if isinstance(up, ast.If | ast.IfExp) and child is not up.test:
+            inside = child in up.body if isinstance(up.body, list) else child is up.body
+            found += stated(module, up.test, holds=inside)
         child = up
     return found
 
@@ -174,6 +175,31 @@ def passed_on(
         elif holder is not None and given.module is module:
             found |= implied(program, module, given.node, holds=condition.holds)
     return frozenset(found)
+
+
+def is_undecided(
+    program: Program,
+    module: Module,
+    call: ast.Call,
+    function: Function,
+    conditions: frozenset[Condition],
+    holder: Function | None,
+) -> bool:
+    """Whether a call gives for one of the conditions a value that is not known, and that no
+    condition of `holder` stands for.
+    """
+    for condition in conditions:
+        given = _given(program, module, call, function, condition.name)
+        if given is None or program.value(*given) is not UNKNOWN:
+            continue
+        asked = (
+            implied(program, module, given.node, holds=condition.holds)
+            if holder is not None and given.module is module
+            else set()
+        )
+        if not asked:
+            return True
+    return False
 
 
 def _given(

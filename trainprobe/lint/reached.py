@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from trainprobe.lint import flow
+from trainprobe.lint import flow, ranks
 from trainprobe.lint.calls import argument_for
 from trainprobe.lint.collectives import (
     ENGINE,
@@ -15,15 +16,32 @@ from trainprobe.lint.collectives import (
     collective_of,
     of_wrapped,
 )
-from trainprobe.lint.conditions import Condition, conditions_of, passed_on
-from trainprobe.lint.modules import Function, Module
-from trainprobe.lint.wrappers import wrapped
+from trainprobe.lint.conditions import (
+    Condition,
+    conditions_of,
+    implied,
+    is_undecided,
+    passed_on,
+    stated,
+)
+from trainprobe.lint.modules import Function, Module, last_name
+from trainprobe.lint.wrappers import SHARDING, wrapped
 
 if TYPE_CHECKING:
     from trainprobe.lint.program import Program
 
 DEEPEST = 25
 MOST = 4
+ALONE = re.compile(
+    r"distributed|is_initialized|is_available|world_size|num_processes|n_?gpu|num_gpus|ddp|use_dist"
+    r"|is_dist|multi_?gpu|parallel|cuda",
+    re.IGNORECASE,
+)
+"""Words of a condition that asks whether there are other ranks at all."""
+OPTIONS = {"args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "flags"}
+"""Names under which a job's options are handed around: what they ask for, all ranks do."""
+LONGEST = 4
+"""Functions on the way to a collective beyond which too much may turn it off."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +59,17 @@ class ReachedCollective:
     method: str = ""
     conditions: frozenset[Condition] = frozenset()
     """What it asks of the outermost function: `if sync: barrier()`."""
+    is_asked: bool = False
+    """Whether a function on the way calls it under a condition that cannot be followed."""
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether nothing on the way may turn it off, but for a job of one rank."""
+        return (
+            not self.is_asked
+            and len(self.chain) <= LONGEST
+            and all(ALONE.search(each.name) for each in self.conditions)
+        )
 
 
 def reached_by_function(
@@ -53,7 +82,7 @@ def reached_by_function(
     if function in memory or depth > DEEPEST:
         return memory.get(function, ())
     memory[function] = ()  # ends circles
-    found: dict[tuple[str, str, frozenset[Condition]], ReachedCollective] = {}
+    found: dict[tuple[str, str, frozenset[Condition], bool], ReachedCollective] = {}
     if not any(
         flow.decorated_by(program, function.module, decorator)
         for decorator in function.node.decorator_list
@@ -61,7 +90,12 @@ def reached_by_function(
         sides: dict[tuple[ast.AST, str], set[str]] = {}
         for call in function.calls:
             for item in _of_call(program, function, call, depth):
-                key = (item.collective.name, item.parameter, item.conditions)
+                key = (
+                    item.collective.name,
+                    item.parameter,
+                    item.conditions,
+                    item.is_asked,
+                )
                 if item.collective.kind == "setup" or len(found) >= MOST or key in found:
                     continue
                 around = flow.guards(program, function.module, call)
@@ -126,6 +160,7 @@ def _of_call(
                     call,
                     (holder,),
                     conditions=conditions_of(program, holder, call),
+                    is_asked=_is_asked(program, holder, call),
                 )
             ]
         )
@@ -153,6 +188,54 @@ def _of_call(
     )
 
 
+def _is_asked(program: Program, holder: Function, call: ast.Call) -> bool:
+    """Whether a condition in `holder` that neither its parameters nor the number of ranks answer
+    decides about a call.
+    """
+    module = holder.module
+    at: ast.AST = call
+    for up in module.ancestors(call):
+        if up is holder.node:
+            break
+        if isinstance(up, ast.If | ast.IfExp | ast.While) and at is not up.test:
+            inside = at in up.body if isinstance(up.body, list) else at is up.body
+            if not (
+                is_of_all(module, up.test)
+                or implied(program, module, up.test, holds=inside)
+                or ranks.test(program, module, up.test)
+            ):
+                return True
+        at = up
+    return False
+
+
+def is_of_all(module: Module, test: ast.expr) -> bool:
+    """Whether a condition asks only for other ranks, the user's options or the number of a step."""
+    if ALONE.search(module.source_of(test, 200)):
+        return True
+    return all(
+        _is_option(each.node) and not SHARDING.search(each.text)
+        for each in stated(module, test, holds=True)
+    )
+
+
+def _is_option(node: ast.expr) -> bool:
+    match node:
+        case ast.UnaryOp(operand=inner):
+            return _is_option(inner)
+        case ast.BoolOp(values=values):
+            return all(map(_is_option, values))
+        case ast.Compare(left=ast.BinOp(op=ast.Mod())):
+            return True
+        case ast.Compare(left=left, comparators=others):
+            return all(
+                _is_option(each) or isinstance(each, ast.Constant) for each in (left, *others)
+            )
+        case ast.Attribute(value=holder):
+            return last_name(holder).lower().strip("_") in OPTIONS or _is_option(holder)
+    return False
+
+
 def _bound(
     program: Program,
     module: Module,
@@ -170,7 +253,14 @@ def _bound(
             continue  # turned off on this way
         if holder is not None:
             conditions |= conditions_of(program, holder, call)
-        bound = replace(item, chain=(*way, *item.chain), conditions=conditions)
+        bound = replace(
+            item,
+            chain=(*way, *item.chain),
+            conditions=conditions,
+            is_asked=item.is_asked
+            or is_undecided(program, module, call, function, item.conditions, holder)
+            or (holder is not None and _is_asked(program, holder, call)),
+        )
         if not item.parameter:
             found.append(bound)
             continue

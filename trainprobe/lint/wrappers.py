@@ -6,6 +6,7 @@ import ast
 import re
 
 from trainprobe.lint.calls import argument_for, callers
+from trainprobe.lint.conditions import stated_around
 from trainprobe.lint.expressions import origin
 from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.modules import Module
@@ -30,6 +31,8 @@ STRATEGIES = {
     "fsdp": re.compile(r"FSDPStrategy|fsdp"),
     "deepspeed": re.compile(r"DeepSpeedStrategy|deepspeed"),
 }
+SHARDED = {"fsdp", "fsdp2", "deepspeed"}
+SHARDING = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded|is_sharded", re.IGNORECASE)
 MOST_CALLERS = 8
 DEEPEST = 3
 
@@ -67,9 +70,18 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         kinds |= _given(program, module, node, depth + 1)
     if "ddp" in kinds and any(_keeps_buffers(program, where, value) for where, value in values):
         kinds.discard("ddp")
+    if kinds & SHARDED and _is_whole_here(module, node):
+        kinds -= SHARDED
     if kinds and any(_has_group(program, where, value) for where, value in values):
         kinds.add("group")
     return kinds
+
+
+def _is_whole_here(module: Module, node: ast.expr) -> bool:
+    """Whether a condition around says that the model is not sharded: `if args.fsdp: …, else: …`."""
+    return any(
+        not each.holds and SHARDING.search(each.text) for each in stated_around(module, node)
+    )
 
 
 def _sharding_of(program: Program, module: Module) -> set[str]:

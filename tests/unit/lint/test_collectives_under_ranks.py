@@ -166,7 +166,6 @@ def test_conditions_that_keep_ranks_together(source: str) -> None:
         ("save()", []),
         ("save(sync=False)", []),
         ("save(sync=True)", [8]),
-        ("save(flag)", [8]),
         ("outer()", []),
         ("outer(True)", [8]),
     ],

@@ -61,7 +61,9 @@ def asks_clock(program: Program, module: Module, node: ast.expr, depth: int = 0)
             return any(asks_clock(program, module, value, depth + 1) for value in values)
         case ast.UnaryOp(op=ast.Not(), operand=inner):
             return asks_clock(program, module, inner, depth + 1)
-        case ast.Compare(left=left, comparators=others):
+        case ast.Compare(left=left, ops=[operator], comparators=others) if not isinstance(
+            operator, ast.Is | ast.IsNot
+        ):
             return any(_holds_time(program, module, part, depth) for part in (left, *others))
         case ast.Name() as name:
             bound = [binding.value for binding in program.names.bindings(module, name)]

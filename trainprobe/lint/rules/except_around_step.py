@@ -140,6 +140,14 @@ def _agrees(
             and _names(module, statement.value) & bound
         ):
             bound |= {module.source_of(target) for target in statement.targets}
+    if any(
+        asking.lineno > handler.lineno
+        and module.function_of(asking) is holder
+        and _names(module, asking.test) & bound
+        and _catches_up(program, module, asking)
+        for asking in module.of(ast.If)
+    ):
+        return True
     later = holder.calls if holder is not None else module.top_calls
     return any(
         node.lineno > handler.lineno
@@ -149,6 +157,21 @@ def _agrees(
         )
         and (last_name(node.func) in GROUP_AT or reached_by_call(program, module, node))
         for node in later
+    )
+
+
+def _catches_up(program: Program, module: Module, asking: ast.If) -> bool:
+    """Whether what follows a failure does a backward pass, in which the others meet this rank."""
+    inner = [node for part in asking.body for node in ast.walk(part) if isinstance(node, ast.Call)]
+    reached = {
+        each
+        for node in inner
+        if (function := program.called(module, node)) is not None
+        for each in (function, *calls.reaches(program, function))
+    }
+    return any(
+        last_name(node.func) == "backward"
+        for node in (*inner, *(call for each in reached for call in each.calls))
     )
 
 

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from trainprobe.lint.calls import Call
 from trainprobe.lint.loaders import LOADER, has_workers, start_method
 from trainprobe.lint.model import Edit, Finding, Rule
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import FUNCTIONS, Module
 from trainprobe.lint.order import Order
 from trainprobe.lint.program import Program
+from trainprobe.lint.reached import is_of_all
 from trainprobe.lint.rewrites import guarded
 from trainprobe.lint.starts import SPAWNING, method, starting
 
@@ -42,10 +43,27 @@ def find(program: Program) -> Iterator[Finding]:
             if outer in reported or outer not in module.parents or module.is_of_script(outer):
                 continue
             reported.add(outer)
+            if not all(_runs_always(event.module, each) for each in (*event.via[1:], event.node)):
+                continue
             what = event.module.source_of(event.node, 50)
             sentence = f"Importing this file starts processes with spawn ({what})."
             yield RULE.finding(module, outer, sentence, edits=_edits(module, outer))
             break
+
+
+def _runs_always(where: Module, call: ast.AST) -> bool:
+    """Whether no condition in its function, but for the number of ranks or an option of the user,
+    decides about a call.
+    """
+    module = next((each for each in where.program.modules.values() if call in each.parents), where)
+    child = call
+    for up in module.ancestors(call):
+        if isinstance(up, FUNCTIONS):
+            break
+        if isinstance(up, ast.If) and child is not up.test and not is_of_all(module, up.test):
+            return False
+        child = up
+    return True
 
 
 def _edits(module: Module, outer: ast.AST) -> tuple[Edit, ...] | None:

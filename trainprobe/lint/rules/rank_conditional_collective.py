@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainprobe.lint import ranks
+from trainprobe.lint.collectives import collective_of
 from trainprobe.lint.conditions import contradicts, stated, stated_around
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.flow import Guard, before, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Function, Module, last_name
-from trainprobe.lint.program import Program
+from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.reached import ReachedCollective, reached_by_call
 from trainprobe.lint.rewrites import stands_alone_first, taken_out
 from trainprobe.lint.values import argument
@@ -44,6 +45,8 @@ LEAVES = {
     "continue": "continued with the next iteration",
     "break": "left the loop",
 }
+HINT = 0.45
+"""The confidence where what is seen does not decide whether the call is made, or made by all."""
 PARTNERS = {"__enter__": "__exit__", "__exit__": "__enter__"}
 WHO = {
     "main": "only the main rank reaches it",
@@ -110,8 +113,14 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             if guard is not None and not _is_met(each, guard, place.call, everywhere)
         ]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
-            surest = max(alone, key=lambda each: each.collective.sure)
-            yield _finding(program, module, place, surest, guard, met)
+            surest = max(alone, key=lambda each: (each.is_certain, each.collective.sure))
+            found = _finding(program, module, place, surest, guard, met)
+            unsure = (
+                not surest.is_certain
+                or _is_served(place, surest, guard)
+                or _is_met_elsewhere(program, module, surest, guard)
+            )
+            yield replace(found, confidence=min(found.confidence, HINT)) if unsure else found
     yield from _swapped(module, met)
 
 
@@ -272,6 +281,45 @@ def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[
         sides += guard.test.polarity in polarities
         others += bool(polarities & {"main", "others"} - {guard.test.polarity})
     return own <= other or (guard.test.polarity != "some" and sides == others)
+
+
+def _is_served(place: Met, reached: ReachedCollective, guard: Guard) -> bool:
+    """Whether ranks but the first wait in a loop for what it sends them, whenever that may be:
+    `if rank == 0: serve()`, `else: while True: broadcast(request)`.
+    """
+    around = [*reached.module.ancestors(reached.node)]
+    if reached.node is place.call:
+        around = around[: around.index(guard.node)] if guard.node in around else around
+    return guard.test.polarity == "others" and any(isinstance(each, ast.While) for each in around)
+
+
+def _is_met_elsewhere(
+    program: Program, module: Module, reached: ReachedCollective, guard: Guard
+) -> bool:
+    """Whether another function of this module has the other half: `if rank > 0: barrier()` here,
+    `if rank == 0: barrier()` in what loads the data.
+    """
+    if guard.how != "inside" or guard.test.polarity == "some" or reached.chain:
+        return False
+    return any(
+        polarity == {"main": "others", "others": "main"}[guard.test.polarity]
+        for scope, name, polarity in _halves(program, module)
+        if name == reached.collective.name and scope is not module.scope_of(guard.node)
+    )
+
+
+@remembered
+def _halves(program: Program, module: Module) -> list[tuple[ast.AST, str, str]]:
+    """The collectives under a rank condition in a module: scope, name, and which ranks come."""
+    found: list[tuple[ast.AST, str, str]] = []
+    for call in module.of(ast.Call):
+        own = collective_of(program, module, call)
+        if own is None:
+            continue
+        around = guards(program, module, call)
+        if around and around[0].how == "inside":
+            found.append((module.scope_of(call), own.name, around[0].test.polarity))
+    return found
 
 
 def _opposite(guard: Guard, other: Guard) -> bool:

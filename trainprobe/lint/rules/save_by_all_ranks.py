@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
 from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases
+from trainprobe.lint.conditions import Stated, stated_around
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
@@ -203,7 +204,11 @@ def _is_guarded(
         for up in module.ancestors(node)
     ):
         return True
-    if _is_apart(program, module, node) or _goes_first(module, node):
+    if (
+        any(_says_alone(each) for each in stated_around(module, node))
+        or _is_apart(program, module, node)
+        or _goes_first(module, node)
+    ):
         return True
     function = module.function_of(node)
     if function is None:
@@ -228,6 +233,21 @@ def _is_guarded(
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
 
 
+def _says_alone(test: Stated) -> bool:
+    """Whether a condition says that there are no other ranks: `world_size <= 1`."""
+    node = test.node
+    match node:
+        case ast.Compare(left=left, ops=[operator], comparators=[ast.Constant(value=int(number))]):
+            if SIZE.fullmatch(last_name(left.func if isinstance(left, ast.Call) else left)):
+                is_so = test.holds == (ast.unparse(node) == test.text)
+                return (type(operator), number) in (ONE if is_so else MORE)
+    return not test.holds and JOINED.search(test.text) is not None
+
+
+ONE = {(ast.LtE, 1), (ast.Eq, 1), (ast.Lt, 2)}
+MORE = {(ast.Gt, 1), (ast.NotEq, 1), (ast.GtE, 2)}
+SIZE = re.compile(r"(get_)?world_size|num_processes|n_?gpus?|num_gpus|nprocs")
+JOINED = re.compile(r"is_initialized\(\)$|(\.|^)(is_)?distributed$|(\.|^)(use_)?ddp$")
 FIRST = re.compile(r"(zero|main|master|process|rank_?0)\w*_first", re.IGNORECASE)
 
 

@@ -1,0 +1,101 @@
+"""What the code that is seen does not decide is a hint."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.unit.lint.reading_sources import program_of
+from trainprobe.lint.engine import findings_of
+from trainprobe.lint.model import SHOWN_FROM
+
+DIST = "import torch, time\nimport torch.distributed as dist\ndist.init_process_group('gloo')\n"
+MAIN = "if dist.get_rank() == 0:\n    "
+ACCELERATE = "import accelerate\nacc = accelerate.Accelerator()\n"
+COND = "rank-conditional-collective"
+WRAPPED = (
+    DIST + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
+    "from torch.nn.utils import clip_grad_norm_\nmodel = FSDP(net)\n"
+)
+CASES = [
+    # what turns it off on the way, and is not known
+    (COND, DIST + "def save(x):\n    if x.ready: dist.barrier()\n" + MAIN + "save(y)", [False]),
+    (COND, DIST + "def save(args):\n    if args.log: dist.barrier()\n" + MAIN + "save(a)", [True]),
+    (COND, DIST + "def save(x):\n    if x % 9 == 0: dist.barrier()\n" + MAIN + "save(y)", [True]),
+    (COND, DIST + "def save(on):\n    if on: dist.barrier()\n" + MAIN + "save(flag)", [False]),
+    (COND, DIST + "def save(on):\n    if on: dist.barrier()\n" + MAIN + "save(True)", [True]),
+    (
+        COND,
+        DIST + "def save():\n    if dist.is_initialized(): dist.barrier()\n" + MAIN + "save()",
+        [True],
+    ),
+    # the other half stands in another function
+    (
+        COND,
+        DIST + "def load():\n    if dist.get_rank() == 0: dist.barrier()\n"
+        "def main():\n    if dist.get_rank() != 0: dist.barrier()\n    load()",
+        [False, False],
+    ),
+    # a loop that serves the main rank
+    (
+        COND,
+        DIST + "def serve():\n    while True: dist.broadcast(x, 0)\n"
+        "if dist.get_rank() != 0:\n    serve()",
+        [False],
+    ),
+    # a model that nothing shards
+    (COND, ACCELERATE + "if acc.is_main_process:\n    acc.get_state_dict(m)", [False]),
+    (
+        COND,
+        ACCELERATE + "kind = 'fsdp'\nif acc.is_main_process:\n    acc.get_state_dict(m)",
+        [True],
+    ),
+    (
+        "multi-rank-mismatch",
+        WRAPPED + "if args.fsdp: pass\nelse: clip_grad_norm_(model.parameters(), 1)",
+        [],
+    ),
+    ("multi-rank-mismatch", WRAPPED + "clip_grad_norm_(model.parameters(), 1)", [True]),
+    # whether a time was taken is no question to the clock
+    (
+        COND,
+        DIST + "t0 = time.time()\nif t0 is not None:\n    dist.barrier()",
+        [],
+    ),
+    # a job of one rank
+    (
+        "checkpoint-corrupt",
+        DIST + "def save(m):\n    if dist.get_world_size() <= 1:\n        torch.save(m, 'a.pt')\n"
+        "save(x)",
+        [],
+    ),
+    (
+        "checkpoint-corrupt",
+        DIST + "def save(m):\n    if dist.get_world_size() > 1:\n        torch.save(m, 'a.pt')\n"
+        "save(x)",
+        [True],
+    ),
+    # a script that may start processes, if it is asked to
+    (
+        "missing-main-guard",
+        (
+            "import torch.multiprocessing as mp\ndef run(x):\n    if isinstance(x, list):\n"
+            "        mp.spawn(work, nprocs=2)\nrun(y)"
+        ),
+        [],
+    ),
+    (
+        "missing-main-guard",
+        (
+            "import torch.multiprocessing as mp\ndef run(world_size):\n    if world_size > 1:\n"
+            "        mp.spawn(work, nprocs=2)\nrun(y)"
+        ),
+        [True],
+    ),
+]
+
+
+@pytest.mark.parametrize(("cause", "text", "is_shown"), CASES)
+def test_cases(cause: str, text: str, is_shown: list[bool]) -> None:
+    """Whether each finding of a cause is shown by default."""
+    found = findings_of(program_of(a=text), hints=True)[0]
+    assert [each.confidence >= SHOWN_FROM for each in found if each.id == cause] == is_shown
