@@ -63,6 +63,8 @@ class Program:
         again. Names are followed through all modules.
         """
         self._by_path: dict[str, Module] = {}
+        self._places: set[str] = set()
+        """Files without their ending, and the folders above them: where an import may lead."""
         self._import_cache: dict[tuple[str, str], str] = {}
         self.names: Names
         self.values: Values
@@ -114,7 +116,12 @@ class Program:
         module.program = self
         self.modules[name] = module
         self.examined.append(module)
-        self._by_path[posixpath.normpath(source.path)] = module
+        path = posixpath.normpath(source.path)
+        self._by_path[path] = module
+        place = posixpath.splitext(path)[0]
+        while place and place not in self._places:
+            self._places.add(place)
+            place = posixpath.dirname(place)
         return module
 
     @property
@@ -156,8 +163,9 @@ class Program:
         parts = dotted.split(".")
         folder = os.path.dirname(posixpath.normpath(importer.path))
         for _ in range(40):
-            for count in range(len(parts), 0, -1):
-                stem = posixpath.join(folder, *parts[:count])
+            first = posixpath.join(folder, parts[0])
+            for count in range(len(parts), 0, -1) if first in self._places else ():
+                stem = "/".join([first, *parts[1:count]])
                 found = self._by_path.get(stem + ".py") or self._by_path.get(stem + "/__init__.py")
                 if found is not None:
                     return ".".join([found.name, *parts[count:]])

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import functools
 import io
 import json
 import os
 import re
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -92,14 +93,19 @@ def _read(
     if not program.modules and program.tests_left_out:
         only = "It holds only tests, which are read where they are named."
         program.not_read += [NotRead(path, only) for path in paths]
+    real_of = functools.cache(os.path.realpath)
+    asked: set[str] = set()
     todo = list(program.modules.values())
     most = lines + imported_lines
     listings: Listings = {}
     while todo and len(visited) <= MOST_FILES and lines <= most:  # nearest first
         module = todo.pop(0)
         _read_configs(program, module, looked)
-        for path in _imported(module, roots, looked, listings):
-            real = os.path.realpath(path)
+        for path in _imported(module, roots, looked, listings, real_of):
+            if path in asked:
+                continue
+            asked.add(path)
+            real = real_of(path)
             if (
                 real in visited
                 or lines > most
@@ -260,7 +266,13 @@ def _lies_in(path: str, listings: Listings) -> bool:
     return name in listings[folder]
 
 
-def _imported(module: Module, roots: set[str], looked: Looked, listings: Listings) -> Iterator[str]:
+def _imported(
+    module: Module,
+    roots: set[str],
+    looked: Looked,
+    listings: Listings,
+    real_of: Callable[[str], str],
+) -> Iterator[str]:
     """Paths of files that a module imports, where they lie beside it or above it, up to a root."""
     names = {(alias.name, 0) for node in module.of(ast.Import) for alias in node.names}
     for node in module.of(ast.ImportFrom):
@@ -276,18 +288,12 @@ def _imported(module: Module, roots: set[str], looked: Looked, listings: Listing
             if level and up != level - 1:
                 at = os.path.dirname(at)
                 continue
-            asked = [
-                path
-                for count in range(1, len(parts) + 1)
-                for path in (
-                    os.path.join(at, *parts[:count]) + ".py",
-                    os.path.join(at, *parts[:count], "__init__.py"),
-                )
-            ]
+            stems = [f"{at}/{'/'.join(parts[:count])}" for count in range(1, len(parts) + 1)]
+            asked = [path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")]
             found = [path for path in asked if _lies_in(path, listings)]
             looked.absent.update(path for path in asked if path not in found)
             yield from (os.path.relpath(path) if relative else path for path in found)
-            if found or os.path.realpath(at) in roots or level:
+            if found or real_of(at) in roots or level:
                 break
             at = os.path.dirname(at)
 
