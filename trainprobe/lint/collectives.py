@@ -115,6 +115,8 @@ FABRIC = {
     "backward": 0.75,
     "setup": 0.6,
 }
+BOOSTER = {"save_model", "save_optimizer", "load_model", "load_optimizer"}
+"""ColossalAI's ways to save and load, which all ranks call (docs of Booster)."""
 MODULES = {"dist", "distributed"}
 """Names under which torch.distributed is handed around."""
 HOROVOD = set(
@@ -257,6 +259,12 @@ def _method(
         if found is None:
             return None
         return Collective(last, f"Accelerator.{last} {_when(found[0])}", found[1], found[0])
+    if last in BOOSTER and (
+        receiver == "colossalai.booster.Booster()"
+        or (bare == "booster" and "colossalai" in mentions(program, module).packages)
+    ):
+        sentence = f"Booster.{last} gathers the parts of a sharded model from all ranks"
+        return Collective(last, sentence, 0.62, "sharded")
     if last in {"wait_for_everyone", "gather_for_metrics"}:
         return of_all_ranks(last, 0.85, BARRIERS.get(last, "collective"))
     if last in FABRIC and (
@@ -347,7 +355,7 @@ def _sharded(
 
 SHARDINGS = {
     "FSDP": re.compile(r"fsdp|FullySharded", re.IGNORECASE),
-    "DeepSpeed ZeRO-3": re.compile(r"deepspeed|zero_?3", re.IGNORECASE),
+    "DeepSpeed ZeRO-3": re.compile(r"zero_?3|zero_stage|stage_?3", re.IGNORECASE),
 }
 
 

@@ -88,5 +88,9 @@ def calls_in_job(program: Program, module: Module, *names: str) -> list[Call]:
 
 @remembered
 def runs_on_ranks(program: Program, module: Module) -> bool:
-    """Whether the job of `module` runs as several ranks: it joins a group or wraps for one."""
+    """Whether the job of `module` runs as several ranks: it joins a group or wraps for one. What a
+    notebook imports does not start it on several.
+    """
+    if module.is_notebook:
+        return any(call.module is module for call in calls_in_job(program, module, *STARTS, *WRAPS))
     return bool(calls_in_job(program, module, *STARTS, *WRAPS))

@@ -71,6 +71,8 @@ RANK_ZERO_DECORATORS = re.compile(
     r"(.*[._])?(rank_?(zero|0)_only|(local_)?main_process_only|master_only|main_only"
     r"|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
 )
+OF_MATRICES = re.compile(r"lora|adapter|peft|galore|low_?rank|svd|matrix", re.IGNORECASE)
+"""Names of what has a rank in the sense of algebra."""
 SHARDING = re.compile(r"distributed_type|deepspeed|fsdp|zero_?3", re.IGNORECASE)
 
 
@@ -347,6 +349,8 @@ def _by_name(name: str) -> Kind:
 
 
 def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int) -> Kind:
+    if node.attr == "rank" and OF_MATRICES.search(last_name(node.value)):
+        return ""
     base = program.dotted(module, node.value)
     if base.endswith("()"):
         cls = program.class_named(base[:-2])

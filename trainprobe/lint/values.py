@@ -220,7 +220,15 @@ class Values:
         return self._option(module, node.attr, depth) if base == "~args" else UNKNOWN
 
     def _option(self, module: Module, name: str, depth: int) -> Any:
-        """The default that `add_argument` declares for an option, anywhere in the program."""
+        """The default that `add_argument` declares for an option, anywhere in the program; unknown
+        where this module gives it another value: `args.workers = args.workers // world_size`.
+        """
+        if any(
+            isinstance(target, ast.Attribute) and target.attr == name
+            for statement in module.of(ast.Assign)
+            for target in statement.targets
+        ):
+            return UNKNOWN
         options = self.program.memory.get("options")
         if options is None:
             options = self.program.memory["options"] = {}

@@ -7,7 +7,7 @@ import re
 
 from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.conditions import stated_around
-from trainprobe.lint.expressions import origin
+from trainprobe.lint.expressions import Expression, class_of_object, origin
 from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
@@ -33,6 +33,10 @@ STRATEGIES = {
 }
 SHARDED = {"fsdp", "fsdp2", "deepspeed"}
 SHARDING = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded|is_sharded", re.IGNORECASE)
+BUFFERED = re.compile(
+    r"[Bb]atch_?[Nn]orm|BN\d?|[Bb]uffer|from_pretrained|resnet|backbone|timm|torchvision|rotary|position"
+)
+"""Names of layers and libraries whose models have buffers, which DDP broadcasts."""
 MOST_CALLERS = 8
 DEEPEST = 3
 
@@ -68,7 +72,10 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         kinds |= _in_place(program, module, node)
     if isinstance(node, ast.Name) and not values and depth < DEEPEST:
         kinds |= _given(program, module, node, depth + 1)
-    if "ddp" in kinds and any(_keeps_buffers(program, where, value) for where, value in values):
+    if "ddp" in kinds and any(
+        _keeps_buffers(program, where, value) or _has_no_buffers(program, where, value)
+        for where, value in values
+    ):
         kinds.discard("ddp")
     if kinds & SHARDED and _is_whole_here(module, node):
         kinds -= SHARDED
@@ -111,6 +118,16 @@ def _keeps_buffers(program: Program, module: Module, value: ast.expr) -> bool:
         and program.values.keyword(made.module, made.node, "broadcast_buffers", default=True)
         is False
     )
+
+
+def _has_no_buffers(program: Program, module: Module, value: ast.expr) -> bool:
+    """Whether DDP is given a model of the project whose file names nothing that has buffers."""
+    made = origin(program, module, value)
+    if not isinstance(made.node, ast.Call):
+        return False
+    given = argument(made.node, "module", 0)
+    cls = class_of_object(program, Expression(made.module, given)) if given is not None else None
+    return cls is not None and not mentions_pattern(program, [cls.module], BUFFERED)
 
 
 def _has_group(program: Program, module: Module, value: ast.expr) -> bool:

@@ -16,6 +16,17 @@ WRAPPED = (
     DIST + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
     "from torch.nn.utils import clip_grad_norm_\nmodel = FSDP(net)\n"
 )
+SAMPLED = (
+    DIST + "from torch.utils.data import DataLoader\n"
+    "from torch.nn.parallel import DistributedDataParallel as DDP\n"
+    "def main(rank, rows, net):\n    net = DDP(net)\n    part = {}\n"
+    "    return DataLoader(part, shuffle=True)\n"
+)
+DDP = (
+    DIST + "from torch.nn.parallel import DistributedDataParallel\n"
+    "class Net(torch.nn.Module):\n    def __init__(self):\n        self.one = torch.nn.{}\n"
+    "net = DistributedDataParallel(Net())\nif dist.get_rank() == 0:\n    net(x)\n"
+)
 CASES = [
     # what turns it off on the way, and is not known
     (COND, DIST + "def save(x):\n    if x.ready: dist.barrier()\n" + MAIN + "save(y)", [False]),
@@ -61,6 +72,24 @@ CASES = [
         DIST + "t0 = time.time()\nif t0 is not None:\n    dist.barrier()",
         [],
     ),
+    # what a thread of this rank has done
+    (COND, DIST + "if future.done():\n    dist.barrier()", [True]),
+    (COND, DIST + "if game.done:\n    dist.barrier()", []),
+    (
+        COND,
+        DIST + "class Game:\n    def done(self): return True\ngame = Game()\n"
+        "if game.done():\n    dist.barrier()",
+        [],
+    ),
+    # ColossalAI's saving
+    (
+        COND,
+        (
+            "from colossalai.booster import Booster\nimport torch.distributed as dist\n"
+            "booster = Booster()\nif dist.get_rank() == 0:\n    booster.save_model(m, 'a')"
+        ),
+        [True],
+    ),
     # a job of one rank
     (
         "checkpoint-corrupt",
@@ -74,6 +103,34 @@ CASES = [
         "save(x)",
         [True],
     ),
+    (
+        "checkpoint-corrupt",
+        DIST + "import filelock\ndef save(m):\n    with filelock.FileLock('a'):\n"
+        "        torch.save(m, 'a.pt')\nsave(x)",
+        [],
+    ),
+    ("checkpoint-corrupt", ACCELERATE + "model.save_pretrained('out')", [True]),
+    (
+        "checkpoint-corrupt",
+        ACCELERATE + "model.save_pretrained('out', save_function=acc.save)",
+        [],
+    ),
+    (
+        COND,
+        DIST + "def main(args):\n    if args.local_rank in [-1, 0]:\n"
+        "        if args.local_rank == -1: dist.barrier()",
+        [],
+    ),
+    (COND, DIST + "def main(args):\n    if args.local_rank in [-1, 0]: dist.barrier()", [True]),
+    # the rank of a matrix
+    (COND, DIST + "def main(config):\n    if config.lora.rank > 0: dist.barrier()", []),
+    (COND, DIST + "def main(config):\n    if config.job.rank > 0: dist.barrier()", [True]),
+    # rows that are cut by hand
+    ("multi-rank-mismatch", SAMPLED.format("rows"), [True]),
+    ("multi-rank-mismatch", SAMPLED.format("rows.split(9)[rank]"), []),
+    # a forward pass of a model without buffers
+    (COND, DDP.format("Linear(1, 1)"), []),
+    (COND, DDP.format("BatchNorm1d(1)"), [True]),
     # a script that may start processes, if it is asked to
     (
         "missing-main-guard",

@@ -253,9 +253,18 @@ CASES = [
         (
             "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
             "dist.init_process_group('nccl')\nm = DistributedDataParallel(n, device_ids=[r])\n"
-            "dist.barrier()"
+            "dist.broadcast_object_list(x)"
         ),
         [3],
+    ),
+    (  # a barrier takes the GPU that the group has used, or the one of the rank's number
+        "wrong-device-binding",
+        (
+            "import torch.distributed as dist\nfrom torch.nn.parallel import DistributedDataParallel\n"
+            "dist.init_process_group('nccl')\nm = DistributedDataParallel(n, device_ids=[r])\n"
+            "dist.barrier()"
+        ),
+        [],
     ),
     (
         "wrong-device-binding",

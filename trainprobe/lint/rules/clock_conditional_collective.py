@@ -15,7 +15,7 @@ from trainprobe.lint.program import Program
 RULE = Rule(
     id="clock-conditional-collective",
     cause="rank-conditional-collective",
-    title="a collective under a condition of each rank's own clock",
+    title="a collective under a condition of each rank's own clock or background work",
     why=(
         "Clocks and start times differ between ranks, so some find the time over one turn before"
         " the others. These wait in the collective until the timeout."
@@ -36,20 +36,40 @@ DEEPEST = 4
 
 def find(program: Program) -> Iterator[Finding]:
     for module in program.examined:
-        if not any(word in module.text for word in ("time", "datetime")):
+        if not any(word in module.text for word in ("time", ".done()", ".is_alive()")):
             continue
         places: list[ast.If | ast.While] = [*module.of(ast.If), *module.of(ast.While)]
         for node in places:
-            if not asks_clock(program, module, node.test) or flow.guards(program, module, node):
+            if flow.guards(program, module, node) or not (
+                asks_clock(program, module, node.test)
+                or _asks_background(program, module, node.test)
+            ):
                 continue
             way = missed(program, module, node)
             if way is not None:
+                asked = "its own clock"
+                if _asks_background(program, module, node.test):
+                    asked = "how far its own background work is,"
                 message = (
-                    f"Each rank asks its own clock `{module.source_of(node.test)}`, and"
+                    f"Each rank asks {asked} `{module.source_of(node.test)}`, and"
                     f" {way.name} (line {way.line}) needs all ranks."
                 )
                 found = RULE.finding(module, node, message)
                 yield replace(found, reaches=(module.path, way.line))
+
+
+def _asks_background(program: Program, module: Module, node: ast.expr) -> bool:
+    """Whether a condition asks if a thread's or process's work is done, on this rank:
+    `future.done()`.
+    """
+    match node:
+        case ast.BoolOp(values=values):
+            return any(_asks_background(program, module, value) for value in values)
+        case ast.UnaryOp(op=ast.Not(), operand=inner):
+            return _asks_background(program, module, inner)
+        case ast.Call(func=ast.Attribute(attr="done" | "is_alive"), args=[], keywords=[]):
+            return program.called(module, node) is None
+    return False
 
 
 def asks_clock(program: Program, module: Module, node: ast.expr, depth: int = 0) -> bool:

@@ -34,7 +34,7 @@ NUMERIC = set(
 HUB = {"huggingface_hub", "transformers", "datasets", "accelerate", "diffusers"}
 READ_BY: dict[str, tuple[set[str], str, str]] = {
     **dict.fromkeys(
-        ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMEXPR_MAX_THREADS"),
+        ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"),
         (
             NUMERIC,
             "cpu-oversubscribed",

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainprobe.lint import flow
+from trainprobe.lint import flow, ranks
 from trainprobe.lint.calls import Call, class_and_bases
 from trainprobe.lint.expressions import resolved_argument
 from trainprobe.lint.jobs import STARTS, WRAPS, calls_in_job, job_modules
@@ -57,6 +57,7 @@ def find(program: Program) -> Iterator[Finding]:
             iterates
             or flow.guards(program, call.module, call.node)
             or _is_elsewhere(program, call.module)
+            or _is_cut_by_hand(program, call)
         ):
             continue
         message = (
@@ -89,6 +90,30 @@ def _is_wrapped(program: Program, module: Module) -> bool:
     return bool(calls_in_job(program, module, *WRAPS)) and bool(
         calls_in_job(program, module, *STARTS)
     )
+
+
+def _is_cut_by_hand(program: Program, call: Call) -> bool:
+    """Whether the function that makes the loader takes this rank's part of something, or gives its
+    rank and the number of ranks to what makes the rows.
+    """
+    module = call.module
+    holder = module.scope_of(call.node)
+    for part in module.of(ast.Subscript):
+        if module.scope_of(part) is holder and any(
+            isinstance(each, ast.expr) and ranks.kind_of(program, module, each) == "rank"
+            for each in ast.walk(part.slice)
+        ):
+            return True
+    for made in module.of(ast.Call):
+        given = [*made.args, *(keyword.value for keyword in made.keywords)]
+        if (
+            module.scope_of(made) is holder
+            and any("world_size" in module.source_of(each) for each in given)
+            and any(ranks.kind_of(program, module, each) == "rank" for each in given)
+            and program.called(module, made) is not None
+        ):
+            return True
+    return False
 
 
 def _is_elsewhere(program: Program, module: Module) -> bool:

@@ -37,7 +37,7 @@ CURRENT = (
 )
 ON_CURRENT = set(
     """
-    torch.distributed.barrier torch.distributed.broadcast_object_list
+    torch.distributed.broadcast_object_list
     torch.distributed.all_gather_object torch.distributed.gather_object
     torch.cuda.empty_cache torch.cuda.synchronize torch.cuda.memory_allocated
     torch.cuda.max_memory_allocated torch.cuda.Stream torch.cuda.Event
@@ -77,7 +77,9 @@ def find(program: Program) -> Iterator[Finding]:
             )
             yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
             continue
-        current = next((use for module in modules for use in _current(program, module)), None)
+        current = next(
+            (use for module in modules for use in _current(program, module, call.module)), None
+        )
         if used and current is not None:
             message = (
                 "The tensors go to a GPU of each rank's own, but GPU 0 stays the current one, and"
@@ -94,9 +96,11 @@ def find(program: Program) -> Iterator[Finding]:
             )
 
 
-def _current(program: Program, module: Module) -> Iterator[Call]:
-    """What of a module works on the current GPU: NCCL's barriers and objects, pinned loaders."""
+def _current(program: Program, module: Module, starts: Module) -> Iterator[Call]:
+    """What of a module works on the current GPU: NCCL's objects, pinned loaders."""
     for call in module.of(ast.Call):
+        if module is not starts and module.is_of_script(call):
+            continue
         name = program.dotted(module, call.func)
         if name in ON_CURRENT and not call.args[0 if "cuda" in name else 9 :]:
             yield Call(module, call, f"{name.rpartition('.')[2]}()")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainprobe.lint import ranks
+from trainprobe.lint.alone import is_alone
 from trainprobe.lint.collectives import collective_of
 from trainprobe.lint.conditions import contradicts, stated, stated_around
 from trainprobe.lint.fixing import insert_line
@@ -97,6 +98,8 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
     met = _met(program, module, scope, calls)
     everywhere = met + _met_by_partner(program, holder)
     for place in met:
+        if is_alone(program, module, place.call):
+            continue
         guard = next(
             (
                 each

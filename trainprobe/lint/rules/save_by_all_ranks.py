@@ -7,8 +7,8 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
+from trainprobe.lint.alone import is_alone
 from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases
-from trainprobe.lint.conditions import Stated, stated_around
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
@@ -94,6 +94,8 @@ def find(program: Program) -> Iterator[Finding]:
             path is None
             or not _is_model(program, call)
             or argument(call.node, "is_main_process") is not None
+            # accelerator.save and xm.save write on the main rank only
+            or argument(call.node, "save_function") is not None
             or not _has_ranks(program, call.module)
         ):
             continue
@@ -205,7 +207,7 @@ def _is_guarded(
     ):
         return True
     if (
-        any(_says_alone(each) for each in stated_around(module, node))
+        is_alone(program, module, node)
         or _is_apart(program, module, node)
         or _goes_first(module, node)
     ):
@@ -233,26 +235,13 @@ def _is_guarded(
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
 
 
-def _says_alone(test: Stated) -> bool:
-    """Whether a condition says that there are no other ranks: `world_size <= 1`."""
-    node = test.node
-    match node:
-        case ast.Compare(left=left, ops=[operator], comparators=[ast.Constant(value=int(number))]):
-            if SIZE.fullmatch(last_name(left.func if isinstance(left, ast.Call) else left)):
-                is_so = test.holds == (ast.unparse(node) == test.text)
-                return (type(operator), number) in (ONE if is_so else MORE)
-    return not test.holds and JOINED.search(test.text) is not None
-
-
-ONE = {(ast.LtE, 1), (ast.Eq, 1), (ast.Lt, 2)}
-MORE = {(ast.Gt, 1), (ast.NotEq, 1), (ast.GtE, 2)}
-SIZE = re.compile(r"(get_)?world_size|num_processes|n_?gpus?|num_gpus|nprocs")
-JOINED = re.compile(r"is_initialized\(\)$|(\.|^)(is_)?distributed$|(\.|^)(use_)?ddp$")
-FIRST = re.compile(r"(zero|main|master|process|rank_?0)\w*_first", re.IGNORECASE)
+FIRST = re.compile(r"(zero|main|master|process|rank_?0)\w*_first|lock\w*\(", re.IGNORECASE)
 
 
 def _goes_first(module: Module, node: ast.AST) -> bool:
-    """Whether ranks take turns: `with zero_first(rank):`, and find what rank 0 left."""
+    """Whether ranks take turns, as in `with zero_first(rank):` or under a lock, and find what the
+    first of them left.
+    """
     return any(
         FIRST.search(module.source_of(item.context_expr))
         for up in module.ancestors(node)
