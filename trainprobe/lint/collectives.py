@@ -355,8 +355,10 @@ def _sharded(
 
 SHARDINGS = {
     "FSDP": re.compile(r"fsdp|FullySharded", re.IGNORECASE),
-    "DeepSpeed ZeRO-3": re.compile(r"zero_?3|zero_stage|stage_?3", re.IGNORECASE),
+    "DeepSpeed ZeRO-3": re.compile(r"deepspeed|zero_?3", re.IGNORECASE),
 }
+OF_PARAMETERS = re.compile(r"fsdp|FullySharded|zero_?3|zero_stage|stage_?3", re.IGNORECASE)
+"""What shards the parameters for certain: ZeRO-1 and 2 do not."""
 
 
 def _of_trained(program: Program, module: Module, model: ast.Name) -> Collective | None:
@@ -388,7 +390,8 @@ def _of_trained(program: Program, module: Module, model: ast.Name) -> Collective
         "save_pretrained() of a model that a Trainer has trained gathers its parameters from all"
         f" ranks under {' and '.join(unasked)}"
     )
-    return Collective("model.save_pretrained", sentence, 0.6, "sharded")
+    sure = 0.6 if mentions_pattern(program, job, OF_PARAMETERS) else 0.45
+    return Collective("model.save_pretrained", sentence, sure, "sharded")
 
 
 def _is_given(program: Program, module: Module, trainer: ast.expr, model: str) -> bool:

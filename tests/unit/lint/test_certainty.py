@@ -16,6 +16,13 @@ WRAPPED = (
     DIST + "from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\n"
     "from torch.nn.utils import clip_grad_norm_\nmodel = FSDP(net)\n"
 )
+EPOCHS = (
+    DIST + "from torch.utils.data import DataLoader\n"
+    "from torch.utils.data.distributed import DistributedSampler\n"
+    "sampler = DistributedSampler(rows)\n"
+    "loader = DataLoader(rows, sampler=sampler, batch_size={})\n"
+    "for epoch in range(n):\n    for row in loader: pass\n"
+)
 SAMPLED = (
     DIST + "from torch.utils.data import DataLoader\n"
     "from torch.nn.parallel import DistributedDataParallel as DDP\n"
@@ -125,6 +132,9 @@ CASES = [
     # the rank of a matrix
     (COND, DIST + "def main(config):\n    if config.lora.rank > 0: dist.barrier()", []),
     (COND, DIST + "def main(config):\n    if config.job.rank > 0: dist.barrier()", [True]),
+    # rows that are gone over once
+    ("multi-rank-mismatch", EPOCHS.format("args.batch_size"), [True]),
+    ("multi-rank-mismatch", EPOCHS.format("args.eval_batch_size"), []),
     # rows that are cut by hand
     ("multi-rank-mismatch", SAMPLED.format("rows"), [True]),
     ("multi-rank-mismatch", SAMPLED.format("rows.split(9)[rank]"), []),

@@ -13,7 +13,7 @@ from trainprobe.lint.loaders import LOADER
 from trainprobe.lint.mentions import is_run_by, mentions_pattern
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module, last_name
-from trainprobe.lint.program import Program
+from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import UNKNOWN
 
 RULE = Rule(
@@ -46,7 +46,7 @@ def find(program: Program) -> Iterator[Finding]:
         spread = any(keyword.arg is None for keyword in call.node.keywords)
         if argument_value(program, call, "shuffle", 3, default=not spread) is not True:
             continue
-        if _is_for_evaluation(call):
+        if _is_for_evaluation(call) or _is_of_evaluation(program, call):
             continue
         modules = job_modules(program, call.module)
         loops = [module for module in modules if _epochs(program, module) is not None]
@@ -73,6 +73,21 @@ def _is_for_evaluation(call: Call) -> bool:
     return any(EVALUATION.search(call.module.source_of(item)) for item in argument)
 
 
+def _is_of_evaluation(program: Program, call: Call) -> bool:
+    """Whether the loader that is given this sampler says evaluation: `batch_size=eval_batch`."""
+    module, statement = call.module, call.module.statement_of(call.node)
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.targets[0], ast.Name):
+        return False
+    name, scope = statement.targets[0].id, module.scope_of(call.node)
+    for loader in module.of(ast.Call):
+        if module.scope_of(loader) is not scope or program.dotted(module, loader.func) != LOADER:
+            continue
+        given = [*loader.args, *(keyword.value for keyword in loader.keywords)]
+        if any(isinstance(each, ast.Name) and each.id == name for each in given):
+            return any(EVALUATION.search(module.source_of(each)) for each in given)
+    return False
+
+
 def _has_own_order(program: Program, call: Call) -> bool:
     """Whether the project's class draws its rows itself, whatever `set_epoch` says."""
     cls = program.class_named(program.dotted(call.module, call.node.func))
@@ -90,6 +105,7 @@ def _runs_epoch(program: Program, module: Module, loop: ast.For | ast.While) -> 
     )
 
 
+@remembered
 def _epochs(program: Program, module: Module) -> ast.AST | None:
     """A loop over epochs: its head says so, or it holds a loop over a loader."""
     loops: list[ast.For | ast.While] = [*module.of(ast.For), *module.of(ast.While)]

@@ -60,6 +60,7 @@ ENTRIES = (
 FOLDERS = {"output_dir", "out_dir", "save_dir", "output_path", "save_path", "save_directory"}
 SOUNDS = re.compile(
     r"rank|master|is_main|main_process|should_save|primary|leader|chief|_zero|coordinator"
+    r"|first_(worker|process|node)"
     r"|\bgpu(_id)?\s*==\s*0",
     re.IGNORECASE,
 )
