@@ -29,7 +29,8 @@ RULE = Rule(
         "Pass sampler=DistributedSampler(dataset) instead of shuffle=True, and call"
         " sampler.set_epoch(epoch) in each epoch."
     ),
-    confidence=0.75,
+    # rows are mostly cut elsewhere, where that cannot be seen: docs/lint-precision.md
+    confidence=0.45,
 )
 
 

@@ -26,8 +26,7 @@ RULE = Rule(
         " hangs there. Where it works, every worker starts a thread for each CPU."
     ),
     fix="Call cv2.setNumThreads(0) after `import cv2`.",
-    # OpenCV in workers was neither right nor wrong nine times: docs/lint-precision.md
-    confidence=0.45,
+    confidence=0.5,
 )
 
 
