@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from trainprobe.model.evidence import Evidence
     from trainprobe.targets.interpreter import Interpreter
 
+CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyTorch's own index of builds without CUDA
+
 
 def demo(  # noqa: PLR0913, PLR0917 - one parameter per option
     name: Annotated[
@@ -127,7 +129,8 @@ def _check(job: DemoJob, found: Interpreter) -> None:
     if found.reason:
         raise UsageError(
             f"The demo starts a job of torch, and {found.reason}.",
-            f"Name a Python that has it: trainprobe demo {job.name} --python PATH.",
+            "The small build without CUDA is enough:"
+            f" {found.path} -m pip install torch --index-url {CPU_INDEX}",
         )
     missing = job.missing(found.installed)
     if missing:

@@ -68,7 +68,9 @@ def test_without_torch_nothing_is_started_and_the_reason_is_told(
     monkeypatch.setattr(stage, "hung_job", lambda *_: pytest.fail("something was started"))
     python(monkeypatch, Interpreter("/opt/python", "3.12.1", reason="/opt/python has no torch"))
     assert run(["demo", "file-lock-held"]) == 2
-    assert "/opt/python has no torch" in capsys.readouterr().err
+    said = " ".join(capsys.readouterr().err.split())
+    assert "/opt/python has no torch" in said
+    assert "/opt/python -m pip install torch --index-url https://" in said
     assert run(["demo"]) == 0
     assert "None can be started now: /opt/python has no torch." in capsys.readouterr().out
 
