@@ -232,8 +232,8 @@ def with_torch(venv: Path, kind: str, candidates: list[Path]) -> None:
     kinds = ("run", "dev") if kind == "dev" else ("run",)
     hashed = minor_of(chosen) in LOCKED_MINORS and os.environ.get("HASHES") != "no"
     requirements = [part for name in kinds for part in ("-r", (LOCKED if hashed else PINS)[name])]
-    if hashed:
-        requirements.append("--require-hashes")
+    if hashed:  # the lists are complete; older versions of pip miss the hash of `coverage[toml]`
+        requirements += ["--require-hashes", "--no-deps"]
     constraints = [part for name in ("run", "dev") for part in ("-c", PINS[name])]
     say(f"installing into {venv.name} with {chosen}")
     if not pip_install(venv, "-qq", *requirements):
