@@ -61,8 +61,8 @@ _SRUN = re.compile(
     rf" exit code (?P<code>\d{{1,3}})|(?P<word>{_WORD})(?: \(core dumped\))?)",
 )
 _AGENT = re.compile(
-    r"failed \(exitcode: (?P<code>-?\d{1,10})\) local_rank: (?P<local>\d{1,7}) \(pid:"
-    r" (?P<pid>\d{1,9})\)"
+    r"failed \(exitcode: (?P<code>-?\d{1,10})\)(?: local_rank: (?P<local>\d{1,7}) \(pid:"
+    r" (?P<pid>\d{1,9})\))?"
 )
 _SPAWN = re.compile(
     r"\b[Pp]rocess (?P<rank>\d{1,7}) (?:terminated|exit|exited) with (?:signal"
@@ -167,8 +167,8 @@ def _told(row: Row, rows: Sequence[Row], number: int) -> Iterator[_Told]:
         yield _Told(
             None,
             *_split(int(agent.group("code"))),
-            pid=int(agent.group("pid")),
-            local_rank=int(agent.group("local")),
+            pid=int(agent.group("pid")) if agent.group("pid") else None,
+            local_rank=int(agent.group("local")) if agent.group("local") else None,
         )
         return
     spawned = _SPAWN.search(text)

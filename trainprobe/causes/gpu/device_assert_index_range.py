@@ -56,7 +56,8 @@ def _condition(scene: Scene) -> tuple[str, Fact] | None:
     if found is not None:
         return found.match.group("condition"), found.fact
     for event in scene.events("device-assert"):
-        condition = event.captured.get("condition") or event.captured.get("assertion")
+        told = (event.captured.get(name) for name in ("condition", "assertion", "cut"))
+        condition = next(filter(None, told), None)
         if condition:
             return condition, event
     return None
