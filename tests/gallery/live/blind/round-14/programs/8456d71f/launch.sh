@@ -1,0 +1,10 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONUNBUFFERED=1 ACCELERATE_USE_CPU=true
+export RUN_DIR=$(mktemp -d /tmp/tagger-XXXXXX)
+export MASTER_ADDR=127.0.0.1 WORLD_SIZE=2
+export MASTER_PORT=$($PYTHON -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+for r in 0 1; do
+    RANK=$r LOCAL_RANK=$r LOCAL_WORLD_SIZE=2 $PYTHON tag.py --out "$RUN_DIR" &
+done
+wait
