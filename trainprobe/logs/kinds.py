@@ -63,6 +63,7 @@ _GIVEN = re.compile(
     r" \d\.|^(?:Filesystem|Package)\s{1,40}[A-Z1]"
 )
 # Lines that only a report on the environment has.
+_VARIABLE = re.compile(r"(?:export )?[A-Z][A-Z0-9_]{1,80}=")
 _REPORT = re.compile(
     r"^Collecting environment information|^PyTorch version: |^Is debug build: |^[|+]"
     r" ?NVIDIA-SMI|^Architecture:\s{2,}|^\s{4,20}total\s{2,14}used\s{2,14}free\b"
@@ -195,8 +196,9 @@ def _kind_of_lines(lines: list[str], of: int, text: str) -> str:
     if values >= max(1 if count == 1 else 2, 0.4 * count) or any(
         _REPORT.match(line) for line in lines
     ):
-        # a program may print its own values in the same form
-        return "given" if read_environment_report(text) else "log"
+        # a program may print its own values in the same form, and seldom in capitals
+        named = sum(bool(_VARIABLE.match(line)) for line in lines)
+        return "given" if 2 * named > count or read_environment_report(text) else "log"
     return "log"
 
 

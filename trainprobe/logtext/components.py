@@ -36,7 +36,7 @@ _KINDS: tuple[tuple[EventKind, re.Pattern[str]], ...] = (
         "waited",
         re.compile(
             r"tim(?:ed?|ing)[ -]?out(?!(?:_\w{1,20})?['\"]?\s{0,3}[:=]\s{0,3}\d)"
-            r"|wait(?:ed|ing)? (?:for|in|timeout)|gave up|not acquired"
+            r"|(?<!done )(?<!finished )wait(?:ed|ing)? (?:for|in|timeout)|gave up|not acquired"
             r"|blocked for more"
         ),
     ),
