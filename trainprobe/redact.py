@@ -181,6 +181,7 @@ _RANDOM_ID = re.compile(r"[A-Za-z0-9_-]{16,}")
 MOST_DEPTH = 100
 MOST_SEEN = 20_000
 MANY = 20  # rows from which on they are looked at together first
+_REST = r"(?:[.-]?[A-Za-z0-9_][A-Za-z0-9_-]{7,512}){0,8}"  # of a token, behind its first part
 _UNHIDDEN = frozenset((int, bool, type(None)))
 _KEPT = _UNHIDDEN | {str, float, list}
 _LARGEST = 1e300  # and so neither infinite nor no number
@@ -445,8 +446,10 @@ class Redactor:
             if value not in text:
                 continue
             if len(value) >= 8:
-                count += text.count(value)
-                text = text.replace(value, hide(name, value))
+                # what was learned from a text that had been cut is a part of the whole
+                whole = f"{re.escape(value)}{_REST}"
+                text, more = re.subn(whole, lambda found, name=name: hide(name, found[0]), text)  # type: ignore[misc]
+                count += more
             else:  # short: only as a word of its own
                 alone = rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])"
                 text, more = re.subn(alone, hide(name, value).replace("\\", r"\\"), text)

@@ -62,6 +62,13 @@ def test_the_next_line_stays_where_it_is_no_part_of_a_secret(lines: list[str]) -
     assert Redactor({}).lines(lines) == lines
 
 
+def test_what_was_learned_from_a_cut_text_hides_the_whole() -> None:
+    redactor = Redactor({"SVC_TOKEN": "eyJhbGciOiJIUzI1NiJ9"})
+    whole = "eyJhbGciOiJIUzI1NiJ9.eyJdyY7TqWKprOQefuMNFA2.RiXtNrUhV4hfsPrshQ04y9"
+    assert redactor.text(f"at {whole} next") == ("at <hidden:SVC_TOKEN> next", 1)
+    assert redactor.text(f"{whole[:20]}@host.log")[0] == "<hidden:SVC_TOKEN>@host.log"
+
+
 def test_lines_of_two_ranks_are_told_apart_by_what_stands_before_them() -> None:
     lines = [
         "[rank0]: 2026-05-17 12:30:59,123 INFO api_key:",
