@@ -6,6 +6,7 @@ Every pattern runs in time linear in its text: repetitions are bounded or begin 
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
@@ -445,15 +446,14 @@ class Redactor:
         for value, name in self._known.items():
             if value not in text:
                 continue
-            if len(value) >= 8:
-                # what was learned from a text that had been cut is a part of the whole
-                whole = f"{re.escape(value)}{_REST}"
-                text, more = re.subn(whole, lambda found, name=name: hide(name, found[0]), text)  # type: ignore[misc]
-                count += more
+            pattern = re.escape(value)
+            if len(value) >= 8:  # what was learned from a text that had been cut is a part of it
+                pattern += _REST
             else:  # short: only as a word of its own
-                alone = rf"(?<![A-Za-z0-9_]){re.escape(value)}(?![A-Za-z0-9_])"
-                text, more = re.subn(alone, hide(name, value).replace("\\", r"\\"), text)
-                count += more
+                pattern = rf"(?<![A-Za-z0-9_]){pattern}(?![A-Za-z0-9_])"
+            shown = functools.partial(_hide_match, hide, name)
+            text, more = re.subn(pattern, shown, text)
+            count += more
         return text, count
 
     def _assignments(self, text: str, hide: Hide) -> Tuple[str, int]:
@@ -708,6 +708,10 @@ def _is_value(
     return name.lower().endswith(ALWAYS) or (
         equals == ":" and name.lower() in ("authorization", "cookie", "set-cookie")
     )
+
+
+def _hide_match(hide: Hide, name: str, found: re.Match[str]) -> str:
+    return hide(name, found[0])
 
 
 def _replace(text: str, spans: List[Tuple[int, int, str]], hide: Hide) -> Tuple[str, int]:
