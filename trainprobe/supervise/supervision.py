@@ -369,7 +369,7 @@ class Supervision:
                 may_end=look.may_end,
                 own_waits={rank.pid for rank in self._ranks.values()} & set(look.own_waits),
                 quiet=self._rhythm.quiet,
-                goes_on=self._is_over(now),
+                over=self._is_over(now),
             )
         self._folder.note(
             "looked",

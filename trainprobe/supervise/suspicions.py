@@ -80,19 +80,19 @@ class Suspicions:
         may_end: bool = False,
         own_waits: Collection[int] = (),
         quiet: Mapping[int, float] = MappingProxyType({}),
-        goes_on: bool = False,
+        over: bool = False,
     ) -> Answer:
         """What the verdict of a look, which ended at `at`, means. `works`: it saw a rank that does
         something, so that the others may wait for it. `may_end`: what it found may end by itself;
         then `quiet` ranks, and since when, are those that must not move if it is a hang. Those in
         `own_waits` may poll, which looks like work on a crowded machine, while others wait.
-        `goes_on`: the pause was over before the look was.
+        `over`: the pause was, before the look was.
         """
         self._spent_s += cpu_s
         doubt = self._doubt
         if doubt is None:
             return "patience"
-        if goes_on:
+        if over:
             self._doubt = None
             return "patience"
         age_s = at - doubt.since

@@ -98,7 +98,7 @@ def test_a_rank_that_works_in_the_end_makes_it_no_hang() -> None:
 def test_a_pause_that_was_over_before_the_look_is_no_hang() -> None:
     decides = Suspicions()
     decides.due(PAUSE, 103.5)
-    assert decides.answered("hung", 125.0, conclusive=True, cpu_s=1.0, goes_on=True) == "patience"
+    assert decides.answered("hung", 125.0, conclusive=True, cpu_s=1.0, over=True) == "patience"
     assert not decides.alarmed
     assert decides.due(Suspicion("all-quiet", 121.5), 125.0)
 
