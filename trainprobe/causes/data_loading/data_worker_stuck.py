@@ -56,7 +56,7 @@ def _weigh(scene: Scene) -> Weighings:
     if joining := _at_their_end(scene):
         says = f"{ranks_say(scene.ranks)} waits for a worker of its loader to end, and it does not"
         yield weighing(13, "suspects-stack", says, *joining)
-    parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
+    parents = _parents(scene)
     if not parents or (scene.group.mode == "slow" and scene.of(Samples)):
         return  # a job that was sampled as it moves gets its batches
     says = (
@@ -100,16 +100,21 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"{who(busy[0])} stood at {busy[0].where or 'one place'} in the one look at it"
         yield weighing(6, "suspects-stack", says, *busy)
     elif workers and not busy:
-        yield from _weigh_idle(scene, parents)
+        yield from _weigh_idle(scene)
 
 
-def _lost(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainThread, ...]:
+def _parents(scene: Scene) -> tuple[MainThread, ...]:
+    """The suspects' main threads that wait in their loaders."""
+    return tuple(thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader")
+
+
+def _lost(scene: Scene) -> tuple[MainThread, ...]:
     """The workers, where a rank of a hung job waits in its loader and all its workers wait for
     work: it asks for a batch before it waits for it, and one that answered late would be here.
     """
-    workers = scene.workers(scene.ranks)
+    workers, parents = scene.workers(scene.ranks), _parents(scene)
     stay = all(one.leaf == IDLE and one.looks > 1 for one in workers)
-    waits = all(
+    waits = bool(parents) and all(
         one.moved is False and any(frame.name.endswith("_next_data") for frame in one.frames)
         for one in parents
     )
@@ -117,8 +122,8 @@ def _lost(scene: Scene, parents: Sequence[MainThread]) -> tuple[MainThread, ...]
     return workers if hung and workers and stay and waits else ()
 
 
-def _weigh_idle(scene: Scene, parents: Sequence[MainThread]) -> Weighings:
-    lost = _lost(scene, parents)
+def _weigh_idle(scene: Scene) -> Weighings:
+    lost = _lost(scene)
     if not lost:
         workers = scene.workers(scene.ranks)
         says = f"All {len(workers)} workers are idle and wait for work themselves"
@@ -201,15 +206,13 @@ def _summary(scene: Scene) -> str:
         return (
             f"{subject(scene)} had no batch from its loader workers in time: {found.match.group(0)}"
         )
-    if not busy and found is None and scene.ranks:
-        parents = [thread for thread in scene.threads(scene.ranks) if thread.leaf == "dataloader"]
-        if parents and _lost(scene, parents):
-            error = _in_a_feeder(scene)
-            why = f": {error.type}: {short(error.message, 80)}" if error is not None else ""
-            return (
-                f"{subject(scene)} waits in its data loader for a batch that is lost, while its"
-                f" workers wait for work{why}"
-            )
+    if found is None and _lost(scene):
+        error = _in_a_feeder(scene)
+        why = f": {error.type}: {short(error.message, 80)}" if error is not None else ""
+        return (
+            f"{subject(scene)} waits in its data loader for a batch that is lost, while its"
+            f" workers wait for work{why}"
+        )
     worker = " a worker that does not answer"
     if (circling := circling_worker(scene)) is not None:
         worker = f" worker {circling.pid}, which goes round at {circling.where}"
@@ -222,8 +225,7 @@ def _summary(scene: Scene) -> str:
 def _fixes(scene: Scene) -> Fixes:
     busy = _busy(scene)
     where = busy[0].where if busy else ""
-    lost = _lost(scene, [one for one in scene.threads(scene.ranks) if one.leaf == "dataloader"])
-    if lost and not busy:
+    if _lost(scene):
         error = _in_a_feeder(scene)
         frame = user_frame(error.frames) if error is not None else None
         return (

@@ -122,18 +122,16 @@ def _fixes(scene: Scene) -> Fixes:
     ranks = len(scene.of(JobRank)) or len(scene.world) or 1
     each = max(int((one.usable_cpus or 1) // ranks), 1) if one is not None else 1
     rivals = _rivals(scene)
+    sleeps = [
+        fix(
+            "Let that thread sleep while it has nothing to do",
+            f"{rival.where}: wait in queue.get(timeout=1) or event.wait(1) instead of asking all"
+            " the time",
+        )
+        for rival in rivals[:1]
+    ]
     return (
-        *(
-            (
-                fix(
-                    "Let that thread sleep while it has nothing to do",
-                    f"{rivals[0].where}: wait in queue.get(timeout=1) or event.wait(1) instead of"
-                    " asking all the time",
-                ),
-            )
-            if rivals
-            else ()
-        ),
+        *sleeps,
         fix(
             "Fewer threads for each rank",
             f"export OMP_NUM_THREADS={each} MKL_NUM_THREADS={each}",
