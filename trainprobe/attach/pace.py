@@ -45,6 +45,9 @@ class Pace:
     # The locals of one suspect, and its C frames.
     values_s: float = 1.5
     native_s: float = 2.5
+    # The locals of one that works alone, read again and again for so long, and all of these reads.
+    circling_s: float = 2.5
+    circling_at_most_s: float = 4.0
     # The dumps that --trigger-dump asks for; all ranks of --deep.
     pipe_s: float = 8.0
     deep_s: float = 15.0

@@ -36,6 +36,9 @@ WAITS_FOR_A_NAME = re.compile(r"\.(?:get|wait|join|acquire|result|recv|read\w*)\
 NATIVE_CAP = 2
 UNDECIDED = frozenset({"python-run", "native-run", ""})
 MOVING = ("moving", "busy")
+# Who is there waits for somebody else, or its samples tell more than its values.
+ASK_FOR_ANOTHER = ("dataloader", "child-wait", "worker-idle", "teardown", "compile", "net-io")
+ALONE_S = 10.0  # who has kept the others waiting for less may just take long
 STEPPING = (
     "comm-wait",
     "gpu-wait",
@@ -124,6 +127,33 @@ class Rounds:
         ) and all(
             each.leaf == "dataloader" or each.waits_for_peers for each in self.ranks if each.stacks
         )
+
+    def alone_at_work(self) -> list[Member]:
+        """The rank, or the loader worker of one, that works while all other ranks have waited for
+        some time: whatever holds them up goes on there, or goes round for ever. [] where several
+        do.
+        """
+        ranks = [each for each in self.ranks if each.stacks]
+        loading = {each.member.rank for each in ranks if each.leaf == "dataloader"}
+        working = [
+            each
+            for each in self.watched.values()
+            if each.stacks
+            and (each.moving() in MOVING or each.computes)
+            and not each.waits_for_peers
+            and each.leaf not in ASK_FOR_ANOTHER
+            and (each.member.role == "rank" or each.member.rank in loading)
+        ]
+        others = [each for each in ranks if each not in working]
+        silent = self._silent_s()
+        waited_s = max(
+            (max(each.asleep_s or 0.0, silent.get(each.member.pid, 0.0)) for each in others),
+            default=0.0,
+        )
+        alone = len(working) == 1 and all(
+            each.waits_for_peers or each.leaf == "dataloader" for each in others
+        )
+        return [working[0].member] if alone and waited_s >= ALONE_S else []
 
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others.

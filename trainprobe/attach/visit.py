@@ -18,6 +18,7 @@ from trainprobe.attach.rounds import Rounds
 from trainprobe.collect.collectors.awaited import look_at_values
 from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
+from trainprobe.collect.collectors.loop_values import look_at_loop_values
 from trainprobe.collect.collectors.parting_values import look_at_parting_values
 from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
 from trainprobe.collect.look_results import record, refused
@@ -196,6 +197,7 @@ class Visit:
             self._round(again=True)
         if not self.request.quick:
             self._look_on(began)
+            self._circling()
         self._values()
         self._native()
         self._inside()
@@ -295,7 +297,7 @@ class Visit:
 
     def _sampled(self) -> bool:
         """Sample a job that moves and look once more; say whether that was done."""
-        if not self.rounds.steps() or self._hurry():
+        if not self.rounds.steps() or self.rounds.alone_at_work() or self._hurry():
             return False
         self._sample()
         if not self._hurry():
@@ -393,6 +395,25 @@ class Visit:
                 member,
                 self.rounds.number,
                 deadline_s=self.clock.at_most(self.pace.native_s),
+            )
+
+    def _circling(self) -> None:
+        """Read the values of one that works alone again and again: does it get anywhere?"""
+        for member in self.rounds.alone_at_work():
+            if self._no_time(
+                "the values by which one that works alone gets on", self.pace.values_s
+            ):
+                return
+            self.progress.note(
+                f"Process {member.pid} works while the others wait: reading its values for"
+                f" {self.pace.circling_s:g} s."
+            )
+            look_at_loop_values(
+                self.case,
+                self.cell,
+                member,
+                span_s=self.pace.circling_s,
+                deadline_s=self.clock.at_most(self.pace.circling_at_most_s),
             )
 
     def _values(self) -> None:

@@ -123,6 +123,12 @@ class ThreadHistory:
         last = self.ticks[-2:]
         return len(last) > 1 and last[1] - last[0] > BUSY_TICKS and not self.waits
 
+    @property
+    def computes(self) -> bool:
+        """Has it used the processor between the looks, wherever it stood?"""
+        used = self.ticks[-1] - self.ticks[0] if len(self.ticks) > 1 else 0
+        return used > (len(self.ticks) - 1) * BUSY_TICKS
+
     def moving(self) -> Moving:
         """`frozen`: same place, no CPU time or a known wait. `busy`: same place, but it
         computes. `moving`: its own lines changed.
@@ -132,8 +138,7 @@ class ThreadHistory:
             return "moving"
         if went_on is None and len(self.ticks) < 2:
             return "unseen"
-        used = self.ticks[-1] - self.ticks[0] if len(self.ticks) > 1 else 0
-        return "busy" if used > (len(self.ticks) - 1) * BUSY_TICKS and not self.waits else "frozen"
+        return "busy" if self.computes and not self.waits else "frozen"
 
 
 @dataclass(frozen=True)

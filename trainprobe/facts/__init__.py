@@ -13,6 +13,7 @@ from trainprobe.collect.collectors.leftovers import Leftover, LeftoverLook, Othe
 from trainprobe.collect.collectors.libraries import RankLibraries
 from trainprobe.collect.collectors.lint import LintFinding, LintRead
 from trainprobe.collect.collectors.locks import HeldLock, LockWait
+from trainprobe.collect.collectors.loop_values import LoopValue
 from trainprobe.collect.collectors.mounts import Mount
 from trainprobe.collect.collectors.parting_values import FrameValue
 from trainprobe.collect.collectors.ports import PortCounters
@@ -109,6 +110,7 @@ __all__ = [
     "LogStack",
     "LogWork",
     "Look",
+    "LoopValue",
     "MainThread",
     "Measured",
     "MemoryLimit",

@@ -12,6 +12,7 @@ from typing import Literal
 from trainprobe.facts import (
     Connection,
     Facts,
+    LoopValue,
     MainThread,
     ProcessState,
     RankEnding,
@@ -28,6 +29,7 @@ from trainprobe.stacks.servers import serves as serves_others
 from trainprobe.stacks.servers import stands_in
 from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
+from trainprobe.waits.circling import Circle, circle_of, in_vain, moves_on
 from trainprobe.waits.loops import (
     Sites,
     around,
@@ -145,6 +147,9 @@ class Watch:
         self.met: dict[int, int] = {}
         for one in facts.of(Samples, cell=cell):
             self.met[one.pid] = max(self.met.get(one.pid, 0), meetings(one))
+        self.values: dict[int, list[LoopValue]] = {}
+        for value in facts.of(LoopValue, cell=cell):
+            self.values.setdefault(value.pid, []).append(value)
         self._known: dict[int, Activity] = {}
 
     def children(self, pid: int) -> tuple[ProcessState, ...]:
@@ -223,6 +228,21 @@ class Watch:
             found = found or (worker, plain and bool(loops) and loops[0].kind == "while")
         return found
 
+    def circle(self, pid: int) -> Circle | None:
+        """The value by which its main thread is known to go round in a loop for ever."""
+        looks = [look.frames for look in self.looks(pid)]
+        return circle_of(self.values.get(pid, ()), looks, self.sites)
+
+    def moves_on(self, pid: int) -> LoopValue | None:
+        """A value of its main thread that was seen to move on, read again and again."""
+        return moves_on(self.values.get(pid, ()))
+
+    def in_vain(self, pid: int) -> LoopValue | None:
+        """A value that changed time after time while none moved on: nothing tells whether it gets
+        anywhere.
+        """
+        return in_vain(self.values.get(pid, ()))
+
     def gil_keeper(self, pid: int) -> Thread | None:
         """The thread that stands in one call in all looks and keeps the interpreter lock, while
         the main thread wakes time after time to ask for it and does not get on. One that runs
@@ -300,6 +320,9 @@ class Watch:
             return (*plain, False)
         if main is None:
             return (*self._without_stack(pid, process), False)
+        circle = self.circle(pid)
+        if circle is not None and not (process is not None and process.wrote_bytes):
+            return "spins", f"goes round in a loop{where}: {circle.says}", True
         kept = self._kept_waiting(pid, process, where)
         kind, says, condition = kept or self._by_stack(pid, process, main, where)
         if kind in ("unclear", "still", "polls") and self.met.get(pid, 0) >= ROUNDS:

@@ -127,6 +127,14 @@ def _weigh(scene: Scene) -> Weighings:
         says = f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks"
         yield weighing(13, "suspects-stack", says, thread, scene.process_of(thread.pid))
         yield from others_wait(scene, 10)
+        if (value := scene.watch.moves_on(thread.pid)) is not None:
+            says = (
+                f"`{value.name}` in {value.function} moved on in {value.reads} reads of its values"
+            )
+            yield weighing(6, "probe-outcome", says, value)
+        elif (value := scene.watch.in_vain(thread.pid)) is not None:
+            says = f"In {value.reads} reads of its values none moved on: it may go round for ever"
+            yield weighing(-10, "probe-outcome", says, value)
         slept, limit, limits = waited(scene)
         if limit and slept >= limit / 4:
             says = (
@@ -236,7 +244,7 @@ _EVALUATES = re.compile(r"(?i)\beval|\bvalid|\btest|(?-i:mAP)|generat|inference|
 
 def _fixes(scene: Scene) -> Fixes:
     timeouts = Timeouts(scene)
-    if timeouts.calls or not working(scene):
+    if timeouts.calls or not (at_work := working(scene)):
         hours = f"timedelta(hours={max(2, round((timeouts.timeout_s or 0) / 1200))})"
         bar = max(scene.of(LogWork), key=lambda one: one.place, default=None)
         task = timeouts.task or bar
@@ -247,7 +255,9 @@ def _fixes(scene: Scene) -> Fixes:
     wait = f"trainprobe attach {live_pid(scene)}   (again in a minute: does it still move?)"
     return (
         fix(
-            "Wait for it: the work goes on",
+            "See whether it gets anywhere, and wait for it if it does"
+            if scene.watch.in_vain(at_work[0][0].pid)
+            else "Wait for it: the work goes on",
             wait,
             f"{max(limit - slept, 0):.0f} s are left before the others give up" if limit else "",
         ),

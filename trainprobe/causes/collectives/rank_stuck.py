@@ -184,8 +184,14 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         says = f"Rank {rank} stands at {place} in all {thread.looks} looks"
         yield weighing(points, "suspects-stack", says, thread)
     elif thread.moved and (loop := goes_round(scene, rank)):
+        circle = scene.watch.circle(thread.pid) if scene.live is not None else None
         says = f"Rank {rank} goes round in {loop} in all {thread.looks} looks"
-        yield weighing(10, "suspects-stack", says, thread)
+        if circle is not None:
+            says = f"Rank {rank} goes round in {loop}: {circle.says}"
+        yield weighing(13 if circle is not None else 10, "suspects-stack", says, thread)
+    elif thread.moved and scene.live is not None and scene.watch.in_vain(thread.pid):
+        says = f"Rank {rank} moved on, but none of its values did: it may go round for ever"
+        yield weighing(3, "suspects-stack", says, thread)
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
@@ -253,6 +259,12 @@ def _summary(scene: Scene) -> str:
         if inside
         else ""
     )
+    circle = scene.watch.circle(threads[0].pid) if threads and scene.live is not None else None
+    if circle is not None:
+        return (
+            f"{subject(scene)} {verb(scene.ranks, 'goes', 'go')} round in a loop for ever{where}:"
+            f" {circle.says}{rest}"
+        )
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
     where = " at its end" if ending else where
     wait = first_found(
@@ -279,6 +291,15 @@ def _fixes(scene: Scene) -> Fixes:
         )
     threads = scene.threads(_at_a_key(scene) or scene.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
+    if threads and scene.live is not None and scene.watch.circle(threads[0].pid) is not None:
+        return fixes(
+            """
+            Mend the loop: it has no way out with these data
+                open {place}: on what does its end depend, and can that still come?
+                count its passes, and raise when they are more than there are items
+            """,
+            place=place,
+        )
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
     wait = next(
         (

@@ -1,0 +1,152 @@
+"""Does a loop get anywhere? By its values, read again and again: where it does, some move on and do
+not come back. Where all that change come back, it goes round; and where many change, but not what
+its head counts (`while len(batch) < size:`), it comes no nearer to its end.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from trainprobe.facts import LoopValue
+from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.parting_names import targets_of
+from trainprobe.waits.loops import Sites, loop_of, loops_of, own_frames
+
+READS = 8  # of fewer, a value that comes back may do so by chance
+RETURNS = 2
+PASSES = 5
+_ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Why a loop never ends, as a clause, with the values that show it."""
+
+    says: str
+    values: tuple[LoopValue, ...]
+
+
+def circle_of(
+    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+) -> Circle | None:
+    """What these reads of one thread say of its loop; None where it may get on, or where they do
+    not tell.
+    """
+    if not values or values[0].reads < READS:
+        return None
+    return _stands_still(values, looks, sites) or _comes_back(values, looks, sites)
+
+
+def moves_on(values: Sequence[LoopValue]) -> LoopValue | None:
+    """A value that changed and never came back, the outermost first."""
+    going = [one for one in values if not one.opaque and one.changes and not one.returns]
+    return min(going, key=lambda one: one.depth, default=None)
+
+
+def in_vain(values: Sequence[LoopValue]) -> LoopValue | None:
+    """A value that changed time after time, where none is seen to move on: one that comes back, or
+    of which nothing is known. None of too few reads.
+    """
+    if not values or values[0].reads < READS or moves_on(values) is not None:
+        return None
+    most = max(values, key=_changes)
+    return most if _changes(most) >= PASSES else None
+
+
+def _stands_still(
+    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+) -> Circle | None:
+    """The loop makes pass after pass, and what its head counts stays the same."""
+    stack = own_frames(next(frames for frames in reversed(looks) if frames)) if looks else ()
+    for depth, frame in reversed(list(enumerate(stack))):
+        loop = loop_of(frame, sites)
+        if loop is None:
+            continue
+        counted = _counted(loop.text) if loop.kind == "while" else ()
+        own = {one.name: one for one in values if one.depth == depth and one.file == frame.file}
+        passes = max((_changes(one) for one in own.values()), default=0)
+        known = [own[name] for name in counted if name in own]
+        if (
+            counted
+            and len(known) == len(counted)
+            and not any(one.opaque or one.changes for one in known)
+            and passes >= PASSES
+        ):
+            says = (
+                f"`{loop.text.removeprefix('while ').rstrip(':')}` came no nearer to its end in"
+                f" {passes} passes"
+            )
+            return Circle(says, tuple(known))
+        return None
+    return None
+
+
+def _counted(header: str) -> tuple[str, ...]:
+    """The names that a `while` compares by size with something: of the side, or sides, that hold
+    nothing but names, numbers and len(). () of any other header.
+    """
+    try:
+        (loop,) = ast.parse(f"{header}\n    pass").body
+    except (SyntaxError, ValueError):
+        return ()
+    test = loop.test if isinstance(loop, ast.While) else None
+    if not isinstance(test, ast.Compare) or not all(isinstance(op, _ORDERS) for op in test.ops):
+        return ()
+    sides = [set(_names(side)) for side in (test.left, *test.comparators)]
+    return tuple(sorted({name for side in sides if None not in side for name in side if name}))
+
+
+def _names(side: ast.expr) -> Iterator[str | None]:
+    """The names in one side, with None for each part that is more than a name, number or len()."""
+    if isinstance(side, ast.Name):
+        yield side.id
+    elif isinstance(side, ast.BinOp):
+        yield from _names(side.left)
+        yield from _names(side.right)
+    elif isinstance(side, ast.Call) and isinstance(side.func, ast.Name) and side.func.id == "len":
+        for part in side.args:
+            yield from _names(part)
+    elif not isinstance(side, ast.Constant):
+        yield None
+
+
+def _comes_back(
+    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+) -> Circle | None:
+    """All that changes comes back. Objects that change, of which nothing is known, are let pass
+    only where the things come back that a `for` loop walks over.
+    """
+    if moves_on(values) is not None:
+        return None
+    back = [value for value in values if not value.opaque and value.returns >= RETURNS]
+    walked = _walked(looks, sites)
+    items = [value for value in back if value.name in walked.get((value.file, value.function), ())]
+    hidden = any(value.opaque and value.changes for value in values)
+    loops = loops_of(looks, sites)
+    if not items and (hidden or not loops or loops[0].kind != "while"):
+        return None
+    found = max(items or back, key=lambda value: value.returns, default=None)
+    if found is None:
+        return None
+    says = (
+        f"`{found.name}` came back to an earlier value {found.returns} times in {found.reads}"
+        " reads, and no other value moved on"
+    )
+    return Circle(says, (found,))
+
+
+def _changes(value: LoopValue) -> int:
+    return sum(before != now for before, now in zip(value.seen, value.seen[1:], strict=False))
+
+
+def _walked(looks: Sequence[Sequence[Frame]], sites: Sites) -> dict[tuple[str, str], set[str]]:
+    """The names that `for` loops around the lines of these stacks walk with, by function."""
+    found: dict[tuple[str, str], set[str]] = {}
+    for frame in dict.fromkeys(frame for frames in looks for frame in frames):
+        site = sites.get((frame.file, frame.line))
+        for block in site.blocks if site is not None else ():
+            if block.kind == "for":
+                found.setdefault((frame.file, frame.name), set()).update(targets_of(block.text))
+    return found
