@@ -262,7 +262,7 @@ def _summary(scene: Scene) -> str:
     circle = scene.watch.circle(threads[0].pid) if threads and scene.live is not None else None
     if circle is not None:
         return (
-            f"{subject(scene)} {verb(scene.ranks, 'goes', 'go')} round in a loop for ever{where}:"
+            f"{subject(scene)} {verb(scene.ranks, 'goes', 'go')} round in a loop{where}:"
             f" {circle.says}{rest}"
         )
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
