@@ -83,6 +83,95 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             watchdog(1, 414, "_ALLGATHER_BASE", (64, 128), 1800),
         ],
     ),
+    "numbers too far apart to be of one group": (
+        "unknown",
+        "hung",
+        [
+            watchdog(0, 51_200, "ALLREDUCE", (8192, 8192), 1800),
+            watchdog(5, 17_064, "ALLREDUCE", (8192, 8192), 1800),
+        ],
+    ),
+    "bars without a length, of which some had run on": (
+        "uneven-inputs",
+        "hung",
+        [
+            *(
+                f"Train 4 Rank {rank}, of 4: 52batch [00:05, 9.8{rank}batch/s]"
+                for rank in (0, 2, 3)
+            ),
+            watchdog(1, 6233, "ALLTOALL_BASE", (640, 640), 1800),
+            "Train 4 Rank 1, of 4: 40batch [30:04, 45.12s/batch]",
+        ],
+    ),
+    "the store that the agents share gives up before a rank has said a word": (
+        "rendezvous-incomplete",
+        "hung",
+        [
+            "W0812 10:11:12.310000 1401 torch/distributed/run.py:779]",
+            (
+                "W0812 10:11:12.310000 1401 torch/distributed/run.py:779] Setting OMP_NUM_THREADS"
+                " environment variable for each process to be 1 in default"
+            ),
+            "torch.distributed.DistStoreError: Socket Timeout",
+        ],
+    ),
+    "agents that tell one another their roles": (
+        "rendezvous-incomplete",
+        "hung",
+        [
+            (
+                '  File "/env/torch/distributed/elastic/agent/server/api.py", line 611, in'
+                " _share_and_gather"
+            ),
+            "    role_infos_bytes = store_util.synchronize(",
+            '  File "/env/torch/distributed/elastic/utils/store.py", line 34, in get_all',
+            '    data = store.get(f"{prefix}{idx}")',
+            "RuntimeError: Socket Timeout",
+        ],
+    ),
+    "a thread of the loader that died, and nothing behind it": (
+        "address-space-limit",
+        "crashed",
+        [
+            "Epoch: [3][120/900] loss 1.93",
+            "Epoch: [3][121/900] loss 1.92",
+            "Exception in thread Thread-8:",
+            "Traceback (most recent call last):",
+            '  File "/env/torch/utils/data/_utils/pin_memory.py", line 30, in do_one_step',
+            "    r = in_queue.get(timeout=5)",
+            '  File "/usr/lib/python3.9/multiprocessing/queues.py", line 122, in get',
+            "    return _ForkingPickler.loads(res)",
+            (
+                "RuntimeError: unable to mmap 4096 bytes from file <filename not specified>: Cannot"
+                " allocate memory (12)"
+            ),
+        ],
+    ),
+    "a bar of the limit before a traceback without its blanks and its end": (
+        "rank0-long-task",
+        "crashed",
+        [
+            (
+                "Tokenizing rows: 61%|██████    | 20100/33000 [29:58<19:14, 11.17"
+                " examples/s]Traceback (most recent call last):"
+            ),
+            'File "/job/train.py", line 14, in',
+            "main()",
+            'File "/job/train.py", line 9, in main',
+            "fit(options)",
+            'File "/job/data.py", line 66, in fit',
+        ],
+    ),
+    "the summary of a tracker that does not come back": (
+        "remote-service-wait",
+        "undetermined",
+        [
+            "wandb: - 11.52MB of 11.52MB uploaded (0.00MB deduped)",
+            "wandb:",
+            "wandb: Run history:",
+            "wandb:  train/loss ▇▅▃▂▁",
+        ],
+    ),
     "a bar that ran for as long as the others wait": (
         "rank0-long-task",
         "hung",

@@ -188,8 +188,9 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = f"The calls that timed out stand at different lines: {says}"
         yield weighing(10, "other-stacks", says, *timeouts.events("recorder-frame"))
     if timeouts.behind:
-        points = 3 if layers_apart(timeouts) else 10 if _other_operations(timeouts) else 13
-        yield weighing(points, "flight-recorder", timeouts.behind, *call_lines(timeouts))
+        yield weighing(
+            _of_one_behind(timeouts), "flight-recorder", timeouts.behind, *call_lines(timeouts)
+        )
     if missing is not None and missing.sure:
         yield weighing(3, "suspects-log", missing.says, *missing.facts)
     elif (
@@ -364,6 +365,16 @@ def _other_operations(timeouts: Timeouts) -> bool:
     return len({call.op for call in timeouts.first.values() if call.op}) > 1
 
 
+def _of_one_behind(timeouts: Timeouts) -> int:
+    """Points of a rank that waited at an earlier call than the others: more where the lines name
+    one group for all calls, since another group has numbers of its own.
+    """
+    if layers_apart(timeouts):
+        return 3
+    groups = {call.group for call in timeouts.first.values()} - {""}
+    return 10 if _other_operations(timeouts) or len(groups) != 1 else 13
+
+
 def layers_apart(timeouts: Timeouts) -> tuple[CollectiveCall, CollectiveCall] | None:
     """Calls of two ranks that gave up, of one operation and of other sizes, none of them that of a
     flag or a count: gradients or layers, and not the same ones.
@@ -459,12 +470,21 @@ def of_uneven_inputs(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = f"The ranks count differently: {_numbers(counts)} ({short(counts[0].line, 80)})"
         points = 13 if counts[0].tells else 6
         yield weighing(points, "probe-outcome", says, *counts)
+        if counts[0].tells and timeouts.calls:
+            says = "Some of them waited for their limit in a collective"
+            yield weighing(6, "other-stacks", says, *call_lines(timeouts))
     at_end = [
         fact for fact in bars if fact.of and fact.step is not None and fact.step >= fact.of - 1
     ]
     if timeouts.calls and at_end and not timeouts.together and len(plans) > 1:
         says = f"It came to a stop at the end of an epoch: {short(at_end[0].line, 100)}"
         yield weighing(6, "source", says, at_end[0])
+
+
+def printed_counts(scene: Scene) -> str:
+    """What the ranks of a log count differently; empty where they do not."""
+    counts = counts_apart(scene.of(RankCount))
+    return _numbers(counts) if counts and counts[0].tells else ""
 
 
 def _numbers(counts: Sequence[RankCount]) -> str:

@@ -158,4 +158,6 @@ def strength(refused: Statement) -> int:
         return 13
     if "bad_alloc" in refused.match.group(0):
         return 6
+    if re.search(r"\bmmap\b", refused.text):
+        return 3  # addresses, or mappings, of which a process may have 65530
     return 10

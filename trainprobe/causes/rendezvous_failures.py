@@ -13,11 +13,12 @@ from trainprobe.causes.startup_failures import (
     failed_of_something_else,
     final_exceptions,
     lines,
+    made_steps,
     startup_failure,
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import text_of
-from trainprobe.facts import LogEvent
+from trainprobe.facts import CollectiveCall, LogEvent, LogJob, LogProgress, LogWork
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.signatures.messages import message
 
@@ -40,6 +41,10 @@ _SETTING_UP = (
     "_create_c10d_store",
     "next_rendezvous",
     "_store_based_barrier",
+    # torchelastic's agents, which meet before they start any rank
+    "_rendezvous",
+    "_assign_worker_ranks",
+    "_share_and_gather",
 )
 # The barrier at the end of init_process_group is the first use of a GPU.
 _OF_A_GPU = re.compile(r"\b(?:CUDA|HIP|cuda runtime|cuBLAS|CUBLAS)(?: driver)? [Ee]rror\b")
@@ -74,6 +79,22 @@ def weigh_gave_up(scene: Scene) -> Weighings:
         if there:
             says = f"It ended while the ranks met: {short(there[0].message or there[0].type)}"
             yield weighing(13, "suspects-log", says, there[0])
+        elif (vain := _before_any_rank(scene)) is not None:
+            says = f"The store gave up, and no rank had said anything: {short(vain.line, 100)}"
+            yield weighing(13, "suspects-log", says, vain)
+
+
+def _before_any_rank(scene: Scene) -> LogEvent | None:
+    """The store's word that it gave up, where only the launcher has spoken: no rank, no step and no
+    call of a group. Then nobody but a launcher can have waited there.
+    """
+    job = scene.one(LogJob)
+    vain = [event for event in lines(scene, "store-timeout") if not event.captured.get("keys")]
+    if job is None or not job.launcher or job.ranks or not vain:
+        return None
+    calls = scene.facts.of(CollectiveCall, cell=scene.cell)
+    started = bool(made_steps(scene) or scene.of(LogProgress)) or bool(scene.of(LogWork))
+    return None if calls or started or lines(scene, "unique-id-timeout") else vain[0]
 
 
 def _counted(scene: Scene) -> tuple[StartupFailure, int, int] | None:

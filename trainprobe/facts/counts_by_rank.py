@@ -15,6 +15,7 @@ from trainprobe.model.facts import Fact
 
 TEXT = 200
 COUNTS_CAP = 512  # of one file
+LATER_S = 5.0
 LEAST_BARE = 3  # ranks, where nothing says what is counted
 _CALLS = r"(?:mini-?)?batch(?:es)|steps|iterations|iters"
 _INPUTS = r"samples|examples|items|sequences|rows"
@@ -28,6 +29,10 @@ _COUNT = re.compile(
 _BARE = re.compile(
     r"(?i)^\W{0,4}rank[ _:]{0,2}(?P<rank>\d{1,6})\]?\s{0,2}[:=]\s{0,3}(?P<last>\d{1,9})$"
 )
+# tqdm's bar where it knows no length: `35batch [00:03, 10.54batch/s]`.
+_OPEN_BAR = re.compile(
+    r"(?P<last>\b\d{1,9}) ?(?P<unit>it|batch|step)(?:e?s)? \[(?P<clock>(?:\d{1,3}:){1,2}\d\d),"
+)
 _RANK = re.compile(r"(?i)\brank[ _:=#]{0,2}(\d{1,6})\b")
 _DIGITS = re.compile(r"\d{1,20}")
 _OF_CALLS = re.compile(rf"(?i)(?:{_CALLS}|\w*loader\w*)$")
@@ -36,7 +41,8 @@ _OF_CALLS = re.compile(rf"(?i)(?:{_CALLS}|\w*loader\w*)$")
 @dataclass(frozen=True)
 class RankCount(Fact):
     """`number` of what `line` says, with `form` the line without its numbers. `of_calls`: it counts
-    batches or steps; samples may be unequal and the batches not.
+    batches or steps; samples may be unequal and the batches not. `ran_s` is how long a bar had run
+    that stood there last; None for another line.
     """
 
     number: int = 0
@@ -45,6 +51,7 @@ class RankCount(Fact):
     of_calls: bool = False
     bare: bool = False
     seen_at: str = ""
+    ran_s: float | None = None
 
     @property
     def tells(self) -> bool:
@@ -53,11 +60,14 @@ class RankCount(Fact):
 
 
 def parse_counts(record: Evidence) -> list[Fact]:
-    """The counts that a rank prints once in a form, of one file."""
-    counts = [count for row in rows_of(record) for count in _read(record, row)]
+    """The counts that a rank prints once in a form, of one file, and where its bars stood last."""
+    rows = rows_of(record)
+    counts = [count for row in rows for count in _read(record, row)]
     times = Counter((count.rank, count.form) for count in counts)
+    bars = [bar for row in rows if " [" in row.text for bar in _open_bar(record, row)]
+    last = {(bar.rank, bar.form): bar for bar in bars}
     found: list[Fact] = [one for one in counts if times[one.rank, one.form] == 1]
-    return found[:COUNTS_CAP]
+    return [*found, *last.values()][:COUNTS_CAP]
 
 
 def _read(record: Evidence, row: Row) -> Iterable[RankCount]:
@@ -89,6 +99,41 @@ def _read(record: Evidence, row: Row) -> Iterable[RankCount]:
     )
 
 
+def _open_bar(record: Evidence, row: Row) -> Iterable[RankCount]:
+    text = row.text.strip()[:TEXT]
+    bar, named = _OPEN_BAR.search(text), _RANK.search(text)
+    rank = int(named[1]) if named is not None else row.rank
+    if bar is None or rank is None:
+        return
+    name = text[: bar.start()]
+    if named is not None and named.end() <= bar.start():
+        name = name[: named.start()] + name[named.end() :]
+    parts = [int(part) for part in reversed(bar["clock"].split(":"))]
+    yield RankCount(
+        (record.id,),
+        record.cell,
+        rank,
+        number=int(bar["last"]),
+        form=f"{name}[",
+        line=text,
+        of_calls=True,
+        seen_at=row.seen_at,
+        ran_s=float(sum(part * unit for part, unit in zip(parts, (1, 60, 3600), strict=False))),
+    )
+
+
+def _one_left_behind(counts: Iterable[RankCount]) -> bool:
+    """Whether a bar that had run for longer stood at less: bars of one clock are only drawn at
+    different times.
+    """
+    ran = [(one.number, one.ran_s) for one in counts if one.ran_s is not None]
+    return not ran or any(
+        number < other and ran_s > other_s + LATER_S
+        for number, ran_s in ran
+        for other, other_s in ran
+    )
+
+
 def counts_apart(counts: Iterable[RankCount]) -> tuple[RankCount, ...]:
     """One form's counts by rank, where they differ: those of calls first; empty where none do."""
     forms: dict[str, dict[int, RankCount]] = defaultdict(dict)
@@ -100,5 +145,6 @@ def counts_apart(counts: Iterable[RankCount]) -> tuple[RankCount, ...]:
         for by_rank in forms.values()
         if len({one.number for one in by_rank.values()}) > 1
         and len(by_rank) >= (LEAST_BARE if any(one.bare for one in by_rank.values()) else 2)
+        and _one_left_behind(by_rank.values())
     ]
     return min(apart, key=lambda group: not group[0].of_calls, default=())

@@ -85,7 +85,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     }  # what a launcher says of an end is an end, not a word of whoever ended
     if not _failed(exceptions, signals, merged, progress):
         exceptions = [
-            replace(fact, handled=False) if fact.source == WARNED else fact for fact in exceptions
+            replace(fact, handled=False) if _spared(fact) else fact for fact in exceptions
         ]  # then it was what ended it after all
     said = [
         event
@@ -235,20 +235,27 @@ def _failed(
     endings: Sequence[RankEnding],
     progress: Sequence[LogProgress],
 ) -> bool:
-    """Is there a failure, an end or a step behind every warning that carries a traceback?"""
-    warned = max(
-        (fact.place for fact in exceptions if fact.source == WARNED and fact.place is not None),
+    """Is there a failure, an end or a step behind every exception that a process may survive?"""
+    spared = max(
+        (fact.place for fact in exceptions if _spared(fact) and fact.place is not None),
         default=None,
     )
-    if warned is None:
+    if spared is None:
         return True
-    stepped = any(place > warned for one in progress for place, _ in one.marks) or any(
+    stepped = any(place > spared for one in progress for place, _ in one.marks) or any(
         one.finished for one in progress
     )
     own = any(not fact.handled and not fact.echo for fact in exceptions) or any(
         not fact.echo for fact in signals
     )
     return stepped or own or any(one.how == "exited" and one.code == 0 for one in endings)
+
+
+def _spared(fact: RankException) -> bool:
+    """Whether a process may live on behind it: a traceback in a warning, or that of a thread beside
+    the main one, such as the loader's, without which the main one waits for ever.
+    """
+    return fact.source == WARNED or fact.thread not in ("", "MainThread")
 
 
 def _whose(exceptions: Sequence[RankException], endings: Sequence[RankEnding]) -> int | None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.phases import (
+    is_beside,
     is_of_others,
     is_warning,
     read_phase,
@@ -156,7 +157,7 @@ def _latest(text: str) -> str:
 
 def _by_the_way(text: str) -> bool:
     """Whether a line tells nothing of where a job is."""
-    return is_warning(text) or "NCCL INFO" in text or says_it_waits(text.strip())
+    return is_warning(text) or is_beside(text) or "NCCL INFO" in text or says_it_waits(text.strip())
 
 
 def _busy(rows: Sequence[Row]) -> bool:

@@ -8,7 +8,7 @@ import re
 
 from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent
 from trainprobe.facts.log_rows import Row, rows_of
-from trainprobe.logtext.phases import is_of_others, is_warning, says_it_waits
+from trainprobe.logtext.phases import is_beside, is_of_others, is_warning, says_it_waits
 from trainprobe.logtext.steps import read_step
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
@@ -47,7 +47,9 @@ def parse_log_waits(record: Evidence) -> list[Fact]:
     elif told:
         last = told[-1]
         behind = [row for row in own if row.place > last.place]
-        if len(behind) > OTHERS or any(not is_warning(row.text) for row in behind):
+        if len(behind) > OTHERS or any(
+            not is_warning(row.text) and not is_beside(row.text) for row in behind
+        ):
             return []
         same = [row for row in told if _form(row) == _form(last)]
         alike = len(same)

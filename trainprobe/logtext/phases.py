@@ -75,13 +75,18 @@ def read_phase(line: str) -> Phase | None:
     """The phase that a line tells; None where it tells none. The later phase counts."""
     text = line[:READ]
     found = next((phases()[name] for name, form in _forms() if form.search(text)), None)
-    mild = found is not None and not found.warns and _pattern("neutral").search(text) is not None
+    mild = found is not None and not found.warns and (is_warning(text) or is_beside(text))
     return None if mild else found
 
 
 def is_warning(line: str) -> bool:
     """Whether a line only warns, which any phase does, or has no word."""
     return _pattern("neutral").search(line[:READ]) is not None
+
+
+def is_beside(line: str) -> bool:
+    """Whether it is the line of a program that runs beside the job, such as a tracker."""
+    return _pattern("beside").search(line[:READ]) is not None
 
 
 def is_of_others(line: str) -> bool:

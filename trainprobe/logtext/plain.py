@@ -37,6 +37,9 @@ _NUMBER = re.compile(r"\d{1,20}")
 _BAR = re.compile(
     r"\d%|\bit/s|\bs/it|\d/\d{1,12} \[|\?it|\bETA\b|\d[kKMG]?B/s|[\u2588\u2501\u25a0]"
 )
+# What a terminal multiplexer draws between two panes, behind the text of the left one. Boxes and
+# tables have more than one in a line.
+_EDGES = ("\u2502", "\u2503")
 _JSON = re.compile(r'"(?:log|message|msg|textPayload|text|event)"\s?:\s?"')
 
 
@@ -62,6 +65,8 @@ def plain_states(line: str) -> list[str]:
         line = _unwrapped(line)
     if "&" in line and ";" in line:  # copied out of the source of a page
         line = _ENTITY.sub(lambda match: html.unescape(match.group(0)).replace("\u00a0", " "), line)
+    if line[-1:] in _EDGES and line.count(line[-1]) == 1:
+        line = line[:-1].rstrip(" \t")
     if line.isprintable() and not _is_spelt(line):
         return split_joined(line)
     if "\x1b" in line or "\x9b" in line or "\x9d" in line:

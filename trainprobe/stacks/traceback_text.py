@@ -15,7 +15,8 @@ FRAMES_CAP = 400
 _HEADER = "Traceback (most recent call last):"
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
-_FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in (.{1,400}))?$')
+# A page that takes `<module>` for a tag of its own shows nothing behind `in`.
+_FRAME = re.compile(r'\s*File "([^"\n]{1,4096})", line (\d{1,9})(?:, in(?: (.{1,400})| ?))?$')
 _RAISED = re.compile(r"([A-Za-z_][\w.<>]{0,200})(?::[ ]?(.*))?$")
 _ERROR_NAME = re.compile(r"(?:Error|Exception|Interrupt|Exit|NotMet|Timeout|Died)$")
 _THREAD = re.compile(
@@ -75,6 +76,9 @@ class Printed:
     process: str = ""
 
 
+LEAST_FRAMES = (
+    3  # of a traceback that ends at a frame without its source line; fewer tell too little
+)
 NAME_CUT_OFF = "an exception whose name is cut off"  # the type of one inside which the text ends
 
 
@@ -160,7 +164,10 @@ def _blocks(lines: Sequence[str], *, cut_off: bool) -> Iterator[tuple[str, _Bloc
         place = _read_frames(lines, place if headless else place + 1, block)
         if cut_off and not headless and block.frames and not block.type and place == len(lines):
             last = max(at for at in range(place) if lines[at].strip())
-            if lines[last][:1].isspace() and block.frames[-1].text:
+            source = block.frames[-1].text
+            told = len(block.frames) >= LEAST_FRAMES and _FRAME.match(lines[last])
+            own = lines[last].strip()[:400] == source if source else told
+            if own or (source and lines[last][:1].isspace()):
                 block.type, block.ends = NAME_CUT_OFF, last
                 block.message.append("")
         if not block.type or (headless and not _ERROR_NAME.search(block.type)):

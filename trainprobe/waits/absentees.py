@@ -50,6 +50,9 @@ _NAMING = (
     "unique-id-timeout",
 )
 _MOST_RANKS = 65_536
+# By so many calls a rank may be ahead of another of its group: CUDA's queue takes 1024 launches,
+# and then the host waits. Numbers further apart are those of other groups.
+MOST_AHEAD = 1024
 
 
 @dataclass(frozen=True)
@@ -268,6 +271,8 @@ def _earliest(calls: Sequence[CollectiveCall]) -> Iterator[Absentees]:
     for numbers in by_group.values():
         least, most = numbers[min(numbers)], numbers[max(numbers)]
         ranks = tuple(sorted(least - most))
+        if max(numbers) - min(numbers) > MOST_AHEAD:
+            continue
         if len(numbers) > 1 and ranks and len(least) <= len(most):
             if len(ranks) < len({call.rank for call in calls}):
                 they = "it was" if len(ranks) == 1 else "they were"

@@ -66,7 +66,7 @@ def _given_up_waits(facts: Facts, cell: str) -> dict[int, RecordedWait]:
             for rank in ranks
         }
     return {
-        rank: RecordedWait(rank, own[rank], call_says(call), absent, why=why)
+        rank: RecordedWait(rank, own[rank], call_says(own[rank]), absent, why=why)
         for rank in sorted({rank for rank in own if rank is not None} - set(absent))
     }
 

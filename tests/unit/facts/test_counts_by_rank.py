@@ -29,6 +29,26 @@ def counted(*lines: str) -> list[tuple[int | None, int]]:
         (("rank 0: 7", "rank 1: 8"), []),  # of what, nobody knows
         (("rank 0 got 35 batches", "rank 1 got 35 batches"), []),
         (("rank 0 did 3 steps", "rank 0 did 4 steps", "rank 1 did 3 steps"), []),  # progress
+        (
+            (
+                "Epoch 2, Rank 0, of 3: 40batch [00:04, 10.02batch/s]",
+                "Epoch 2, Rank 2, of 3: 40batch [00:04, 10.01batch/s]",
+                "Epoch 2, Rank 1, of 3: 31batch [30:02, 58.13s/batch]",
+            ),
+            [(0, 40), (1, 31), (2, 40)],
+        ),
+        (  # drawn at different times, and both go on
+            ("Rank 0: 40it [00:04, 10.02it/s]", "Rank 1: 36it [00:03, 9.98it/s]"),
+            [],
+        ),
+        (  # of one rank, the last
+            (
+                "Rank 0: 40it [00:04, 10.02it/s]",
+                "Rank 1: 36it [00:20, 9.98it/s]",
+                "Rank 1: 40it [00:24, 9.98it/s]",
+            ),
+            [],
+        ),
         (("rank 0 took 3.5 samples/s", "rank 1 took 3.6 samples/s"), []),
     ],
 )

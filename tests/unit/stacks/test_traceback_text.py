@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from trainprobe.logtext.streams import rank_and_rest, split_ranks
-from trainprobe.stacks.traceback_text import parse_tracebacks
+from trainprobe.stacks.traceback_text import NAME_CUT_OFF, parse_tracebacks
 
 KEY_ERROR = """\
 [rank1]: Traceback (most recent call last):
@@ -160,6 +161,20 @@ def test_a_torn_traceback_is_no_exception() -> None:
         parse_tracebacks(["Traceback (most recent call last):", '  File "/a.py", line 1, in f'])
         == []
     )
+
+
+@pytest.mark.parametrize("blanks", ["  ", ""])
+@pytest.mark.parametrize("source", [True, False])
+def test_a_traceback_inside_which_the_text_ends_was_raised(blanks: str, source: bool) -> None:
+    lines = ["Traceback (most recent call last):"]
+    for name in ("<module>", "main", "fit"):
+        at = "" if name == "<module>" and not blanks else f" {name}"  # taken for a tag
+        lines += [f'{blanks}File "/job/train.py", line 4, in{at}', f"{blanks * 2}{name}_(x)"]
+
+    (printed,) = parse_tracebacks(lines if source else lines[:-1])
+
+    assert printed.chain[0].type == NAME_CUT_OFF
+    assert [frame.name for frame in printed.chain[0].frames] == ["<module>", "main", "fit"]
 
 
 PIECES = [

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from trainprobe.causes.batches import SURE, batch_counts
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collective_calls import of_uneven_inputs
+from trainprobe.causes.collective_calls import of_uneven_inputs, printed_counts
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import called_alone, places, under
 from trainprobe.causes.early_loop_exits import (
@@ -129,6 +129,8 @@ def _summary(scene: Scene) -> str:
     measured = broken(scene, "uneven")
     if measured is not None:
         return measured.says
+    if printed := printed_counts(scene):
+        return f"The ranks count different numbers of batches: {printed}"
     out = out_of_loop(scene)
     counts, loop = batch_counts(scene), loop_left(scene, out)
     detail = ""

@@ -2,13 +2,17 @@
 
 `ulimit -v` or a scheduler's vmem limit counts reserved addresses, not used memory. CUDA reserves
 hundreds of gigabytes of them, and each thread reserves a stack. Then `pthread_create`, `mmap` or
-`malloc` fail: "std::bad_alloc", MemoryError, "failed to map segment".
+`malloc` fail: "std::bad_alloc", MemoryError, "failed to map segment". The number of mappings of a
+process is limited too (`vm.max_map_count`, 65530 by default), and each tensor that a loader worker
+shares is one.
 
 It is recognised by those words together with the host check of the limit. Without a limit that was
-found, nothing is said.
+found, only a mapping that the kernel refused says something by itself.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.phrases import fixes, short, size
@@ -16,14 +20,22 @@ from trainprobe.causes.processes.process_limit import HUGE, reported_limit
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import checked, first_to_fail, quote, statement
 from trainprobe.signatures.messages import message
+from trainprobe.stacks.frames import Frame
 
 SEGMENT = r"failed to map segment from shared object"
+# ENOMEM of mmap(2): no addresses or too many mappings. A full /dev/shm says ENOSPC or SIGBUS.
+MAPPING = r"unable to mmap\b.{0,200}Cannot allocate memory"
 UNLIMITED = 2**62
 WORDING = message("address-space-limit")
 CHECKS = ("lim.as", "lim.stack")
 NUMBERS = (  # a fork that lacks memory says ENOMEM
     r"fork: (?:retry: )?Resource temporarily unavailable|pids controller"
 )
+
+
+def _shares(frames: Sequence[Frame]) -> bool:
+    """Whether what failed takes over what another process has put into shared memory."""
+    return any("multiprocessing/" in frame.file for frame in frames)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -63,6 +75,14 @@ def _weigh(scene: Scene) -> Weighings:
     if segment is not None and not limits and given is None:
         yield quote(13, "A library could not be mapped", segment)
         yield from first_to_fail(scene)
+    mapping = statement(scene, MAPPING)
+    if mapping is not None and not limits:
+        yield quote(13, "The kernel refused a mapping of memory that is shared", mapping)
+        raised = scene.origin
+        if mapping.origin and raised is not None and _shares(raised.frames[-4:]):
+            says = f"It was to map a tensor that another process shares: {raised.frames[-1].where}"
+            yield weighing(3, "suspects-stack", says, raised)
+        yield from first_to_fail(scene)
     yield from checked(scene, *CHECKS, corroborates=found is not None)
     if found is not None and limits:
         # The words alone belong to memory that ran out; beside a limit of addresses they belong
@@ -78,6 +98,12 @@ def _weigh(scene: Scene) -> Weighings:
 def _summary(scene: Scene) -> str:
     check, found = scene.failed_check(*CHECKS), statement(scene, WORDING)
     given = scene.given("limit.as_bytes")
+    mapping = statement(scene, MAPPING)
+    if mapping is not None and check is None and given is None:
+        return (
+            "The kernel refused a mapping, as where a process has too many of them or no addresses"
+            f" left: {short(mapping.text, 100)}"
+        )
     limit = check.says.rstrip(".") if check is not None else "The address space is limited"
     limit += (
         f" to {size(given.number)}" if check is None and given is not None and given.number else ""
@@ -97,6 +123,7 @@ CAUSE = Cause(
         Lift the limit
             ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)
             verify: ulimit -a | grep -E 'virtual|stack'
+            for a mapping that was refused: sysctl vm.max_map_count; wc -l /proc/PID/maps
         [admin] Ask the scheduler for memory, not for vmem
             sbatch --mem=… ; no h_vmem or pvmem limit in the queue
     """),
