@@ -25,7 +25,7 @@ By = Literal["wording", "form", "cut", "frame", "word", "type"]
 SEEN_CHARACTERS = 2000
 SYSTEM = "network"
 PIECE = 7  # characters of a wording by which it is known where it was cut
-RUN = 6  # pieces in a row that tell something; EDGE: at the edge of the line
+RUN = 5  # pieces in a row that tell something; EDGE: at the edge of the line
 EDGE = 2
 MOST_SHARED = 3  # components; a piece that more of them have tells nothing
 # The likeliest kind first: who raises a timeout has waited. They are searched in the line in small
