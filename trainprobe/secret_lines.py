@@ -42,6 +42,7 @@ _FULL = 72
 _GOES_ON = re.compile(r"[\w+/.~%=-]{3,2048}")
 _NUMBERS = re.compile(r"[0-9TZ:.,/+-]+")
 _DIGITS = re.compile(r"[0-9]+")
+_DECIMAL = re.compile(r"[+-]?[0-9]{1,9}\.[0-9]{1,20}(?:[eE][+-]?[0-9]{1,3})?")
 Hide = Callable[[str], str]
 
 
@@ -202,6 +203,8 @@ def _broken(lines: Sequence[str], shown: List[str], place: int, hide: Hide) -> N
     last_word = first.rpartition(" ")[2].rpartition("=")[2]
     if len(last_word) < 4 or not (mixed(last_word) or len(bare) < len(line)):
         return
+    if _DECIMAL.fullmatch(last_word):
+        return  # 1.0e-4 ends a line of values, and no token's first part is a decimal
     head = _head(line, following)
     starts = _GOES_ON.match(following, head)
     if starts is None or _NUMBERS.fullmatch(starts[0]):

@@ -278,8 +278,12 @@ def looks_like_stacks(head: bytes) -> bool:
     lines = [
         line for line in head.decode("utf-8", "replace").splitlines()[:-1] if line.strip()
     ] or head.decode("utf-8", "replace").splitlines()
-    of_stacks = sum(1 for line in lines if _STACK_LINE.match(line))
-    return of_stacks * 2 >= max(1, len(lines))
+    others, most = 0, len(lines) - (max(1, len(lines)) + 1) // 2
+    for line in lines:
+        others += _STACK_LINE.match(line) is None
+        if others > most:
+            break
+    return others <= most
 
 
 def _modified(path: str) -> float:

@@ -29,6 +29,8 @@ from trainprobe.logtext.wrapped_lines import has_broken_frames, rejoined, wrap_w
 HEAD_BYTES = 256 * 2**10
 GIVEN_BYTES = 8 * 2**20
 LONGEST_RAW = 2**20
+# What a line has that begins with a comma, as the rest of a frame does.
+_GOES_ON = (b"\n, ", b" , ", b"\t, ", b"\xa0, ")
 Content = bytes  # a file read has a field of that name
 
 
@@ -159,12 +161,16 @@ def _rejoined(found: ReadFile, content: bytes) -> bytes:
     if found.what == "sacct":
         return content  # the rows of a table are equally long by design
     lines = decoded(content).split("\n")
-    plain = [line.rstrip("\r") for line in lines]
-    if not (wrap_width(plain) or has_broken_frames(plain)):
+    plain = [line.rstrip("\r") for line in lines] if b"\r" in content else lines
+    if not (wrap_width(plain) or _goes_on(content, plain)):
         return content
     whole = rejoined(plain)
     found.numbers = [number for number, _ in whole]
     return "\n".join(line for _, line in whole).encode("utf-8", "replace")
+
+
+def _goes_on(content: bytes, lines: list[str]) -> bool:
+    return any(text in content for text in _GOES_ON) and has_broken_frames(lines)
 
 
 def _record_pasted_report(case: Case, path: str, content: bytes, cell: str) -> None:

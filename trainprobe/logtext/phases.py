@@ -10,11 +10,13 @@ import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from trainprobe.shipped import shipped
+from trainprobe.signatures.required_literals import small_literals
 
 READ = 400  # characters of a line
+PIECE = 4  # characters
 _SENTENCE = re.compile(r"(?<=\w[.!?;]) (?=[A-Z])")
 
 
@@ -24,6 +26,17 @@ class Likely:
 
     points: int
     reason: str
+
+
+class _Form(NamedTuple):
+    """A line that `form` matches has one of `texts` in small letters, and so, unless there are
+    none, one of `pieces`: to look for these first costs a tenth.
+    """
+
+    name: str
+    texts: tuple[str, ...]
+    pieces: frozenset[str]
+    form: re.Pattern[str]
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,18 @@ def phases() -> Mapping[str, Phase]:
 def read_phase(line: str) -> Phase | None:
     """The phase that a line tells; None where it tells none. The later phase counts."""
     text = line[:READ]
-    found = next((phases()[name] for name, form in _forms() if form.search(text)), None)
+    small = text.lower()
+    pieces = {small[at : at + PIECE] for at in range(len(small) - PIECE + 1)}
+    found = next(
+        (
+            phases()[one.name]
+            for one in _forms()
+            if not (one.pieces and one.pieces.isdisjoint(pieces))
+            and any(map(small.__contains__, one.texts))
+            and one.form.search(text)
+        ),
+        None,
+    )
     mild = found is not None and not found.warns and (is_warning(text) or is_beside(text))
     return None if mild else found
 
@@ -98,8 +122,11 @@ def says_it_waits(line: str) -> bool:
     """Whether a sentence of a line says in plain words that nothing more came, or the line shows a
     pressed Ctrl-C.
     """
+    small = line.lower()
+    if len(line) >= READ or not any(text in small for text in _data()["wait-texts"]):
+        return False
     told = _pattern("waits")
-    return len(line) < READ and any(told.search(one) for one in _SENTENCE.split(line))
+    return any(told.search(one) for one in _SENTENCE.split(line))
 
 
 def signs_in(text: str) -> set[str]:
@@ -112,10 +139,17 @@ def _likely(rows: Mapping[str, Any]) -> dict[str, Likely]:
 
 
 @functools.cache
-def _forms() -> tuple[tuple[str, re.Pattern[str]], ...]:
+def _forms() -> tuple[_Form, ...]:
     """The forms of each phase in one, the later phases first."""
     rows = [(name, "|".join(_bare(row["forms"]))) for name, row in _data()["phases"].items()]
-    return tuple((name, re.compile(form)) for name, form in reversed(rows))
+    return tuple(_form(name, pattern) for name, pattern in reversed(rows))
+
+
+def _form(name: str, pattern: str) -> _Form:
+    texts = small_literals(pattern) or ("",)
+    short = min(map(len, texts)) < PIECE
+    pieces = frozenset() if short else frozenset(text[-PIECE:] for text in texts)
+    return _Form(name, texts, pieces, re.compile(pattern))
 
 
 def _bare(forms: Iterable[str]) -> Iterator[str]:

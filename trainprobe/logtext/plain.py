@@ -4,6 +4,7 @@ invisible characters.
 
 from __future__ import annotations
 
+import functools
 import html
 import json
 import re
@@ -11,6 +12,7 @@ import re
 from trainprobe.logtext.joined_lines import split_joined
 
 LINE_CAP = 200_000
+SHORT = 1000
 STATES_CAP = 40
 # CSI, OSC, DCS/APC/PM/SOS, the other escapes of ECMA-48, in 7 and 8 bits.
 _ESCAPES = re.compile(
@@ -60,6 +62,16 @@ def plain_states(line: str) -> list[str]:
     """Return the states of the line before each carriage return, in order; of a progress bar or
     counter the last one only. Joined lines are split. At least one text.
     """
+    return _states(line) if len(line) > SHORT else list(_known_states(line))
+
+
+@functools.lru_cache(maxsize=512)
+def _known_states(line: str) -> tuple[str, ...]:
+    """Those of a short line: the first lines of a file are asked for several times."""
+    return tuple(_states(line))
+
+
+def _states(line: str) -> list[str]:
     line = line[:LINE_CAP].rstrip("\r\n")
     if line[:1] == "{" and line[-1:] == "}" and _JSON.search(line[:4000]):
         line = _unwrapped(line)

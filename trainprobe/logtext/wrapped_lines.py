@@ -41,8 +41,10 @@ def wrap_width(lines: Sequence[str]) -> int:
     sentence.
     """
     longest = max(lines, key=len, default="")
-    if len(longest) > MOST_WIDTH and _is_text(longest):
-        return 0  # no terminal is as wide
+    if _is_text(longest):
+        alone = list(map(len, lines)).count(len(longest)) < LEAST_LINES
+        if len(longest) > MOST_WIDTH or alone:
+            return 0  # no terminal is as wide, or nothing ends at its margin
     by_width: dict[int, list[str]] = {}
     for line in lines:
         by_width.setdefault(len(line), []).append(line)
