@@ -76,9 +76,8 @@ class Printed:
     process: str = ""
 
 
-LEAST_FRAMES = (
-    3  # of a traceback that ends at a frame without its source line; fewer tell too little
-)
+# Of a traceback that ends at a frame without its source line; fewer tell too little.
+LEAST_FRAMES = 3
 NAME_CUT_OFF = "an exception whose name is cut off"  # the type of one inside which the text ends
 
 
