@@ -233,6 +233,29 @@ def explain(
         return _kept(made, _explain_found(asked, found, made, made.name, listener, evidence))
 
 
+def compare(
+    asked: ExplainRequest | str,
+    against: str,
+    progress: Progress | None = None,
+    evidence: list[Evidence] | None = None,
+) -> Report:
+    """Judge two runs, and return the report of the first with what changed since the second, which
+    is a case, a log or a folder of them.
+    """
+    from trainprobe.facts import read
+    from trainprobe.facts.run_values import run_values
+    from trainprobe.report.comparison import with_comparison
+
+    records: list[Evidence] = []
+    earlier_records: list[Evidence] = []
+    report = explain(asked, None, progress, records)
+    earlier = explain(against, None, progress, earlier_records)
+    if evidence is not None:
+        evidence.extend(records)
+    before, after = (run_values(read(found)) for found in (earlier_records, records))
+    return with_comparison(earlier, report, before, after, against)
+
+
 def _explain_found(
     asked: ExplainRequest,
     found: Found,

@@ -14,7 +14,7 @@ import pytest
 
 from tests.browser.axe import axe_script
 from tests.browser.devtools import Browser, browser_program
-from tests.unit.report.page.pages import exhibits, judged, large
+from tests.unit.report.page.pages import exhibits, judged, large, since
 from tests.unit.report.page.test_hostile import BAIT, poisoned, whole
 from trainprobe.report.page.document import page_of
 from trainprobe.report.page.exhibits import exhibits_of
@@ -38,7 +38,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     report, records = judged(CASE)
     bad = exhibits_of(report, [poisoned(record, BAIT) for record in records])
     pages = {
-        "case": page_of(report, exhibits(CASE), judged("rank-stuck")[0]),
+        "case": page_of(since("rank-stuck", CASE), exhibits(CASE)),
         "climb": page_of(judged("climb-lock-in-worker")[0], exhibits("climb-lock-in-worker")),
         "logs": page_of(judged("explain-log-restarts")[0], exhibits("explain-log-restarts")),
         "whole": page_of(whole(), exhibits(CASE)),

@@ -48,6 +48,10 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
     ] = None,
     nodes: Annotated[str | None, option("N", "Nodes of the job.")] = None,
     gpus: Annotated[str | None, option("N", "GPUs on each node.")] = None,
+    against: Annotated[
+        str | None,
+        option("PATH", "A case or logs of an earlier run: say what is different since then."),
+    ] = None,
     timeout: Annotated[
         str | None, option("S", "End the reading after S seconds and report what was read.")
     ] = None,
@@ -76,6 +80,7 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
       kubectl logs trainer-0 | trainprobe explain -
       trainprobe explain logs/ --env env.txt --nodes 4 --gpus 8 --since 30m
       trainprobe explain ./trainprobe-2026-11-21T00-10-node7 --json report.json
+      trainprobe explain ./broken --against ./when-it-worked
     """  # noqa: D301 - \b keeps the lines of the example apart
     from trainprobe.cli.arguments import rank_list, seconds, whole_number
     from trainprobe.cli.exit_codes import code_of
@@ -106,11 +111,15 @@ def explain(  # noqa: PLR0913, PLR0917 - one parameter per option
         case=case,
         argv=("trainprobe", "explain", *paths),
     )
+    from trainprobe.pipelines import compare
     from trainprobe.pipelines import explain as judge
 
     evidence: list[Evidence] = []
     with reading(quiet=quiet) as progress:
-        report = judge(request, None, progress, evidence)
+        if against is None:
+            report = judge(request, None, progress, evidence)
+        else:
+            report = compare(request, against, progress, evidence)
     _warn_of_inputs(report)
     write_result(output, report, evidence)
     interrupted = report.command == "explain" and report.extra.get("interrupted") is True

@@ -19,7 +19,6 @@ from trainprobe.report.format import Format, Layout, Subject
 from trainprobe.report.formats import choose
 
 if TYPE_CHECKING:
-    from trainprobe.model.diagnosis import Report
     from trainprobe.model.evidence import Evidence
 
 
@@ -115,10 +114,9 @@ def write_result(
     output: Output,
     result: Any,
     evidence: Sequence[Evidence] | None = None,
-    earlier: Report | None = None,
 ) -> None:
     """Write `result`, which is of `output.subject`, to files, stdout and stderr. Without `evidence`
-    a format that shows it reads the case. `earlier` is a report to compare it with.
+    a format that shows it reads the case.
 
     A format that fails costs its own output alone: the text is written before its error is raised.
     """
@@ -126,7 +124,6 @@ def write_result(
     layout = Layout(
         ended_at=time.time(),
         evidence=lambda: _evidence_of(result) if evidence is None else evidence,
-        earlier=earlier,
     )
     for chosen, path in output.files:
         try:

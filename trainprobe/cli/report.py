@@ -24,7 +24,7 @@ def report(  # noqa: PLR0917 - one parameter per option
         option("FILE", f"Where the page goes; {PAGE} in the case by default.", "--html"),
     ] = None,
     against: Annotated[
-        str | None, option("CASE", "An earlier case: show what changed since then.")
+        str | None, option("CASE", "An earlier case: say what changed since then.")
     ] = None,
     json_to: JsonFile = None,
     open_it: Annotated[
@@ -48,8 +48,8 @@ def report(  # noqa: PLR0917 - one parameter per option
     from trainprobe.cli.live_reading import reading
     from trainprobe.cli.output import output_of, write_result
     from trainprobe.errors import UsageError
-    from trainprobe.pipelines import explain
-    from trainprobe.report.comparison import compared
+    from trainprobe.pipelines import compare, explain
+    from trainprobe.report.comparison_section import against_of
     from trainprobe.report.phrases import clean
     from trainprobe.saved_case import META
     from trainprobe.system.browser import open_page
@@ -67,13 +67,15 @@ def report(  # noqa: PLR0917 - one parameter per option
     )
     evidence: list[Evidence] = []
     with reading(quiet=quiet) as progress:
-        found = explain(case, None, progress, evidence)
-        earlier = explain(against, None, progress) if against is not None else None
-    write_result(output, found, evidence, earlier)
+        if against is None:
+            found = explain(case, None, progress, evidence)
+        else:
+            found = compare(case, against, progress, evidence)
+    write_result(output, found, evidence)
     if output.stdout.name == "text":
-        if earlier is not None:
-            for sentence in compared(earlier, found).sentences:
-                typer.echo(f"since {against}: {clean(sentence)}")
+        since = against_of(found)
+        for sentence in since.sentences if since is not None else ():
+            typer.echo(f"since {against}: {clean(sentence)}")
         typer.echo(f"page  {page}")
     if open_it and page != "-" and not open_page(page):
         raise UsageError(

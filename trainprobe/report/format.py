@@ -40,7 +40,6 @@ class Layout:
     verbose: bool = False
     ended_at: float | None = None
     evidence: Callable[[], Iterable[Evidence]] = tuple
-    earlier: Report | None = None
 
 
 @dataclass(frozen=True)

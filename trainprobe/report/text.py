@@ -7,6 +7,7 @@ import shlex
 from trainprobe.model.diagnosis import LadderRow, PlacedCause, Report, Undecided
 from trainprobe.model.ranks import fold_ranks, name_ranks
 from trainprobe.report.cause_section import UNKNOWN, cause_lines
+from trainprobe.report.comparison_section import comparison_lines
 from trainprobe.report.excerpt_section import excerpt_lines
 from trainprobe.report.ladder_section import ladder_lines
 from trainprobe.report.lines import Block, Line, Span, Style, plain, span, wrapped
@@ -87,6 +88,7 @@ def report_lines(report: Report, width: int = WIDTH, *, verbose: bool = False) -
         _where(report, width),
         [*headline(report, width), *climb_sentence(report, width)],
         *causes,
+        comparison_lines(report, width, verbose=verbose),
         *climbed,
         sbatch_lines(report, width) or readiness_lines(report, width),
         _victims(report, width) if verbose or not has_ranks(report) else [],

@@ -17,7 +17,7 @@ def _report(report: Report, layout: Layout) -> str:
 
     records = tuple(layout.evidence())
     exhibits = exhibits_of(report, records) if records else NOTHING
-    return page_of(report, exhibits, layout.earlier)
+    return page_of(report, exhibits)
 
 
 def _findings(result: LintResult, _: Layout) -> str:

@@ -17,6 +17,7 @@ LEAST_FOLDED = 16  # lines that the whole text has at least, with what is around
 LINES_AROUND = 9
 CAUSES_CAP = 3
 REASONS_CAP = 4
+SENTENCES_CAP, VALUES_CAP = 10, 5
 WIDTH = 100
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#])")
 
@@ -31,6 +32,7 @@ def _report(report: Report, _: Layout) -> str:
     says = " ".join(plain(line) for line in headline(report))
     verdict, _dot, rest = says.partition(". ")
     parts = [f"**{_text(verdict.rstrip('.'))}.** {_text(rest)}".rstrip()]
+    parts += _since(report)
     causes = first_causes(report)
     for place, cause in enumerate(causes[:CAUSES_CAP], start=1):
         parts += _cause(report, cause, place, whole=place == 1)
@@ -39,6 +41,22 @@ def _report(report: Report, _: Layout) -> str:
     answer = "\n\n".join(_within(parts, LINES_CAP - LEAST_FOLDED))
     room = LINES_CAP - answer.count("\n") - LINES_AROUND
     return f"{answer}\n\n{_folded(_begun(report, room))}\n"
+
+
+def _since(report: Report) -> list[str]:
+    """What changed since an earlier run, where the report was compared with one."""
+    from trainprobe.report.comparison_section import against_of
+
+    found = against_of(report)
+    if found is None:
+        return []
+    says = "\n".join(f"- {_text(one)}" for one in found.sentences[:SENTENCES_CAP])
+    rows = [
+        f"| {' | '.join(_text(cell) for cell in (row.name, row.before, row.after))} |"
+        for row in found.changed_values[:VALUES_CAP]
+    ]
+    table = "\n".join(["| | then | now |", "|---|---|---|", *rows])
+    return [f"### Since {_text(found.since)}", says, *([table] if rows else [])]
 
 
 def _within(parts: list[str], most: int) -> list[str]:

@@ -40,20 +40,13 @@ if TYPE_CHECKING:
 _WIDE = 100
 
 
-def page_of(report: Report, exhibits: Exhibits = NOTHING, earlier: Report | None = None) -> str:
-    """Return the page of `report`, compared with an `earlier` one. Without `exhibits` it shows what
-    the report itself holds.
-    """
+def page_of(report: Report, exhibits: Exhibits = NOTHING) -> str:
+    """Return the page of `report`. Without `exhibits` it shows what the report itself holds."""
     report = bounded(report)
-    earlier = bounded(earlier) if earlier is not None else None
     shown = frozenset(one.id for one in exhibits.raw)
     sections: list[tuple[str, str, Markup | None]] = [
         ("answer", "Answer", answer_section(report, exhibits.sites, shown)),
-        (
-            "against",
-            "Before and after",
-            comparison_section(earlier, report) if earlier is not None else None,
-        ),
+        ("against", "Then and now", comparison_section(report)),
         ("waits", "Waits", wait_graph_section(report)),
         ("ready", "Readiness", _as_text("ready", "Readiness", _of_nodes, report)),
         ("ranks", "Ranks", rank_grid_section(report)),

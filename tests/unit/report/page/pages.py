@@ -8,6 +8,8 @@ from dataclasses import replace
 from tests.cases.expectation import CASES
 from tests.unit.report import handmade
 from tests.unit.report.page.dom import Page
+from trainprobe.facts import read
+from trainprobe.facts.run_values import run_values
 from trainprobe.model.diagnosis import (
     Cascade,
     Expiry,
@@ -22,6 +24,7 @@ from trainprobe.model.diagnosis import (
 )
 from trainprobe.model.evidence import Evidence
 from trainprobe.pipelines import explain
+from trainprobe.report.comparison import with_comparison
 from trainprobe.report.page.document import page_of
 from trainprobe.report.page.exhibits import Exhibits, exhibits_of
 
@@ -30,6 +33,14 @@ from trainprobe.report.page.exhibits import Exhibits, exhibits_of
 def judged(name: str) -> tuple[Report, tuple[Evidence, ...]]:
     evidence: list[Evidence] = []
     return explain(str(CASES / name), None, None, evidence), tuple(evidence)
+
+
+@functools.cache
+def since(before: str, after: str) -> Report:
+    """The report of one golden case, compared with that of another."""
+    (old, old_records), (new, new_records) = judged(before), judged(after)
+    ran_before, ran_after = (run_values(read(records)) for records in (old_records, new_records))
+    return with_comparison(old, new, ran_before, ran_after, f"./{before}")
 
 
 @functools.cache

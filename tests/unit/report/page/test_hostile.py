@@ -90,6 +90,34 @@ def whole() -> Report:
             **large(12, stuck=5).extra,
             "timeline": logged.extra["timeline"],
             "reach": "attach --hosts n1",
+            "against": {
+                "since": "./before",
+                "verdict": "healthy",
+                "sentences": ["NCCL_DEBUG was not set and is INFO now."],
+                "rows": [
+                    {
+                        "part": "answer",
+                        "name": "verdict",
+                        "before": "healthy",
+                        "after": "hung",
+                        "changed": True,
+                    },
+                    {
+                        "part": "environment",
+                        "name": "NCCL_DEBUG",
+                        "before": "not set",
+                        "after": "INFO",
+                        "changed": True,
+                    },
+                    {
+                        "part": "versions",
+                        "name": "torch",
+                        "before": "2.4",
+                        "after": "2.4",
+                        "changed": False,
+                    },
+                ],
+            },
         },
     )
 
@@ -98,10 +126,10 @@ def test_hostile_strings_in_every_field_are_text() -> None:
     records = judged("conditional-collective")[1]
     bad = poisoned(whole(), BAIT)
     shown = exhibits_of(bad, [poisoned(record, BAIT) for record in records])
-    text = page_of(bad, shown, earlier=poisoned(judged("rank-stuck")[0], BAIT))
+    text = page_of(bad, shown)
     text.encode("utf-8")
     found = Page(text)
-    good = Page(page_of(whole(), exhibits("conditional-collective"), judged("rank-stuck")[0]))
+    good = Page(page_of(whole(), exhibits("conditional-collective")))
     assert not [sign for sign in INVISIBLE if sign in text]
     assert {one.tag for one in found.root} <= {one.tag for one in good.root}
     assert len(found.root.all("script")) == len(good.root.all("script"))
@@ -113,6 +141,7 @@ def test_hostile_strings_in_every_field_are_text() -> None:
             assert "<" not in one.text
     for section in (
         "answer",
+        "against",
         "ranks",
         "stacks",
         "climb",

@@ -13,7 +13,6 @@ from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.model.diagnosis import Link, RankRow, World
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.ranks import name_ranks
-from trainprobe.report.comparison import compared
 from trainprobe.report.page.collective_timeline import collective_section
 from trainprobe.report.page.exhibits import RAW_BYTES, exhibits_of
 from trainprobe.report.page.scaling_charts import _round_levels
@@ -147,19 +146,6 @@ def test_raw_records_stay_within_the_budget_and_cited_ones_come_first() -> None:
     assert 10 < len(found.raw) < 400
     assert sum(len(str(one.data)) for one in found.raw) < RAW_BYTES * 1.2
     assert sum(found.kinds.values()) == 401
-
-
-def test_a_comparison_says_what_changed() -> None:
-    before, after = large(16, stuck=5), handmade.HEALTHY
-    found = compared(before, after)
-    assert found.sentences[0] == "It was hung and is healthy now."
-    assert any("is not found any more" in says for says in found.sentences)
-    assert compared(before, before).sentences == (
-        "It was hung and still is.",
-        "file-lock-held is the cause in both.",
-        "Ranks 0-15 stand where they stood.",
-    )
-    assert not any(row.is_changed for row in compared(before, before).rows)
 
 
 def test_levels_of_a_chart_are_round() -> None:
