@@ -1,4 +1,4 @@
-"""Threads of one process wait for each other's locks.
+"""Threads of one process wait for each other's locks, or one for a lock that it holds itself.
 
 Thread A holds one lock and wants a second; thread B holds the second and wants the first. So does a
 thread that joins another while it holds what that one wants, and one that takes a lock twice which
@@ -16,7 +16,7 @@ of its threads standing in such a wait in two looks. Threads that move on rule i
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -63,19 +63,28 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 def _summary(scene: Scene) -> str:
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
         return f"{subject(scene)} (pid {_pids(scene)[0]}) has a pool of threads: {pool.says}"
-    return (
-        f"{subject(scene)} (pid {_pids(scene)[0]}) has threads that wait for each other:"
-        f" {says(circle(scene))}"
-    )
+    found = circle(scene)
+    who = f"{subject(scene)} (pid {_pids(scene)[0]})"
+    if len(found) > 1:
+        return f"{who} has threads that wait for each other: {says(found)}"
+    waits = "waits" if found[0].thread.main else "has a thread that waits"
+    return f"{who} {waits} for a lock that it holds itself: {says(found)}"
 
 
 FIXES = """
 Take the locks in one order
     look at {places}: every thread must take them in the same order
     or release the first before the second
-Or take a lock once
-    threading.RLock() where one thread comes back to its own lock; no callback and no join while a
-        lock is held
+Or hold no lock while others are called
+    no callback and no join while a lock is held
+"""
+
+
+OWN_FIXES = """
+Let {places} not take the lock again
+    it is held there already: call a variant of the function that takes no lock
+Or let one thread take it more than once
+    threading.RLock() instead of threading.Lock()
 """
 
 
@@ -91,8 +100,9 @@ Or give the pool as many threads as tasks can wait
 def _fixes(scene: Scene) -> Fixes:
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
         return fixes(POOL_FIXES, places=pool.where)
-    places = " and ".join(one.where for one in circle(scene))
-    return fixes(FIXES, places=places)
+    found = circle(scene)
+    places = " and ".join(one.where for one in found)
+    return fixes(FIXES if len(found) > 1 else OWN_FIXES, places=places)
 
 
 # What locks the threads of one process want and hold, as the source around their lines spells
@@ -112,12 +122,14 @@ LONGEST = 3  # threads before the last in a circle
 
 @dataclass(frozen=True)
 class Waiting:
-    """A thread at a line that takes a lock: the locks it wants and holds, as in the source."""
+    """A thread at a line that takes a lock: the locks it wants and holds, as in the source, and
+    the line at which it took each, empty for logging's.
+    """
 
     thread: Thread
     where: str
     wants: str
-    holds: frozenset[str]
+    holds: Mapping[str, str]
     joins: bool
 
 
@@ -167,21 +179,17 @@ def _waiting(scene: Scene, thread: Thread) -> Waiting | None:
     wanted = _name(match["with"] or match["call"]) if match is not None else ""
     if logs:
         wanted = HANDLERS_LOCK
-    blocks = [
-        block
-        for site in scene.sites(own)
-        for block in site.blocks
-        if block.kind == "with" and not (site is here and block.line == here.line)
-    ]
-    held = {
-        _name(found.group("with"))
-        for block in blocks
-        if (found := _WANTS.search(block.text)) is not None and found.group("with")
-    }
-    locks = {name for name in held if not _NO_LOCKS.search(name)}
+    holds: dict[str, str] = {}
+    for site in scene.sites(own):
+        for block in site.blocks:
+            if block.kind != "with" or (site is here and block.line == here.line):
+                continue
+            found = _WANTS.search(block.text)
+            if found is not None and found["with"] and not _NO_LOCKS.search(_name(found["with"])):
+                holds[_name(found["with"])] = file_line(site.file, block.line)
     if _holds_handler(thread):
-        locks.add(HANDLERS_LOCK)
-    return Waiting(thread, file_line(here.file, here.line), wanted, frozenset(locks), joins)
+        holds[HANDLERS_LOCK] = ""
+    return Waiting(thread, file_line(here.file, here.line), wanted, holds, joins)
 
 
 def circle(scene: Scene) -> tuple[Waiting, ...]:
@@ -217,23 +225,27 @@ def _round(way: tuple[Waiting, ...], all_of: Sequence[Waiting]) -> tuple[Waiting
 
 def says(threads: tuple[Waiting, ...]) -> str:
     """Who wants what and holds what, in words."""
+    if len(threads) == 1:
+        (one,) = threads
+        return (
+            f"{_who(one.thread)} at {one.where} wants {one.wants}, taken at {one.holds[one.wants]}"
+        )
     parts = []
     for one in threads:
-        name = (
-            "MainThread"
-            if one.thread.main
-            else one.thread.name or f"thread {one.thread.os_thread_id}"
-        )
+        wants = "joins a thread" if one.joins else f"wants {one.wants}"
         parts.append(
-            f"{name} at {one.where} {'joins a thread' if one.joins else f'wants {one.wants}'} and"
-            f" holds {', '.join(sorted(one.holds))}"
+            f"{_who(one.thread)} at {one.where} {wants} and holds {', '.join(sorted(one.holds))}"
         )
     return "; ".join(parts)
 
 
+def _who(thread: Thread) -> str:
+    return "MainThread" if thread.main else thread.name or f"thread {thread.os_thread_id}"
+
+
 CAUSE = Cause(
     id="thread-deadlock",
-    title="Threads of one process wait for each other",
+    title="Deadlock of threads within one process",
     modes=("hang", "slow"),
     weigh=_weigh,
     summary=_summary,
