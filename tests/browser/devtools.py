@@ -124,7 +124,7 @@ class Browser:
             time.sleep(0.02)
 
     def press(self, key: str, *, shift: bool = False) -> None:
-        codes = {"Tab": 9, "Enter": 13, " ": 32, "End": 35, "Home": 36}
+        codes = {"Tab": 9, "Enter": 13, " ": 32, "Escape": 27, "End": 35, "Home": 36}
         codes |= {"ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40}
         values = {"key": key, "windowsVirtualKeyCode": codes[key], "modifiers": 8 if shift else 0}
         text = {"Enter": {"text": "\r"}, " ": {"text": " "}}.get(key, {})

@@ -87,11 +87,59 @@ def test_stacks_and_evidence_are_searched(browser: Browser, folder: Path) -> Non
     browser.until(lambda: browser.run("document.querySelector('#stack-found').textContent"))
     assert browser.run("document.querySelectorAll('.tree .hit').length") == 1
     assert browser.run("document.querySelectorAll('.tree .dim').length") == 1
+    assert browser.run("document.querySelector('#icicle .hit').textContent").endswith("broadcast")
+    assert browser.run("document.querySelectorAll('#icicle .dim').length") == 3
     browser.run("document.querySelector('#evidence-search').focus()")
     browser.type("journal rank2")
     browser.until(lambda: browser.run("document.querySelector('#evidence-found').textContent"))
     shown = "[...document.querySelectorAll('.record')].filter((one) => !one.hidden).length"
     assert 0 < browser.run(shown) < 8
+
+
+def test_the_stacks_are_drawn_as_wide_as_their_ranks(browser: Browser, folder: Path) -> None:
+    browser.open(folder / "case.html")
+    listed = browser.run("document.querySelectorAll('#stack-tree .frame').length")
+    assert listed == browser.run("document.querySelectorAll('#icicle [role=treeitem]').length")
+    widths = """[...document.querySelectorAll('#icicle .branch')].map((one) =>
+        [one.querySelector('.set').textContent, one.getBoundingClientRect().width])"""
+    drawn = dict(browser.run(widths))
+    assert 1.9 < drawn["0-1"] / drawn["2"] < 2.1
+    assert 0.98 < drawn["0-2"] / (drawn["0-1"] + drawn["2"]) < 1.02
+    shown = "document.querySelector('#stack-tree').checkVisibility()"
+    assert not browser.run(shown)
+    browser.run("document.querySelector('#stack-view').click()")
+    assert browser.run(shown)
+    assert not browser.run("document.querySelector('#icicle').checkVisibility()")
+
+
+def test_a_rank_of_a_thousand_is_wide_enough_to_be_hit(browser: Browser, folder: Path) -> None:
+    browser.open(folder / "large.html")
+    guilty = "document.querySelector('#icicle .guilty').getBoundingClientRect().width"
+    assert browser.run(guilty) >= 7
+
+
+def test_the_drawn_stacks_are_walked_by_keyboard(browser: Browser, folder: Path) -> None:
+    browser.open(folder / "case.html")
+    at = "document.activeElement.getAttribute('aria-label')"
+    browser.run("document.querySelector('#icicle [tabindex=\"0\"]').focus()")
+    assert browser.run(at).startswith("Ranks 2, 1 of 3: ")
+    browser.press("ArrowDown")
+    assert "publish_metrics" in browser.run(at)
+    assert browser.run("document.querySelector('#icicle-told').textContent") == browser.run(at)
+    browser.press("ArrowRight")
+    assert browser.run(at).startswith("Ranks 0-1, 2 of 3: ")
+    branches = (
+        "[...document.querySelectorAll('#icicle .branch')].filter((one) => !one.hidden).length"
+    )
+    browser.press("Enter")
+    assert browser.run(branches) == 2
+    browser.press("ArrowLeft")
+    assert browser.run(at).startswith("Ranks 0-1, 2 of 3: ")
+    browser.press("Escape")
+    assert browser.run(branches) == 3
+    browser.press("Home")
+    assert browser.run("document.activeElement.getAttribute('aria-level')") == "1"
+    assert browser.run("document.querySelectorAll('#icicle [tabindex=\"0\"]').length") == 1
 
 
 def test_a_reason_leads_to_its_record(browser: Browser, folder: Path) -> None:
@@ -185,6 +233,8 @@ def test_the_answer_is_there_without_a_script(browser: Browser, folder: Path) ->
         assert report.causes[0].fixes[0].title in said
         assert "if self.rank == self.metrics_rank:" in said.replace("\xa0", " ")
         assert "Copy" not in said
+        assert browser.run("document.querySelector('#stack-tree').checkVisibility()")
+        assert not browser.run("document.querySelector('#stack-icicle').checkVisibility()")
         hidden = "getComputedStyle(document.querySelector('#theme')).display"
         assert browser.run(hidden) == "none"
     finally:
@@ -200,6 +250,9 @@ def test_it_prints(browser: Browser, folder: Path) -> None:
     browser.send("Emulation.setEmulatedMedia", media="print")
     assert browser.run("getComputedStyle(document.querySelector('nav')).display") == "none"
     assert browser.run("getComputedStyle(document.querySelector('.copy')).display") == "none"
+    assert (
+        browser.run("getComputedStyle(document.querySelector('#stack-icicle')).display") == "none"
+    )
     browser.send("Emulation.setEmulatedMedia", media="")
 
 

@@ -133,14 +133,136 @@
     const [low, high = low] = part.split("-").map(Number);
     return rank >= low && rank <= high;
   });
-  const stacks = one("#stack-search");
-  if (stacks) {
-    const items = all("#stack-tree li").map((item) => ({
+  const tree = one("#stack-tree");
+  if (tree) {
+    const headOf = (item) => {
+      const first = item.firstElementChild;
+      return first.tagName === "DETAILS" ? first.firstElementChild : first;
+    };
+    const items = all("li", tree).map((item) => ({
       item,
       set: one(".set", item).textContent,
-      frames: all(".frame", item.firstElementChild.firstElementChild.tagName === "SUMMARY"
-        ? item.firstElementChild.firstElementChild : item.firstElementChild),
+      frames: all(".frame", headOf(item)),
     }));
+
+    // The same as an icicle: a frame is as wide as its share of the ranks, callees below.
+    const icicle = one("#icicle");
+    const told = one("#icicle-told");
+    const cells = [];
+    const size = (set) => set.split(",").reduce((sum, part) => {
+      const [low, high = low] = part.split("-").map(Number);
+      return sum + (Number.isNaN(low) ? 1 : high - low + 1);
+    }, 0);
+    const part = (kind, into) => {
+      const made = document.createElement("div");
+      made.className = kind;
+      into.append(made);
+      return made;
+    };
+    const children = (list) => [...list.children].filter((one) => one.tagName === "LI");
+    const whole = children(tree).reduce((sum, item) => sum + size(one(".set", item).textContent), 0);
+    const grow = (item, into, above) => {
+      const { set, frames } = items.find((one) => one.item === item);
+      const ranks = size(set);
+      const branch = part(item.classList.contains("guilty") ? "branch guilty" : "branch", into);
+      branch.style.flexGrow = ranks;
+      let last = above;
+      frames.forEach((frame, place) => {
+        const box = part("frame", branch);
+        const cell = { box, branch, frame, item, set, ranks, above: last, level: last ? last.level + 1 : 1 };
+        if (place === 0) part("set", box).textContent = set;
+        box.append(frame.textContent);
+        box.tabIndex = -1;
+        box.setAttribute("role", "treeitem");
+        box.setAttribute("aria-level", cell.level);
+        box.setAttribute("aria-selected", "false");
+        const who = whole > 1 ? `Ranks ${set}, ${ranks} of ${whole}: ` : "";
+        box.setAttribute("aria-label", who + frame.textContent);
+        cells.push(cell);
+        last = cell;
+      });
+      const list = item.firstElementChild.tagName === "DETAILS" && one("ul", item);
+      if (!list) { last.box.classList.add("end"); return; }
+      const row = part("row", branch);
+      const inner = children(list);
+      for (const child of inner) grow(child, row, last);
+      const rest = ranks - inner.reduce((sum, child) => sum + size(one(".set", child).textContent), 0);
+      if (rest > 0) part("branch none", row).style.flexGrow = rest;
+    };
+    const roots = part("row", icicle);
+    for (const item of children(tree)) grow(item, roots, null);
+
+    let at = null;
+    const shown = (cell) => cell.box.offsetParent !== null;
+    const enter = (cell, focus) => {
+      if (at) { at.box.tabIndex = -1; at.box.setAttribute("aria-selected", "false"); }
+      at = cell;
+      at.box.tabIndex = 0;
+      at.box.setAttribute("aria-selected", "true");
+      if (focus) at.box.focus();
+    };
+    const tell = (cell) => { told.textContent = cell.box.getAttribute("aria-label"); };
+    let narrowed = null;
+    const narrow = (branch) => {
+      narrowed = branch;
+      for (const one of all(".branch", icicle)) {
+        one.hidden = branch !== null && !(one.contains(branch) || branch.contains(one));
+      }
+      say(branch ? "Only these ranks are shown. Escape shows all." : "All ranks are shown.");
+    };
+    const cellOf = (target) => cells.find((cell) => cell.box === target.closest("[role=treeitem]"));
+    enter(cells.find((cell) => cell.item.classList.contains("guilty")) || cells[0], false);
+    told.textContent = "Arrows lead from frame to frame. Enter or a click leaves only the ranks of one; Escape shows all.";
+    icicle.addEventListener("mouseover", (event) => {
+      const cell = cellOf(event.target);
+      if (cell) tell(cell);
+    });
+    icicle.addEventListener("focusin", (event) => {
+      const cell = cellOf(event.target);
+      if (cell) { enter(cell, false); tell(cell); }
+    });
+    icicle.addEventListener("click", (event) => {
+      const cell = cellOf(event.target);
+      if (cell) { enter(cell, true); narrow(narrowed === cell.branch ? null : cell.branch); }
+    });
+    const beside = (step) => {
+      const row = cells.filter((cell) => cell.level === at.level && shown(cell));
+      return row[row.indexOf(at) + step];
+    };
+    icicle.addEventListener("keydown", (event) => {
+      const moves = {
+        ArrowDown: () => cells.find((cell) => cell.above === at && shown(cell)),
+        ArrowUp: () => at.above,
+        ArrowLeft: () => beside(-1),
+        ArrowRight: () => beside(1),
+        Home: () => cells.find(shown),
+        End: () => cells.filter(shown).at(-1),
+      };
+      if (event.key === "Enter" || event.key === " ") {
+        event.preventDefault();
+        narrow(narrowed === at.branch ? null : at.branch);
+      } else if (event.key === "Escape" && narrowed) {
+        narrow(null);
+      } else if (moves[event.key]) {
+        event.preventDefault();
+        const next = moves[event.key]();
+        if (next) enter(next, true);
+      }
+    });
+
+    const view = one("#stack-view");
+    const look = (drawn) => {
+      one("#stack-icicle").hidden = !drawn;
+      tree.hidden = drawn;
+      for (const button of all("[data-open], [data-close]", view.parentElement)) button.hidden = drawn;
+      view.textContent = drawn ? "As a list" : "As an icicle";
+    };
+    view.addEventListener("click", () => look(tree.hidden === false));
+    look(!matchMedia("(max-width: 640px)").matches);
+    addEventListener("beforeprint", () => { tree.hidden = false; });
+    addEventListener("afterprint", () => look(one("#stack-icicle").hidden === false));
+
+    const stacks = one("#stack-search");
     stacks.addEventListener("input", later(() => {
       const words = stacks.value.trim().toLowerCase();
       const rank = /^\d+$/.test(words) ? Number(words) : null;
@@ -159,6 +281,10 @@
         const keep = words === "" || item.dataset.hit || one('li[data-hit="1"]', item);
         item.classList.toggle("dim", !keep);
         if (words && keep && item.firstElementChild.tagName === "DETAILS") item.firstElementChild.open = true;
+      }
+      for (const { box, frame, item } of cells) {
+        box.classList.toggle("hit", frame.classList.contains("hit") || (rank !== null && item.dataset.hit === "1"));
+        box.classList.toggle("dim", item.classList.contains("dim"));
       }
       one("#stack-found").textContent = words ? `${hits} found` : "";
     }));

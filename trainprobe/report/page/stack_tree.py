@@ -1,4 +1,7 @@
-"""The merged stacks as an icicle that opens and closes: each frame with the set of its ranks."""
+"""The merged stacks as a list that opens and closes: each frame with the set of its ranks. The
+script draws the same as an icicle, in which a frame is as wide as its share of the ranks; without
+it the list stays.
+"""
 
 from __future__ import annotations
 
@@ -43,9 +46,21 @@ def stack_tree_section(report: Report) -> Markup | None:
                 ),
             ),
             element("output", id="stack-found", aria_live="polite"),
+            element("button", "As a list", type="button", id="stack-view"),
             element("button", "Open all", type="button", data_open="stacks"),
             element("button", "Close all", type="button", data_close="stacks"),
             class_="tools script-only",
+        ),
+        element(
+            "div",
+            element(
+                "div",
+                element("div", id="icicle", role="tree", aria_label="Stacks"),
+                class_="room",  # it scrolls with the focus, which is always within
+            ),
+            element("p", id="icicle-told", class_="told"),
+            id="stack-icicle",
+            class_="script-only",
         ),
         element("ul", *branches, class_="tree", id="stack-tree"),
         element("p", "The other branches are in the JSON.", class_="faint")
