@@ -94,7 +94,7 @@ def attach(
     job = find_target(request.pid, choose, progress, *limits)
     case = Case.create(request.case, "attach", request.argv)
     try:
-        look_at_job(job, case, request, progress, meanwhile=_make_ready_to_judge, began=began)
+        look_at_job(job, case, request, progress, meanwhile=make_ready_to_judge, began=began)
         if request.deep_if_open and _deep_would_settle(case):
             within_s = began + request.timeout_s - time.monotonic() if request.timeout_s else None
             look_deeper(job, case, progress, within_s=within_s)
@@ -150,7 +150,7 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     site.refuse(request.budget, os.getuid())
     way = way_to_nodes(request)
     # Load the judge while the nodes work.
-    threading.Thread(target=_make_ready_to_judge, name="trainprobe-judge", daemon=True).start()
+    threading.Thread(target=make_ready_to_judge, name="trainprobe-judge", daemon=True).start()
     # An interruption between two looks or during the judgement loses nothing either.
     with Interruption() as interruption, case_for(request) as (case, name):
         tell(case=name)
@@ -284,7 +284,7 @@ def _judging(progress: Progress) -> Iterator[None]:
     """
     import threading
 
-    _make_ready_to_judge()  # the time of the imports does not count
+    make_ready_to_judge()  # the time of the imports does not count
     over = threading.Event()
 
     def speak() -> None:
@@ -388,7 +388,7 @@ def _listed(value: object) -> list[object]:
     return list(value) if isinstance(value, (list, tuple)) else []
 
 
-def _make_ready_to_judge() -> None:
+def make_ready_to_judge() -> None:
     """Import the modules that judge, while we wait for the job or the nodes."""
     import importlib
 

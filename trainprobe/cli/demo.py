@@ -53,7 +53,9 @@ def demo(  # noqa: PLR0913, PLR0917 - one parameter per option
 ) -> int:
     """Start a small training job that hangs, show what its user would see, and attach to it.
 
-    It needs torch, no GPU, and some 20 seconds. Whatever it starts ends with it, also after Ctrl-C.
+    It needs torch, no GPU, and some 20 seconds: half of them until torch is imported, half because
+    nothing is called hung before it has waited for ten.
+    Whatever it starts ends with it, also after Ctrl-C.
     Exit code: 0 where the answer was the expected one, 3 where it was not, 2 where the job could
     not be started.
 
@@ -114,7 +116,10 @@ def _listing(known: tuple[DemoJob, ...], found: Interpreter) -> list[str]:
     lines = ["Jobs that hang, or seem to. Each runs here for some 20 seconds, without a GPU:", ""]
     for job in known:
         missing = job.missing(found.installed)
-        note = f" (Needs {' and '.join(missing)}: not in {found.path}.)" if missing else ""
+        longer = (
+            f" (Longer, up to 30 seconds: each rank imports {job.needs[0]}.)" if job.needs else ""
+        )
+        note = f" (Needs {' and '.join(missing)}: not in {found.path}.)" if missing else longer
         start = f"  {job.name:<{width}}"
         lines += [plain(line) for line in wrapped([Span(job.about + note)], 100, first=start)]
     if found.reason:
@@ -154,7 +159,7 @@ def _shown(
     from trainprobe.demo.stage import command_of, hung_job
     from trainprobe.model.progress import Silence
     from trainprobe.model.request import AttachRequest
-    from trainprobe.pipelines import attach
+    from trainprobe.pipelines import attach, make_ready_to_judge
     from trainprobe.report.phrases import clean
     from trainprobe.system.interruption import Interrupted
 
@@ -165,7 +170,7 @@ def _shown(
     tell(f"{job.about}\nIts first line takes some seconds: each rank imports torch.")
     tell(f"\n$ {command_of(job)}")
     try:
-        with hung_job(job, python, said=said) as hung:
+        with hung_job(job, python, said=said, meanwhile=make_ready_to_judge) as hung:
             tell(f"  (Nothing more for {hung.still_s:.0f} s. Its log tells no more than that.)\n")
             tell(f"$ trainprobe attach {hung.pid}")
             request = AttachRequest(

@@ -14,7 +14,8 @@ from trainprobe.shipped import shipped
 class DemoJob:
     """One job. `about` is what it does, `cause` what should be found (empty where nothing is
     broken), `moral` what the answer rests on. `beside` is a program that runs outside of it, empty
-    for none; `needs` are packages beyond torch.
+    for none, and `beside_makes` the file that tells that it is ready; `needs` are packages beyond
+    torch.
     """
 
     name: str
@@ -23,6 +24,7 @@ class DemoJob:
     cause: str
     moral: str
     beside: str = ""
+    beside_makes: str = ""
     needs: tuple[str, ...] = ()
 
     @property
@@ -45,6 +47,7 @@ def jobs() -> tuple[DemoJob, ...]:
             str(row["cause"]),
             str(row["moral"]),
             str(row.get("beside", "")),
+            str(row.get("beside_makes", "")),
             tuple(row.get("needs", ())),
         )
         for name, row in shipped("trainprobe.demo", "jobs.yaml").items()

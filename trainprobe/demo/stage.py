@@ -22,9 +22,11 @@ from trainprobe.system.working_folders import working_folder
 from trainprobe.targets import launch
 
 SCRIPT, LOG = "train.py", "train.log"
-STILL_S = 5.0  # a log that has not grown for so long would worry somebody who watches it
+# A log that has not grown for so long would worry somebody who watches it. To look sooner gains
+# nothing: attach calls nothing hung before the ranks have waited for some ten seconds.
+STILL_S = 5.0
 START_S = 300.0  # torch is read from a cold disk, on few CPUs
-BESIDE_S = 1.0
+BESIDE_S = 5.0
 TAIL_LINES = 6
 
 
@@ -49,10 +51,10 @@ def hung_job(
     python: str,
     environ: Mapping[str, str] = os.environ,
     said: Callable[[str], None] = lambda _: None,
-    still_s: float = STILL_S,
+    meanwhile: Callable[[], None] = lambda: None,
 ) -> Iterator[Hung]:
     """Start `job` in a new folder with the Python `python`, and yield it once its log stands
-    still. `said` hears each line of the log.
+    still. `said` hears each line of the log; `meanwhile` is called while the ranks import torch.
 
     Raises UsageError where it ends, or prints nothing, and Interrupted after Ctrl-C.
     """
@@ -65,11 +67,12 @@ def hung_job(
             if job.beside:
                 shutil.copyfile(_program(job.beside), os.path.join(place, f"{job.beside}.py"))
                 keeper.start([_spec("beside", (python, "-u", f"{job.beside}.py"), env, place)])
-                _pause(keeper, BESIDE_S)
+                _await(keeper, os.path.join(place, job.beside_makes))
             run = (python, "-m", "torch.distributed.run", "--standalone")
             count = ("--nproc-per-node", str(job.ranks))
             keeper.start([_spec("job", (*run, *count, SCRIPT), env, place)])
-            log, still_for_s = _watch(keeper, os.path.join(place, LOG), said, still_s)
+            meanwhile()
+            log, still_for_s = _watch(keeper, os.path.join(place, LOG), said)
             pid = keeper.children["job"].pid
             if pid is None:
                 raise UsageError("The job was not started.", f"Try it by hand: {python} -V")
@@ -94,19 +97,18 @@ def _spec(key: str, words: tuple[str, ...], env: Mapping[str, str], place: str) 
     return ChildSpec(key, words, env, place, log, log)
 
 
-def _pause(keeper: Keeper, seconds: float) -> None:
+def _await(keeper: Keeper, path: str) -> None:
+    """Wait for the file that the program beside the job makes once it is ready."""
     with Interruption() as interruption:
-        until = time.monotonic() + seconds
-        while time.monotonic() < until and not interruption.asked:
-            keeper.wait(0.2)
+        until = time.monotonic() + BESIDE_S
+        while not os.path.exists(path) and time.monotonic() < until and not interruption.asked:
+            keeper.wait(0.05)
     if interruption.asked:
         raise Interrupted
 
 
-def _watch(
-    keeper: Keeper, path: str, said: Callable[[str], None], still_s: float
-) -> tuple[tuple[str, ...], float]:
-    """Tell each line of the log until none has come for `still_s`; return the last ones."""
+def _watch(keeper: Keeper, path: str, said: Callable[[str], None]) -> tuple[tuple[str, ...], float]:
+    """Tell each line of the log until it stands still; return the last ones, and for how long."""
     lines: list[str] = []
     read, torn, began = 0, "", time.monotonic()
     last = began
@@ -130,7 +132,7 @@ def _watch(
                 )
             if keeper.trouble:
                 raise UsageError(keeper.trouble, "See what this machine has: trainprobe doctor.")
-            if _steps(lines) and now - last >= still_s:
+            if _steps(lines) and now - last >= STILL_S:
                 return tuple(lines[-TAIL_LINES:]), now - last
             if now - began > START_S:
                 raise UsageError(

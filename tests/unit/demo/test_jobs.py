@@ -81,3 +81,21 @@ def test_a_job_on_transformers_is_not_started_without_it(
     python(monkeypatch, Interpreter("/opt/python", "3.12.1", torch="2.9.0"))
     assert run(["demo", "trainer-evaluates-on-rank-0"]) == 2
     assert "needs transformers and accelerate" in capsys.readouterr().err
+
+
+def test_the_list_says_which_jobs_take_longer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stack = ("torch", "transformers", "accelerate")
+    python(monkeypatch, Interpreter("/opt/python", "3.12.1", torch="2.9.0", installed=stack))
+    assert run(["demo"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert said.count("(Longer, up to 30 seconds: each rank imports transformers.)") == 2
+
+
+def test_a_program_beside_the_job_says_when_it_is_ready() -> None:
+    for job in jobs():
+        assert bool(job.beside) == bool(job.beside_makes), job.name
+        if job.beside:
+            source = (Path(folder_of_demos()) / f"{job.beside}.py").read_text()
+            assert job.beside_makes in source, job.name
