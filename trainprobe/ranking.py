@@ -39,6 +39,7 @@ from trainprobe.model.diagnosis import (
     Undecided,
     Weighing,
 )
+from trainprobe.model.ranks import name_ranks
 from trainprobe.waits import SuspectGroup
 from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.model_stress import seen_by
@@ -49,6 +50,7 @@ NAMED_CONFIDENCE = 0.6
 NAMED_MARGIN_POINTS = 6
 _MENDS_CAP = 3
 _SEPARATED = 3  # so many candidates are told apart by what is to be done first
+_FILES_CAP = 3
 HOLDS_POINTS = (
     10  # a refining cause with this much evidence of its own stands for the one that it refines
 )
@@ -495,7 +497,22 @@ def _next_steps(scene: Scene, ordered: Sequence[Candidate]) -> tuple[str, ...]:
         )
     if scene.live is not None:
         return (again(scene),)
-    return (f"read what {scene.cell} printed: it is in the case folder", again(scene))
+    return (_what_to_read(scene), again(scene))
+
+
+def _what_to_read(scene: Scene) -> str:
+    log = scene.one(LogJob)
+    if log is None or not log.files:
+        return f"read what {scene.cell} printed: it is in the case folder"
+    who = name_ranks(scene.group.ranks, "the job")
+    before = "before it ended" if len(scene.group.ranks) < 2 else "before they ended"
+    return f"read what {who} printed {before}: {_files(log.files)}"
+
+
+def _files(paths: Sequence[str]) -> str:
+    """A few of them by name."""
+    more = len(paths) - _FILES_CAP
+    return f"{', '.join(paths[:_FILES_CAP])}{f' and {more} more' if more > 0 else ''}"
 
 
 def _unknown(
@@ -515,7 +532,7 @@ def _unknown(
         f" The nearest cause{'s are' if ', ' in near else ' is'} {near}, but the evidence does not"
         " decide."
         if near
-        else " Nothing in the catalogue fits what was seen."
+        else " Nothing that was seen names its cause."
     )
     wait = awaited(scene, group.ranks[0]) if group.ranks and len(held) < 2 else None
     says += f". It waits for {wait.says}" if wait is not None and group.mode == "hang" else ""
