@@ -8,6 +8,7 @@ confidence    = softmax over the group's candidates of ln(10)/10 · points / T
 from __future__ import annotations
 
 import math
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -381,11 +382,22 @@ def _place(
         because=tuple(sorted(_shown(candidate.weighings), key=lambda weighing: -weighing.points)),
         fixes=(
             *_mends(candidate, near=True),
-            *(_verified(scene, one, candidate) for one in fitting(scene, cause.fixes_for(scene))),
+            *(
+                _verified(scene, one, candidate)
+                for one in fitting(scene, cause.fixes_for(scene))
+                if not _is_mended(one, candidate)
+            ),
             *_mends(candidate, near=False),
         ),
         docs=f"docs/causes/{cause.id}.md",
     )
+
+
+def _is_mended(fix: Fix, candidate: Candidate) -> bool:
+    """Whether lint's rewrite of a line where somebody stands is all that `fix` could say of it."""
+    places = [one.finding.where for one in candidate.linted if one.near and one.fix is not None]
+    first = fix.steps[0] if fix.steps else ""
+    return any(re.search(rf"{re.escape(place)}(?!\d)", first) for place in places)
 
 
 def _verified(scene: Scene, fix: Fix, candidate: Candidate) -> Fix:

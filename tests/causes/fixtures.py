@@ -53,11 +53,12 @@ facts:
 @dataclass(frozen=True)
 class Fixture:
     """`expect` says: families (those that must speak for it), ranks, eliminated (true when it
-    must be ruled out), says (words of the summary).
+    must be ruled out), says (words of the summary). `file` is its name without the ending, such as
+    fires or fires_own_lock.
     """
 
     cause_id: str
-    kind: str
+    file: str
     facts: Facts
     group: SuspectGroup
     expect: Mapping[str, Any]
@@ -68,7 +69,11 @@ class Fixture:
 
     @property
     def name(self) -> str:
-        return f"{self.cause_id}/{self.kind}"
+        return f"{self.cause_id}/{self.file}"
+
+    @property
+    def kind(self) -> str:
+        return self.file.partition("_")[0]
 
 
 def load(cause_id: str, kind: str) -> Fixture:
@@ -96,8 +101,13 @@ def everything() -> tuple[Fixture, ...]:
     return tuple(
         load(file.parent.name, kind)
         for file in sorted(HERE.glob("[!_]*/fires.yaml"))
-        for kind in KINDS
+        for kind in (*KINDS, *_further(file.parent))
     )
+
+
+def _further(folder: Path) -> list[str]:
+    """More fixtures of a kind, such as fires_own_lock.yaml."""
+    return sorted(file.stem for kind in KINDS for file in folder.glob(f"{kind}_*.yaml"))
 
 
 def _in_cell(row: Mapping[str, Any], cell: str) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def finding(cause: str = "a", line: int = 42, confidence: float = 0.9, **more: A
     )
 
 
-def cause(id_: str, *weighings: Weighing) -> Cause:
+def cause(id_: str, *weighings: Weighing, fixes: tuple[Fix, ...] = ()) -> Cause:
     return Cause(
         id=id_,
         title=id_,
@@ -68,7 +68,7 @@ def cause(id_: str, *weighings: Weighing) -> Cause:
         modes=("hang",),
         weigh=lambda *_: weighings,
         summary=lambda *_: id_,
-        fixes=lambda *_: (),
+        fixes=lambda *_: fixes,
         would_settle="look",
     )
 
@@ -158,6 +158,23 @@ def test_a_finding_strengthens_the_cause_that_shows_itself_and_tells_how_to_mend
     )
     assert [(fix.title, fix.steps, fix.verify) for fix in first.fixes] == [
         ("Mend train.py:42", ("Spawn.",), "trainprobe lint /job/train.py")
+    ]
+
+
+def test_what_lint_mends_is_not_advised_twice() -> None:
+    own = (
+        Fix("Move it", ("move the call at train.py:42 out of its branch",)),
+        Fix("Or elsewhere", ("look at train.py:421",)),
+        Fix("Or not at all", ("leave it out",)),
+    )
+    titles = [
+        [fix.title for fix in ranked([named], STANDS, found).placed[0].fixes]
+        for named in (cause("a", weighing(10), fixes=own),)
+        for found in (finding(fix="Spawn."), finding())
+    ]
+    assert titles == [
+        ["Mend train.py:42", "Or elsewhere", "Or not at all"],
+        ["Move it", "Or elsewhere", "Or not at all"],
     ]
 
 

@@ -120,8 +120,8 @@ def find(
         own = None
     if own is not None and not own.reason:
         says = (
-            f"{own.path}, the Python of this tool, stands for the job's: {path}, the first on PATH,"
-            f" {why}."
+            f"{path}, the first Python on PATH, {why}: {own.path}, the Python of this tool, ran"
+            " instead."
         )
         return replace(own, note=says)
     return interpreter if interpreter is not None else ask(path, chosen_by, modules)

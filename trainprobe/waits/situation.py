@@ -55,6 +55,7 @@ class Situation:
 
     @property
     def world(self) -> World:
+        naps = self.verdict == "healthy"
         rows = (
             RankRow(
                 one.rank,
@@ -64,7 +65,8 @@ class Situation:
                 "waiting" if one.state == "computing" and one.leaf in _WAITS else one.state,
                 one.where,
                 self.waits_for.get(one.rank, ""),
-                one.since_s,
+                # whoever goes on and waits for nobody has only napped at both looks
+                None if naps and one.rank not in self.waits_for else one.since_s,
             )
             for one in self.ranks
         )

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases.expectation import CASES
 from tests.unit.report import handmade
 from trainprobe import pipelines
 from trainprobe.cli import run
@@ -280,3 +281,22 @@ def test_help_imports_nothing_heavy() -> None:
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert ran.stdout.splitlines()[-1] == "[]"
+
+
+def test_explain_says_what_changed_since_an_earlier_case(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now, then = (
+        str(CASES / f"attach-{name}") for name in ("lock-held-outside", "rank-0-evaluates")
+    )
+    to = ["--json", str(tmp_path / "r.json"), "--html", str(tmp_path / "r.html")]
+    assert run(["explain", now, "--against", then, "--quiet", *to]) == 1
+    assert run(["explain", now, "--against", then]) == 1
+    said = capsys.readouterr().out
+    assert f"since {then} (healthy)" in " ".join(said.split())
+    assert "- It was healthy and is hung now." in said
+    against = json.loads((tmp_path / "r.json").read_text())["against"]
+    assert against["sentences"][0] == "It was healthy and is hung now."
+    assert "It was healthy and is hung now." in (tmp_path / "r.html").read_text()
+    assert run(["explain", now, "--against", str(tmp_path / "nothing")]) == 2
+    assert "nothing" in capsys.readouterr().err

@@ -82,8 +82,8 @@ def test_the_tools_own_stands_in_where_the_first_on_the_path_has_no_torch(
     assert (one.path, one.chosen_by) == (str(own), "the Python of this tool")
     assert (
         one.note
-        == f"{own}, the Python of this tool, stands for the job's: {plain}, the first on PATH, has"
-        " no torch."
+        == f"{plain}, the first Python on PATH, has no torch: {own}, the Python of this tool, ran"
+        " instead."
     )
     assert find(None, ["python", "train.py"], environ).path == str(plain), (
         "what the command names is not replaced"

@@ -273,6 +273,12 @@ Let its end reach whoever waits
     in the thread: except BaseException as error: queue.put(error); the reader raises what it gets
     while waiting: if not thread.is_alive(): raise RuntimeError("the producer is gone")
 """
+UNSERVED = """
+See what the thread that should fill the queue waits for
+    open {place}
+Let waits end
+    queue.put(item, timeout=60); queue.get(timeout=60)
+"""
 QUEUE = """
 Empty the queue before the join
     results = [queue.get() for _ in range(n)]
@@ -298,8 +304,12 @@ def _fixes(scene: Scene) -> Fixes:
     if not piping or writers_of(scene) or reading_of(scene):
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
         reader = None if writers_of(scene) else next(iter(reading_of(scene)), None)
-        if reader is not None and in_process(reader) and not feeders(scene, reader.pid):
-            return (fix("See which threads are left", *ends), *fixes(UNFED))
+        if reader is not None and in_process(reader):
+            feeding = feeders(scene, reader.pid)
+            frame = user_frame(feeding[0].frames) if feeding else None
+            if frame is None:
+                return (fix("See which threads are left", *ends), *fixes(UNFED))
+            return (fix("See both ends", *ends), *fixes(UNSERVED, place=frame.where))
         return (fix("See both ends", *ends), *fixes(QUEUE))
     pid, mode = piping[0].pid, "w" if "pipe_write" in piping[0].wchan else "r"
     other = other_pid(scene, pid, mode)

@@ -81,8 +81,8 @@ Or hold no lock while others are called
 
 
 OWN_FIXES = """
-Let {places} not take the lock again
-    it is held there already: call a variant of the function that takes no lock
+Take the lock once
+    {places} runs while it is held: call there a variant of the function that takes no lock
 Or let one thread take it more than once
     threading.RLock() instead of threading.Lock()
 """
