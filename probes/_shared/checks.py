@@ -125,9 +125,9 @@ def run(checks: Sequence[Check], description: str, all_good: str) -> NoReturn:
     results = Results()
     for item in checks:
         if launch.slot not in item.slots:
-            _leave_out(item, f"it does not run in the slot {launch.slot}")
+            _leave_out(item, f"only with --slot {'|'.join(item.slots)}")
         elif BUDGETS.index(item.budget) > BUDGETS.index(launch.budget):
-            _leave_out(item, f"it belongs to the budget {item.budget}")
+            _leave_out(item, f"only with --{item.budget}")
         else:
             _run_one(item, launch, results)
     failed = [name for name, state in results.states.items() if state == "fail"]

@@ -84,10 +84,10 @@ def test_what_does_not_belong_to_the_slot_or_the_budget_is_said_to_be_left_out(
     done = run_probe("storage", env={"TRAINPROBE_SLOT": "prolog", "PATH": "", "HOME": ""})
     dropped = {one["check"]: one["says"] for one in done.of("dropped")}
     assert "fs.hang" in states(done)
-    assert "the slot prolog" in dropped["shm.alloc"]
+    assert "only with --slot step" in dropped["shm.alloc"]
     assert not set(dropped) & set(states(done))
     assert (
-        "the budget standard"
+        "only with --standard"
         in {one["check"]: one["says"] for one in run_probe("storage").of("dropped")}["fs.ckpt"]
     )
 
