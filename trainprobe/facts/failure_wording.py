@@ -15,7 +15,7 @@ from trainprobe.facts.log_events import LogEvent
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_jobs import LogProgress
 from trainprobe.facts.outside_ends import OUTSIDE
-from trainprobe.logtext.quotes import quoted_words
+from trainprobe.logtext.quotes import cut_at_word, quoted_words
 from trainprobe.stacks.places import user_frame
 
 _NUMBERS = re.compile(r"0x[0-9a-fA-F]{1,16}|\d{1,20}")
@@ -179,7 +179,7 @@ def _first_line(message: str, cap: int = 160) -> str:
         (text for text in message.splitlines() if any(letter.isalnum() for letter in text)), ""
     ).strip()
     line = line.rstrip(" :") if line.endswith(":") else line.removesuffix(".")
-    return line if len(line) <= cap else line[: cap - 1].rstrip() + "…"
+    return cut_at_word(line, cap)
 
 
 def _died(fact: FatalSignal) -> LogFailure:

@@ -30,8 +30,18 @@ _MOST = 5  # heads before one line
 
 def quoted(line: str, limit: int = 160) -> str:
     """What the line says, cut to `limit` characters."""
-    words = quoted_words(line)
-    return words if len(words) <= limit else f"{words[: limit - 1].rstrip()}…"
+    return cut_at_word(quoted_words(line), limit)
+
+
+def cut_at_word(words: str, limit: int) -> str:
+    """`words`, cut behind a whole word where one ends in the last fifth of `limit` characters."""
+    if len(words) <= limit:
+        return words
+    kept = words[: limit - 1]
+    end = kept.rfind(" ")
+    if not words[limit - 1].isspace() and end >= limit * 4 // 5:
+        kept = kept[:end]
+    return f"{kept.rstrip(' ,;:(')}…"
 
 
 def quoted_words(line: str) -> str:

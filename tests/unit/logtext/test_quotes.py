@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from trainprobe.logtext.quotes import quoted_words
+from trainprobe.logtext.quotes import cut_at_word, quoted_words
 
 LINES = {
     "2023-02-17 22:40:24,365 (worker_7) : wandb: ERROR Error communicating": (
@@ -45,3 +45,12 @@ def test_a_quote_leaves_out_who_wrote_it_and_when(line: str) -> None:
 @pytest.mark.parametrize("line", WHOLE)
 def test_other_lines_are_quoted_whole(line: str) -> None:
     assert quoted_words(line) == line
+
+
+def test_a_quote_ends_with_a_whole_word() -> None:
+    words = "CUDA out of memory. Including non-PyTorch memory, this process has"
+    assert cut_at_word(words, len(words)) == words
+    assert cut_at_word(words, 44) == "CUDA out of memory. Including non-PyTorch…"
+    assert cut_at_word(words, 51) == "CUDA out of memory. Including non-PyTorch memory…"
+    assert cut_at_word("x" * 60, 20) == "x" * 19 + "…"
+    assert all(len(cut_at_word(words, limit)) <= limit for limit in range(2, 70))
