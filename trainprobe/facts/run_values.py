@@ -31,7 +31,8 @@ Part = Literal["launch", "environment", "versions", "limits", "progress"]
 PARTS: tuple[Part, ...] = ("launch", "environment", "versions", "limits", "progress")
 CAMPS_CAP = 3
 _EACH_RUN = re.compile(
-    r"(?:LOCAL_|GROUP_|ROLE_|NODE_)?RANK|(?:GROUP_|ROLE_)?WORLD_SIZE|MASTER_PORT|HOSTNAME|\w*_ERROR_FILE|\w*_RUN_ID"
+    r"(?:LOCAL_|GROUP_|ROLE_|NODE_)?RANK|(?:GROUP_|ROLE_)?WORLD_SIZE|MASTER_PORT|HOSTNAME"
+    r"|\w*_ERROR_FILE|\w*_RUN_ID"
     r"|PET_(?:NODE_RANK|MASTER_PORT|RDZV_ID|RDZV_ENDPOINT)|TORCH_WORKER_SERVER_SOCKET"
     r"|SLURM\w*_(?:JOB_?ID|STEP_?ID|ARRAY_JOB_ID|ARRAY_TASK_ID|PROCID|LOCALID|NODEID|NODENAME"
     r"|JOB_START_TIME|JOB_END_TIME|TASK_PID|GTIDS)"
@@ -53,12 +54,15 @@ class RunValue:
 
 @dataclass(frozen=True)
 class RunValues:
-    """The values of one run, by part and name. Of `listed` parts everything was written down: what
-    is not among them was not set.
+    """The values of one run, by part and name.
+
+    `environment_by` is who wrote the environment down by a fixed list of names (`job` for a look
+    at its processes, `collect-env`), empty where it is not known to be whole: what the same list
+    holds in another run was not set in this one.
     """
 
     values: Mapping[tuple[Part, str], RunValue]
-    listed: frozenset[Part] = frozenset()
+    environment_by: str = ""
 
     def parts(self) -> frozenset[Part]:
         return frozenset(part for part, _ in self.values)
@@ -79,10 +83,13 @@ def run_values(facts: Facts) -> RunValues:
     ):
         if value.value:
             found.setdefault((value.part, value.name), value)
-    has_environment = any(job.environment for job in facts.of(Job)) or any(
-        one.source in ("env-file", "collect-env") for one in facts.of(Given)
-    )
-    return RunValues(found, frozenset({"environment"} if has_environment else ()))
+    return RunValues(found, _environment_by(facts))
+
+
+def _environment_by(facts: Facts) -> str:
+    if any(job.environment for job in facts.of(Job)):
+        return "job"
+    return "collect-env" if any(one.source == "collect-env" for one in facts.of(Given)) else ""
 
 
 def _launch(facts: Facts) -> Iterable[RunValue]:

@@ -76,7 +76,11 @@ def compared(
     before: Report, after: Report, ran_before: RunValues, ran_after: RunValues
 ) -> Comparison:
     """Compare two reports and what their runs ran with, the earlier one first."""
-    rows = _of_runs(ran_before, ran_after)
+    # another version may look for other names
+    by_one_list = before.tool.version == after.tool.version and (
+        ran_before.environment_by == ran_after.environment_by != ""
+    )
+    rows = _of_runs(ran_before, ran_after, by_one_list=by_one_list)
     return Comparison(
         sentences=(
             _verdicts(before, after),
@@ -203,15 +207,15 @@ def _place(row: RankRow) -> str:
     return f"{state} at {row.where.strip()}" if row.where.strip() else state
 
 
-def _of_runs(before: RunValues, after: RunValues) -> tuple[Compared, ...]:
-    """All values that both know, those that differ first. What one run does not tell is a
-    difference only where all of that part was written down.
+def _of_runs(before: RunValues, after: RunValues, *, by_one_list: bool) -> tuple[Compared, ...]:
+    """All values that both know, those that differ first. A variable that one run does not tell is
+    a difference only where both environments were written down by one list.
     """
     rows = []
     for key in dict.fromkeys((*before.values, *after.values)):
         part, name = key
         old, new = before.values.get(key), after.values.get(key)
-        absent = NOT_SET if part in before.listed & after.listed else ""
+        absent = NOT_SET if part == "environment" and by_one_list else ""
         was = old.value if old is not None else absent
         now = new.value if new is not None else absent
         if was and now:

@@ -12,7 +12,7 @@ from tests.unit.report.page.dom import Page
 from tests.unit.report.page.pages import large, since
 from trainprobe.facts import Facts, Given, Job, JobRank, LogProgress
 from trainprobe.facts.run_values import RunValues, run_values
-from trainprobe.model.diagnosis import LadderRow, RankRow, Report, World
+from trainprobe.model.diagnosis import LadderRow, RankRow, Report, Tool, World
 from trainprobe.model.facts import Fact
 from trainprobe.report.comparison import Comparison, compared
 from trainprobe.report.comparison_section import against_of
@@ -118,6 +118,19 @@ def test_what_one_run_does_not_tell_is_no_difference() -> None:
     assert conditions(versions, NOTHING).sentences[1:] == (
         "Only one of the two tells the versions: not compared.",
     )
+
+
+def test_a_variable_is_unset_only_where_both_were_read_by_one_list() -> None:
+    job_ = ran(*job("python train.py", NCCL_DEBUG="INFO"))
+    given = ran(Given(name="env.PYTORCH_CUDA_ALLOC_CONF", value="x", source="collect-env"))
+    dump = ran(Given(name="env.PYTHONPATH", value="/x", source="env-file"))
+    other = ran(Given(name="env.NCCL_DEBUG", value="INFO", source="env-file"))
+    for before, after in ((job_, given), (given, job_), (dump, other), (job_, dump)):
+        assert not any("not set" in one for one in conditions(before, after).sentences)
+    old = replace(handmade.HEALTHY, tool=Tool("trainprobe", "0.0.1"))
+    bare = ran(*job("python train.py"))
+    assert "not set" in str(conditions(bare, job_).sentences)
+    assert "not set" not in str(compared(old, handmade.HEALTHY, bare, job_).sentences)
 
 
 def test_ranks_that_differ_among_themselves_are_told_apart() -> None:
