@@ -15,7 +15,7 @@ from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import NAP_S, WAITS, ThreadHistory, note_process, note_stack
 from trainprobe.stacks import compiling, group_making
 from trainprobe.stacks.parting_names import Function, arguments_of_calls, names_that_tell
-from trainprobe.stacks.places import is_user
+from trainprobe.stacks.places import is_torch, is_user
 from trainprobe.stacks.rules import RPC
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S, SWITCHES_PER_LOOK, WATCHED_S
 
@@ -335,9 +335,20 @@ class Rounds:
         }
 
     def native_suspects(self) -> list[Member]:
-        """Return at most two frozen ranks that Python frames and syscall do not explain."""
-        frozen = [each for each in self.ranks if each.stacks and each.moving() == "frozen"]
-        return [each.member for each in frozen if each.sleeps_in in UNDECIDED][:NATIVE_CAP]
+        """Return at most two frozen ranks that Python frames and syscall do not explain; one where
+        all stand in the same call of torch, in which nobody is missing.
+        """
+        ranks = [each for each in self.ranks if each.stacks]
+        frozen = [each for each in ranks if each.moving() == "frozen"]
+        unexplained = [each.member for each in frozen if each.sleeps_in in UNDECIDED][:NATIVE_CAP]
+        together = (
+            len(ranks) > 1
+            and not self.elsewhere
+            and frozen == ranks
+            and all(is_torch(each.stacks[-1][-1]) for each in ranks)
+            and len({each.places[-1] for each in ranks}) == 1
+        )
+        return unexplained or [each.member for each in frozen[:1] if together]
 
 
 def waiting_texts(place: Mapping[str, Any]) -> tuple[str, ...]:

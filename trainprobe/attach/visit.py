@@ -30,6 +30,7 @@ from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks import asking, compiling, loading
 from trainprobe.stacks.arrivals import arrivals_of, together, worth_more
+from trainprobe.stacks.places import outside_torch
 from trainprobe.stacks.spells import Taken, all_stacks, by_rank
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
@@ -339,6 +340,8 @@ class Visit:
                 why = "all of them wait for a service"
             elif compiling.worth_more(by_rank(taken, compiling.compiles)):
                 why = "one compiles"
+            elif loading.worth_more(by_rank(taken, outside_torch), loading.HALF):
+                why = "all of them are outside of torch"
             else:
                 return
 

@@ -394,7 +394,7 @@ def holds_for_few(block: Block) -> bool:
 def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     """The camp that must act differently: the one for which an `if` on the rank holds, unless
     most ranks are in it, else who went another way first, else the smallest; of two equal camps
-    both.
+    the one whose call stands under a condition on the rank, else both.
     """
     sides = camps(found)
     under = [
@@ -403,6 +403,8 @@ def singled_out(scene: Scene, found: dict[int, Place]) -> tuple[int, ...]:
     bodies = [side for side, block in under if holds_for_few(block)]
     if len(bodies) == 1 and 2 * len(bodies[0]) <= len(found):
         return bodies[0]
+    if len(sides) == 2 and len(sides[0]) == len(sides[1]) and len(under) == 1:
+        return under[0][0]
     first = parted_first(found) if len(sides) > 2 else ()
     if len(first) == 2 and len(first[0]) < len(first[1]):
         return first[0]

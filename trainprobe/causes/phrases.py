@@ -80,6 +80,18 @@ def native_stack(scene: Scene, what: str, pid: int = 0) -> tuple[str, ...]:
     )
 
 
+def mend_loop(place: str) -> Fixes:
+    """What helps against a loop that goes round and gets nowhere."""
+    return fixes(
+        """
+        Mend the loop: with these data it has no way out
+            open {place}: on what does its end depend, and can that still come?
+            count its passes, and raise when they are more than there are items
+        """,
+        place=place,
+    )
+
+
 _PID = r"\b\d{1,10}@\w(?:[\w.-]*\w)?"
 _ELSEWHERE = re.compile(rf"{_PID}(?:[ ,]+{_PID})*")
 

@@ -51,6 +51,7 @@ from trainprobe.facts.node_checks import (
 )
 from trainprobe.facts.pairs import BadLink, BadNode, CommonFault, PairsDone, PairTry, ScaleFault
 from trainprobe.facts.plan import Interrupted, Plan, Script
+from trainprobe.facts.printed_pace import PrintedPace
 from trainprobe.facts.probe_results import Measured, ProbeFailure, ProbeResult
 from trainprobe.facts.processes import ProcessState
 from trainprobe.facts.progress import Progress
@@ -127,6 +128,7 @@ __all__ = [
     "Plan",
     "PortCounters",
     "Pressure",
+    "PrintedPace",
     "ProbeFailure",
     "ProbeResult",
     "ProcessState",

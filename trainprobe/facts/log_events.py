@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainprobe.facts import torchrun_report
+from trainprobe.facts.printed_pace import PrintedPace, pace_of
 from trainprobe.facts.steps import steps_printed
 from trainprobe.logtext.streams import split_ranks
 from trainprobe.model import fields
@@ -122,6 +123,9 @@ def parse_output(record: Evidence) -> list[Fact]:
             "role": role,
         }
         own = "\n".join(lines)
+        pace = pace_of(lines) if fields.text(data, "path") else None
+        if pace is not None:
+            found.append(PrintedPace((record.id,), record.cell, rank, *pace))
         live = bool(fields.text(data, "path"))  # only files of live jobs are named
         fresh = {hit.signature.id for hit in find(_since_last_step(lines), stream)} if live else ()
         found += [

@@ -28,7 +28,7 @@ from trainprobe.stacks.asking import asks_in
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
-from trainprobe.stacks.places import is_torch, user_frame
+from trainprobe.stacks.places import outside_torch, user_frame
 from trainprobe.stacks.servers import serves
 from trainprobe.stacks.spells import Asks, Spells, share
 
@@ -267,7 +267,7 @@ def own_line(samples: Iterable[Samples]) -> tuple[str, float, float]:
         for spell in one.spells:
             whole[one.rank] = whole.get(one.rank, 0.0) + spell.took_s
             frame = user_frame(spell.frames)
-            if frame is not None and not spell.inside and not _torch_below(spell.frames, frame):
+            if frame is not None and not spell.inside and outside_torch(spell.frames):
                 places[frame.where] = places.get(frame.where, 0.0) + spell.took_s
     lines = {place for places in shares.values() for place in places}
     middle = {
@@ -280,9 +280,17 @@ def own_line(samples: Iterable[Samples]) -> tuple[str, float, float]:
     return place, middle.get(place, 0.0), max(whole.values(), default=0.0)
 
 
-def _torch_below(frames: Sequence[Frame], frame: Frame) -> bool:
-    below = frames[frames.index(frame) + 1 :]
-    return any(is_torch(one) for one in below)
+def line_shares(samples: Sequence[Samples], place: str) -> dict[int, tuple[float, float]]:
+    """The share of the sampled time that each rank is at this line of the user's, without torch at
+    work below it, and that without its longest stays there.
+    """
+
+    def there(frames: Sequence[Frame]) -> bool:
+        frame = user_frame(frames)
+        return frame is not None and frame.where == place and outside_torch(frames)
+
+    found = spells_of(samples, there)
+    return {rank: (share(rows), step_share(rows)) for rank, rows in found.items() if rows}
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,8 @@ def _of_the_working(fact: Fact, working: Mapping[tuple[str, int], Thread]) -> Fa
     wchan, syscall = next(
         ((wchan, syscall) for one, wchan, syscall in fact.thread_calls if one == tid), ("", "")
     )
-    return replace(fact, wchan=wchan, syscall=syscall, call=None)
+    # how long that thread has slept nobody knows: the naps are the main thread's
+    return replace(fact, wchan=wchan, syscall=syscall, call=None, asleep_s=None)
 
 
 def _main_thread(all_looks: list[Thread], known: _Known) -> MainThread:

@@ -17,6 +17,8 @@ PAUSES = 2
 """In the seconds of a look: one at the end of an epoch, and one before its validation."""
 MOST = 0.6
 """Of the time, from which on loading is what a step mostly waits for."""
+HALF = 0.5
+"""Of the time outside of torch, from which on it is worth a longer look."""
 
 
 def loads(frames: Sequence[Frame]) -> bool:
@@ -41,10 +43,10 @@ def step_share(spells: Spells) -> float:
     return rest_s / (all_s - pauses_s) if all_s > pauses_s else 0.0
 
 
-def worth_more(ranks: Iterable[Spells]) -> bool:
+def worth_more(ranks: Iterable[Spells], most: float = MOST) -> bool:
     """Would more samples settle whether these ranks are short of input? They all wait for most of
     the time, but that may be one pause: no rank shows steps. They go in step, so one is enough.
     """
     rows = list(ranks)
     shares = [share(spells) for spells in rows]
-    return min(shares, default=0.0) >= MOST and max(map(step_share, rows)) < MOST
+    return min(shares, default=0.0) >= most and max(map(step_share, rows)) < most

@@ -107,6 +107,19 @@ def user_frame(frames: Sequence[Frame]) -> Frame | None:
     return None
 
 
+def outside_torch(frames: Sequence[Frame]) -> bool:
+    """Does it stand in the user's own code, or in what this calls other than torch? A module that
+    torch calls computes, whether its operations show as frames or not.
+    """
+    last = max((place for place, frame in enumerate(frames) if is_user(frame)), default=None)
+    if last is None or any(map(is_torch, frames[last + 1 :])):
+        return False
+    return not any(frame.file.endswith(_CALLS_MODULES) for frame in frames[:last])
+
+
+_CALLS_MODULES = "torch/nn/modules/module.py"
+
+
 def _other_library(frame: Frame) -> bool:
     excluded = is_torch(frame) or is_native(frame) or is_ours(frame)
     return bool(_LIBRARY.search(frame.file)) and not excluded

@@ -98,12 +98,19 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
 
 
 def _jobs_below(table: Table, process: ProcessRow) -> tuple[LiveJob, ...]:
-    """Return the jobs that a shell, `make` or another wrapper has started; none of a Python program
-    or a launcher, which is itself part of a job.
+    """Return the jobs that a shell, `make` or another wrapper has started; none of a launcher,
+    which is itself part of a job. Of a Python program that has no number of its own, those that a
+    launcher below it has started: a sweep, or a script that also starts what the ranks talk to.
     """
-    if process.is_python or process.ended or launcher_kind(process.argv):
+    if process.ended or launcher_kind(process.argv):
         return ()
-    return _jobs(table, [each for each in table.descendants(process) if each.is_python])
+    below = [each for each in table.descendants(process) if each.is_python]
+    if process.is_python:
+        team = team_of(table, process)
+        if team is None or team.kind != "single" or key_of(process) is not None:
+            return ()
+        below = [each for each in below if launcher_kind(each.argv)]
+    return _jobs(table, below)
 
 
 def find_jobs(

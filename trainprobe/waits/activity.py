@@ -212,6 +212,9 @@ class Watch:
             return None
         found: tuple[ProcessState, bool] | None = None
         for worker in self.awaited_children(pid):
+            if self.circle(worker.pid) is not None:
+                found = (worker, True)
+                continue
             if not self.activity(worker.pid).goes_on or self.leaf(worker.pid) == "worker-idle":
                 continue
             looks = [look.frames for look in self.looks(worker.pid)]
@@ -231,7 +234,9 @@ class Watch:
     def circle(self, pid: int) -> Circle | None:
         """The value by which its main thread is known to go round in a loop for ever."""
         looks = [look.frames for look in self.looks(pid)]
-        return circle_of(self.values.get(pid, ()), looks, self.sites)
+        process = self.processes.get(pid)
+        sample = process is not None and process.role == "loader-worker"
+        return circle_of(self.values.get(pid, ()), looks, self.sites, makes_a_sample=sample)
 
     def moves_on(self, pid: int) -> LoopValue | None:
         """A value of its main thread that was seen to move on, read again and again."""

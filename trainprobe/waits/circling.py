@@ -17,6 +17,7 @@ from trainprobe.waits.loops import Sites, loop_of, loops_of, own_frames
 READS = 8  # of fewer, a value that comes back may do so by chance
 RETURNS = 2
 PASSES = 5
+FEW = 4  # reads for each value
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
 
 
@@ -29,19 +30,32 @@ class Circle:
 
 
 def circle_of(
-    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+    values: Sequence[LoopValue],
+    looks: Sequence[Sequence[Frame]],
+    sites: Sites,
+    *,
+    makes_a_sample: bool = False,
 ) -> Circle | None:
     """What these reads of one thread say of its loop; None where it may get on, or where they do
-    not tell.
+    not tell. `makes_a_sample`: it is a loader worker.
     """
     if not values or values[0].reads < READS:
         return None
-    return _stands_still(values, looks, sites) or _comes_back(values, looks, sites)
+    found = _stands_still(values, looks, sites)
+    return found or _comes_back(values, looks, sites, makes_a_sample=makes_a_sample)
 
 
 def moves_on(values: Sequence[LoopValue]) -> LoopValue | None:
-    """A value that changed and never came back, the outermost first."""
-    going = [one for one in values if not one.opaque and one.changes and not one.returns]
+    """A value that changed and never came back, the outermost first. In a function that is called
+    again and again, two values may be those of two calls.
+    """
+    going = [
+        one
+        for one in values
+        if not one.opaque
+        and not one.returns
+        and len(set(one.seen)) > (1 if len(one.seen) == one.reads else 2)
+    ]
     return min(going, key=lambda one: one.depth, default=None)
 
 
@@ -113,14 +127,21 @@ def _names(side: ast.expr) -> Iterator[str | None]:
 
 
 def _comes_back(
-    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+    values: Sequence[LoopValue],
+    looks: Sequence[Sequence[Frame]],
+    sites: Sites,
+    *,
+    makes_a_sample: bool,
 ) -> Circle | None:
-    """All that changes comes back. Objects that change, of which nothing is known, are let pass
-    only where the things come back that a `for` loop walks over.
+    """All that changes comes back. Objects that change, of which nothing is known, may be what gets
+    on, as the state of a simulation does; they are let pass where the things come back that a `for`
+    loop walks over, and where one sample is made, out of few values.
     """
     if moves_on(values) is not None:
         return None
     back = [value for value in values if not value.opaque and value.returns >= RETURNS]
+    if makes_a_sample and any(len(set(one.seen)) <= one.reads / FEW for one in back):
+        values = [one for one in values if not one.opaque]
     walked = _walked(looks, sites)
     items = [value for value in back if value.name in walked.get((value.file, value.function), ())]
     hidden = any(value.opaque and value.changes for value in values)

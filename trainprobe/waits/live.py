@@ -32,6 +32,7 @@ from trainprobe.waits.hang import all_met, divergence_group, group_of_end, merge
 from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launchers, waits_s
 from trainprobe.waits.live_standings import live_standings
+from trainprobe.waits.printed_steps import last_step_ago_s
 from trainprobe.waits.servers import is_server, listens, serves
 from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
@@ -300,6 +301,14 @@ class _View:
         unreached = unreached_group(self.facts, self.job, self.rung, self.ranks) if hung else None
         if unreached is not None:
             return replace(self._view("hung", unreached.says), groups=(unreached,))
+        if hung and (ago_s := self._stepped_since(hung)) is not None:
+            says = (
+                f"{self.edges.say(hung[0][0])} {self._activity(hung[0][0]).says or 'stands'}, but"
+                f" the job printed a step {ago_s:.0f} s ago, after it had come there: so somebody"
+                " goes on"
+            )
+            view = self._view("undetermined", says, conclusive=False)
+            return replace(view, next_look=self._watch())
         if hung:
             groups = self._groups([*hung, *self._at_one_rendezvous(hung, ends.young)])
             if not groups:  # the end is nobody whom the evidence makes a rank of this job
@@ -308,6 +317,22 @@ class _View:
                 )
             return replace(self._view("hung", headline(groups[0], self.ranks)), groups=groups)
         return self._not_hung(ends)
+
+    def _stepped_since(self, hung: Sequence[tuple[Node, ...]]) -> float | None:
+        """For how many seconds the job has been silent since it printed a step, where that was
+        after all that hang, and wait for these, had come to their places; None where it was not.
+        Where all ranks wait none of them has printed it, unless nobody knows since when they do.
+        """
+        ago_s = last_step_ago_s(self.facts, self.job.cell)
+        if ago_s is None or any(self._has_failed(node) for end in hung for node in end):
+            return None
+        nodes = {node for end in hung for node in (*end, *self.graph.reaches(end))}
+        ages = [activity.age_s for node in nodes if (activity := self._activity(node)).says]
+        known = [age for age in ages if age is not None]
+        all_wait = nodes >= set(self.by_node)
+        if len(known) == len(ages) and (all_wait or ago_s + HUNG_S > min(known, default=0.0)):
+            return None
+        return ago_s if len(known) == len(ages) or ago_s < HUNG_S else None
 
     def _not_hung(self, ends: _Ends) -> Situation:
         left = [standing.rank for standing in self.ranks if standing.ending is not None]

@@ -35,6 +35,7 @@ from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.interpreter_rivals import interpreter_rival
+from trainprobe.waits.slow_steps import slow_steps
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 
@@ -77,11 +78,15 @@ def slow_groups(
         or _waited_for(rung, ranks, samples)
         or _outrun(rung, ranks, samples, watch)
     )
+    alike = slow_steps(facts, rung.cell, [one.rank for one in ranks])
+    if sampled is None and alike is not None:
+        sampled = _group(rung, ranks, (), alike.says, (), samples)
     looks = _looks(facts, rung.cell)
     moments = [thread.at for threads in looks.values() for thread in threads if thread.at]
     often = len(looks) >= LOOKS and bool(moments) and max(moments) - min(moments) >= SPAN_S
     short = _short_of_cpu(facts, rung, ranks, often=often)
-    if sampled is not None and short <= _sampled_loss(samples):
+    loss = max(_sampled_loss(samples), alike.share if alike is not None else 0.0)
+    if sampled is not None and short <= loss:
         return (sampled,)
     if short:
         says = "the job goes on, but gets less processor time than it asks for"

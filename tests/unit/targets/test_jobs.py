@@ -852,6 +852,18 @@ def test_the_only_job_below_a_wrapper_is_meant(tree: ProcTree, wrapper: str) -> 
     assert not job_of(100, tree.path).below
 
 
+def test_what_a_script_has_launched_is_meant_by_its_pid(tree: ProcTree) -> None:
+    tree.end(50)
+    tree.add(50, 1, f"{PY} run.py", {}, start=3)
+    tree.add(60, 50, f"{PY} shard_server.py", {}, start=4)
+    torchrun(tree)
+
+    job = job_of(50, tree.path)
+
+    assert (job.launcher.kind, job.pid, len(job.ranks)) == ("torchrun", 100, 2)
+    assert job.below.endswith(" 50")
+
+
 def test_of_several_jobs_below_a_shell_each_gets_a_command(tree: ProcTree) -> None:
     torchrun(tree)
     tree.add(300, 50, f"{PY} other.py", {}, maps="libtorch")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.unit.waits import live_rows
-from tests.unit.waits.live_rows import ALL_REDUCE, STD, job, own, rank, view
+from tests.unit.waits.live_rows import ALL_REDUCE, SITE, STD, job, own, rank, view
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.software.remote_service_wait import CAUSE
 from trainprobe.facts import Facts, Samples, Spell
@@ -20,7 +20,7 @@ ASKS = (
     Frame("SocketIO.readinto", STD + "socket.py", 706),
 )
 NAPS = own("lookup", 33)
-COMPUTES = own("forward", 8)
+COMPUTES = (*own("forward", 8), Frame("linear", SITE + "torch/nn/functional.py", 9))
 STEP_S = 2.0
 
 

@@ -27,6 +27,7 @@ from trainprobe.waits import situation_of
 from trainprobe.waits.situation import Situation
 
 LOADS = (MAIN, Frame("__next__", LOADER, 700))
+FORWARD = (*own("forward", 8), Frame("linear", SITE + "torch/nn/functional.py", 9))
 STEP = 0.4
 
 
@@ -35,7 +36,7 @@ def sampled(number: int, *works_s: float, loads: bool = False) -> Samples:
     spells = []
     for step, took_s in enumerate(works_s):
         began, met = step * STEP, step * STEP + took_s
-        frames = LOADS if loads else own("forward", 8)
+        frames = LOADS if loads else FORWARD
         spells.append(Spell(began, met, frames, "dataloader" if loads else "python-run"))
         spells.append(Spell(met, began + STEP, ALL_REDUCE, "comm-wait"))
     return Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=tuple(spells))
@@ -105,32 +106,44 @@ def test_ranks_that_are_last_by_turns_are_healthy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("below", "says"),
+    ("stack", "works_s", "verdict", "says"),
     [
         (
-            (),
+            own("decode", 8),
+            0.18,
+            "healthy",
             (
-                "the main threads were at train.py:8 in forward, outside of torch, for 75% of the 5 s sampled",
+                "the main threads were at train.py:8 in decode, outside of torch, for 45% of the 5 s sampled",
             ),
         ),
-        ((Frame("linear", "/x/site-packages/torch/nn/functional.py", 9),), ()),
+        (own("decode", 8), 0.3, "slow", ()),
+        (FORWARD, 0.3, "healthy", ()),
+        (
+            (Frame("_call_impl", SITE + "torch/nn/modules/module.py", 1), *own("f", 8)),
+            0.3,
+            "healthy",
+            (),
+        ),
     ],
-    ids=["a line of its own", "torch at work below it"],
+    ids=["a line of its own", "for most of the time", "torch at work below it", "in a module"],
 )
 def test_where_all_ranks_spend_their_time_alike_is_said_of_a_job_that_nobody_holds_up(
-    below: tuple[Frame, ...], says: tuple[str, ...]
+    stack: tuple[Frame, ...], works_s: float, verdict: str, says: tuple[str, ...]
 ) -> None:
-    alike = [sampled(number, *[0.3] * 12) for number in range(2)]
     alike = [
         replace(
-            one, spells=tuple(replace(spell, frames=spell.frames + below) for spell in one.spells)
+            one,
+            spells=tuple(
+                replace(spell, frames=stack if spell.frames == FORWARD else spell.frames)
+                for spell in one.spells
+            ),
         )
-        for one in alike
+        for one in (sampled(number, *[works_s] * 12) for number in range(2))
     ]
 
     found = view(job(2), moving(2), *alike)
 
-    assert (found.verdict, found.remarks) == ("healthy", says)
+    assert (found.verdict, found.remarks) == (verdict, says)
     facts = facts_of(job(2), moving(2), *alike)
     assert (situation_of(facts).remarks) == says
 
@@ -182,7 +195,7 @@ def test_a_rank_that_computes_in_its_backward_is_not_waiting_there(computes: boo
         spells, busy = [], []
         for step in range(12):
             began = step * STEP
-            spells.append(Spell(began, began + 0.02, own("forward", 8), "python-run"))
+            spells.append(Spell(began, began + 0.02, FORWARD, "python-run"))
             spells.append(Spell(began + 0.02, began + STEP, BACKWARD, "comm-wait"))
             busy.append((began, began + took_s))
         samples.append(
@@ -325,7 +338,7 @@ def waited_for(number: int, *, rounds: int, breaks: bool = True) -> Samples:
         spells = []
         for began, ends in pairwise(waits):
             spells.append(Spell(began, ends - 0.02, ALL_REDUCE, "comm-wait"))
-            spells.append(Spell(ends - 0.02, ends, own("forward", 8), "python-run"))
+            spells.append(Spell(ends - 0.02, ends, FORWARD, "python-run"))
         if not breaks:
             spells.pop()
     return Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=tuple(spells))
@@ -381,7 +394,7 @@ def after_a_pause(number: int, *, loads_s: float) -> Samples:
     """A rank whose workers begin anew for four seconds, and whose steps then load for so long."""
     found = sampled(number, *[loads_s] * 15, loads=True)
     pause = Spell(-4.0, 0.0, LOADS, "dataloader")
-    begun = Spell(-4.1, -4.0, own("forward", 8), "python-run")
+    begun = Spell(-4.1, -4.0, FORWARD, "python-run")
     return replace(found, spells=(begun, pause, *found.spells))
 
 

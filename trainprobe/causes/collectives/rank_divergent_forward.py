@@ -32,6 +32,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
 )
 from trainprobe.causes.early_loop_exits import COUNTS, returned_before
+from trainprobe.causes.exception_handlers import out_of_the_step
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread
@@ -123,6 +124,7 @@ def _weigh(scene: Scene) -> Weighings:
         text = f"{ranks_say([t.rank or 0 for t in sharded])} wait below FSDP or ZeRO"
         yield weighing(10 if both else 3, "suspects-stack", text, *sharded)
         yield from all_asleep(scene, places(scene))
+        yield from out_of_the_step(scene)
         yield from _outside(scene, sides, by_rank)
         yield from _branch(scene, sides)
     elif len(sharded) == len(scene.world):

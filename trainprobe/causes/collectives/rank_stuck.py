@@ -21,7 +21,16 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.file_calls import elsewhere
 from trainprobe.causes.network.rendezvous_incomplete import absent
-from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
+from trainprobe.causes.phrases import (
+    Fixes,
+    fix,
+    fixes,
+    mend_loop,
+    native_stack,
+    ranks_say,
+    subject,
+    verb,
+)
 from trainprobe.causes.remote_calls import tried_again
 from trainprobe.causes.scene import (
     WAITS_FOR_RANKS,
@@ -292,14 +301,7 @@ def _fixes(scene: Scene) -> Fixes:
     threads = scene.threads(_at_a_key(scene) or scene.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     if threads and scene.live is not None and scene.watch.circle(threads[0].pid) is not None:
-        return fixes(
-            """
-            Mend the loop: it has no way out with these data
-                open {place}: on what does its end depend, and can that still come?
-                count its passes, and raise when they are more than there are items
-            """,
-            place=place,
-        )
+        return mend_loop(place)
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
     wait = next(
         (

@@ -32,6 +32,7 @@ from trainprobe.causes.early_loop_exits import (
     passed_by,
     step_skipped,
 )
+from trainprobe.causes.exception_handlers import out_of_the_step
 from trainprobe.causes.parting_values import behind, passes_made, same_passes
 from trainprobe.causes.phrases import fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -53,6 +54,7 @@ def _weigh(scene: Scene) -> Weighings:
     if len(out) >= len(scene.world) or not (left or ahead):
         return
     loop = loop_left(scene, out)
+    yield from out_of_the_step(scene)
     if counts is not None and counts.apart >= SURE:
         yield weighing(
             13, "probe-outcome", f"The ranks' loaders are uneven: {counts.says}", *counts.facts

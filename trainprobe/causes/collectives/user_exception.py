@@ -19,6 +19,7 @@ from trainprobe.causes.child_processes import others_wait
 from trainprobe.causes.component_told import OF_THE_PROGRAM, another_raised, is_the_programs
 from trainprobe.causes.died_of_exceptions import dead_helper, helper_says
 from trainprobe.causes.diverging_calls import DISAGREE
+from trainprobe.causes.exception_handlers import Handled, handled
 from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
@@ -42,36 +43,8 @@ OF_THE_DEVICE = re.compile(
 
 def _weigh(scene: Scene) -> Weighings:
     origin = scene.origin
-    left = _left_with_a_code(scene) if origin is None else None
-    if left is not None and left.left_at is not None:
-        says = (
-            f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at"
-            f" {left.left_at.where}"
-        )
-        yield weighing(13, "exit-status", says, left)
-        yield from first_to_fail(scene)
-        return
-    if origin is None and (helper := dead_helper(scene)) is not None:
-        died, waiting = helper
-        says = f"{helper_says(died)} ended with {_what(died)}"
-        says += f", and rank {waiting.rank} waits on at {waiting.where}"
-        yield weighing(6 if died.of_the_system else 26, "suspects-log", says, died, waiting)
-        yield from others_wait(scene)
-        yield from _finer(died)
-        return
-    if origin is None and (given := _own_object(scene)) is not None:
-        yield from weigh_broken(given, 26)
-        return
     if origin is None:
-        ending = scene.first_ending
-        # Absent may only be said where the rank's output was read.
-        if (
-            ending is not None
-            and _output_was_read(scene, ending)
-            and not scene.exceptions(scene.suspects, echo=True)
-        ):
-            says = "The first rank to fail left no exception in its output"
-            yield weighing(-26, "suspects-log", says, ending)
+        yield from _without_origin(scene)
         return
     if re.search(DISAGREE, text_of(origin)):
         says = "The exception is a collective's complaint about what another rank sent"
@@ -112,6 +85,48 @@ def _weigh(scene: Scene) -> Weighings:
     if OF_THE_DEVICE.search(text_of(origin)):
         says = "It is the driver that complains, of something that no line of the program names"
         yield weighing(-26, "source", says, origin)
+
+
+def _without_origin(scene: Scene) -> Weighings:
+    """What speaks for an exception that no rank is seen to have died of."""
+    left = _left_with_a_code(scene)
+    if left is not None and left.left_at is not None:
+        says = (
+            f"Rank {left.rank or 0} called {left.left_how} with code {left.exit_code} at"
+            f" {left.left_at.where}"
+        )
+        yield weighing(13, "exit-status", says, left)
+        yield from first_to_fail(scene)
+    elif (helper := dead_helper(scene)) is not None:
+        died, waiting = helper
+        says = f"{helper_says(died)} ended with {_what(died)}"
+        says += f", and rank {waiting.rank} waits on at {waiting.where}"
+        yield weighing(6 if died.of_the_system else 26, "suspects-log", says, died, waiting)
+        yield from others_wait(scene)
+        yield from _finer(died)
+    elif (given := _own_object(scene)) is not None:
+        yield from weigh_broken(given, 26)
+    elif caught := handled(scene):
+        yield from _weigh_handled(scene, caught)
+    elif (
+        (ending := scene.first_ending) is not None
+        # Absent may only be said where the rank's output was read.
+        and _output_was_read(scene, ending)
+        and not scene.exceptions(scene.suspects, echo=True)
+    ):
+        says = "The first rank to fail left no exception in its output"
+        yield weighing(-26, "suspects-log", says, ending)
+
+
+def _weigh_handled(scene: Scene, caught: tuple[Handled, ...]) -> Weighings:
+    """A suspect that waits for the others inside the handler of an exception."""
+    says = f"Rank {caught[0].thread.rank} {caught[0].says}: it has caught an exception there"
+    said = next((one for one in caught if one.said), None)
+    yield weighing(26, "suspects-stack", says, *(one.thread for one in caught), caught[0].site)
+    if said is not None:
+        says = f"The error is named in «{short(said.said, 100)}»"
+        yield weighing(13, "suspects-log", says, said.output)
+    yield from others_wait(scene)
 
 
 def _finer(exception: RankException) -> Weighings:
@@ -176,6 +191,13 @@ def _summary(scene: Scene) -> str:
         )
     if origin is None and (given := _own_object(scene)) is not None:
         return given.says
+    if origin is None and (caught := handled(scene)):
+        # the last line is told beside it
+        said = next((f": {short(one.said, 100)}" for one in caught if one.said_before), "")
+        return (
+            f"{subject(scene)} caught an exception and waits for the others in its handler, at"
+            f" {caught[0].thread.where}{said}"
+        )
     if origin is None:
         return f"{subject(scene)} ended with an exception"
     frame = user_frame(origin.frames)
@@ -220,6 +242,17 @@ def _fixes(scene: Scene) -> Fixes:
                 f"--{named} must name a function without arguments that returns the {named}",
                 given.says,
             ),
+        )
+    if origin is None and (caught := handled(scene)):
+        return fixes(
+            """
+            Mend what was raised
+                find the line of the output that names the error, and the data or call it is of
+            Call nothing in a handler that all ranks have to call
+                at {where}: write what this rank has of its own, then raise: the launcher ends the
+                    others
+            """,
+            where=caught[0].thread.where,
         )
     line = f"    {frame.text.strip()}" if frame is not None and frame.text else ""
     mend = fix(

@@ -15,6 +15,7 @@ from trainprobe.causes.child_processes import IDLE, goes_on
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.remote_calls import connections
 from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.slow_lines import SlowLine, slow_line
 from trainprobe.facts import Gpu, MainThread, ProcessState, Samples, Thread
 from trainprobe.facts.samples import loading_share
 from trainprobe.model.ranks import and_list
@@ -47,6 +48,12 @@ def _starved(scene: Scene) -> tuple[tuple[int, ...], float]:
     return ranks, sum(_in_loader(found) for found in looks.values()) / total if total else 0.0
 
 
+def _made_in_the_steps(scene: Scene) -> SlowLine | None:
+    """The line of the program's own at which all ranks make their input, outside of any loader."""
+    line = slow_line(scene) if not _starved(scene)[0] else None
+    return line if line is not None and line.makes_input and not line.asks else None
+
+
 def _of(scene: Scene) -> str:
     return "the time" if scene.of(Samples) else "all looks"
 
@@ -61,6 +68,11 @@ def _fetching(scene: Scene) -> tuple[MainThread, ...]:
 
 def _weigh(scene: Scene) -> Weighings:
     ranks, share = _starved(scene)
+    if (line := _made_in_the_steps(scene)) is not None:
+        says = f"All ranks spend {line.share:.0%} of the time at {line.place}, which makes input"
+        yield weighing(13, "suspects-stack", says, *line.samples)
+        says = "It is the main threads that do so, between the steps"
+        yield weighing(6, "other-stacks", says, *scene.threads(scene.world))
     if not ranks or 2 * len(ranks) < len(scene.world):
         return
     threads = scene.threads(ranks)
@@ -127,6 +139,11 @@ def _slowest(scene: Scene) -> list[str]:
 
 
 def _summary(scene: Scene) -> str:
+    if (line := _made_in_the_steps(scene)) is not None:
+        return (
+            f"All ranks make their input themselves for {line.share:.0%} of the time, at"
+            f" {line.place}, and train for the rest"
+        )
     ranks, share = _starved(scene)
     at = (
         f"; {verb(ranks, 'its', 'their')} workers are at {and_list(_slowest(scene)[:2])}"
@@ -147,6 +164,13 @@ Keep the workers from epoch to epoch
     an epoch that is short: go through the data set several times in one
 """
 
+BESIDE = """\
+Make it cheaper
+    py-spy record -d 20 -o input.svg --pid {pid}   (what below {place} takes the time?)
+Make it beside the steps
+    a DataLoader with num_workers={workers}, or a thread that prepares the next batch
+"""
+
 FIXES = """\
 More workers that prepare ahead
     DataLoader(..., num_workers={workers}, prefetch_factor=4, persistent_workers=True)
@@ -161,6 +185,9 @@ Faster storage
 
 def _fixes(scene: Scene) -> Fixes:
     workers = len(scene.workers(scene.world)) // max(len(scene.world), 1)
+    if (made := _made_in_the_steps(scene)) is not None:
+        pid = next((thread.pid for thread in scene.threads(scene.world)), "<PID>")
+        return fixes(BESIDE, pid=pid, place=made.place, workers=max(2 * workers, 4))
     profile = "profile __getitem__"
     for line in _slowest(scene)[:1]:
         pid = next((worker.pid for worker in scene.workers(scene.world)), "<PID>")

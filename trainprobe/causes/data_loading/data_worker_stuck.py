@@ -21,6 +21,7 @@ from trainprobe.causes.phrases import (
     Fixes,
     fix,
     fixes,
+    mend_loop,
     native_stack,
     ranks_say,
     short,
@@ -78,13 +79,7 @@ def _weigh(scene: Scene) -> Weighings:
             says = f"It is in state {process.state} and uses no CPU"
             yield weighing(points, "process-state-and-locks", says, process)
     elif (circling := circling_worker(scene)) is not None:
-        says = (
-            f"Worker {circling.pid} goes round at {circling.where} in all {circling.looks} looks,"
-            " and hands nothing on"
-        )
-        yield weighing(13, "suspects-stack", says, circling)
-        says = "All other ranks have waited for it for a minute or longer"
-        yield weighing(6, "process-state-and-locks", says, *scene.threads(scene.others))
+        yield from _weigh_circling(scene, circling)
     elif any(thread.moved for thread in busy):
         yield weighing(
             -10, "suspects-stack", f"Worker {busy[0].pid} moves on between the looks", *busy
@@ -101,6 +96,21 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(6, "suspects-stack", says, *busy)
     elif workers and not busy:
         yield from _weigh_idle(scene)
+
+
+def _weigh_circling(scene: Scene, worker: MainThread) -> Weighings:
+    says = (
+        f"Worker {worker.pid} goes round at {worker.where} in all {worker.looks} looks, and hands"
+        " nothing on"
+    )
+    yield weighing(13, "suspects-stack", says, worker)
+    circle = scene.watch.circle(worker.pid)
+    if circle is not None:
+        says = f"Of its values {circle.says}"
+        yield weighing(10, "probe-outcome", says, *circle.values)
+    else:
+        says = "All other ranks have waited for it for a minute or longer"
+        yield weighing(6, "process-state-and-locks", says, *scene.threads(scene.others))
 
 
 def _parents(scene: Scene) -> tuple[MainThread, ...]:
@@ -216,6 +226,8 @@ def _summary(scene: Scene) -> str:
     worker = " a worker that does not answer"
     if (circling := circling_worker(scene)) is not None:
         worker = f" worker {circling.pid}, which goes round at {circling.where}"
+        if (circle := scene.watch.circle(circling.pid)) is not None:
+            worker += f": {circle.says}"
     elif busy:
         name = f" worker {busy[0].pid}" if busy[0].pid > 0 else " a worker"
         worker = f"{name}, which stands at {busy[0].where or busy[0].leaf}"
@@ -223,8 +235,13 @@ def _summary(scene: Scene) -> str:
 
 
 def _fixes(scene: Scene) -> Fixes:
-    busy = _busy(scene)
+    busy, circling = _busy(scene), circling_worker(scene)
     where = busy[0].where if busy else ""
+    if circling is not None and scene.watch.circle(circling.pid) is not None:
+        return (
+            *mend_loop(circling.where),
+            fix("Let it fail loudly", "DataLoader(..., timeout=120)"),
+        )
     if _lost(scene):
         error = _in_a_feeder(scene)
         frame = user_frame(error.frames) if error is not None else None

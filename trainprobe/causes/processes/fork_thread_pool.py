@@ -9,7 +9,8 @@ Seen here on Linux with GNU's OpenMP, which comes with torch. Intel's is said to
 default.
 
 It is recognised by the probe that forks after the script's imports and its data are there, and, in
-a run, by a forked child with a single thread that sleeps in a futex below a computation, not below
+a run, by a forked rank that stands still inside such a pool, and by a forked child with a single
+thread that sleeps in a futex below a computation, not below
 a lock of Python, while its parent, which has such threads, waits for it. A native stack names the
 library and settles it; so does the warning that tokenizers prints.
 """
@@ -64,6 +65,19 @@ def _pool(scene: Scene, pid: int) -> Thread | None:
     )
 
 
+def _ranks_in_a_pool(scene: Scene) -> tuple[MainThread, ...]:
+    """Forked ranks that stand still below a native pool, whatever Python calls there."""
+    return tuple(
+        thread
+        for thread in scene.threads(scene.world)
+        if thread.moved is False
+        and _pool(scene, thread.pid) is not None
+        and (process := scene.process_of(thread.pid)) is not None
+        and process.forked
+        and not process.cpu_moved
+    )
+
+
 def _pasted_pool(scene: Scene) -> Thread | None:
     """A thread of a pasted native stack that waits for a mutex of a pool: a pool's own idle threads
     wait for work in a condition.
@@ -90,54 +104,47 @@ def _weigh(scene: Scene) -> Weighings:
         name = next(frame.name for frame in reversed(pasted.frames) if POOLS.search(frame.name))
         says = f"A native stack in the text waits for a lock inside {name}"
         yield weighing(13, "suspects-stack", says, pasted)
+    for rank in _ranks_in_a_pool(scene)[:1]:
+        says = f"{who(rank)}, a forked process, waits inside {_library(scene, rank)} for a pool"
+        yield weighing(26, "suspects-stack", says, _pool(scene, rank.pid))
     for child in _computing(scene)[:1]:
-        process, pool = scene.process_of(child.pid), _pool(scene, child.pid)
-        if pool is not None:
-            frame = next(
-                frame
-                for frame in reversed(pool.frames)
-                if POOLS.search(f"{frame.file} {frame.name}")
-            )
-            says = (
-                f"{who(child)} waits inside {frame.file.rsplit('/', 1)[-1] or frame.name} for"
-                " threads of a pool"
-            )
-            yield weighing(26, "suspects-stack", says, pool)
-        elif _computes(scene, child):
-            points = 13 if child.moved is False else 6
-            says = (
-                f"{who(child)} sleeps in a futex below a computation at {child.where} in"
-                f" {child.looks} looks"
-            )
-            yield weighing(points, "suspects-stack", says, child)
-        else:
-            says = f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python"
-            yield weighing(3, "suspects-stack", says, child)
-        if started_afresh(scene, child):
-            says = "That child was started afresh and made its pool itself"
-            yield weighing(-26, "process-state-and-locks", says, process)
-        elif process is not None and process.threads == 1:
-            says = (
-                "It is the only thread of a forked process: the pool's threads did not come along"
-            )
-            yield weighing(10, "process-state-and-locks", says, process)
-        elif process is not None and process.threads > 2:
-            says = f"It has {process.threads} threads, so its pool may well be its own"
-            yield weighing(-13, "process-state-and-locks", says, process)
-        parents = [thread for thread in scene.threads(scene.ranks) if waits_for_child(thread)]
-        if parents:
-            says = f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child"
-            yield weighing(6, "other-stacks", says, *parents)
-        yield from weigh_elsewhere(scene, "pool")
-        warned = [
-            event
-            for event in scene.of(LogEvent)
-            if event.event in ("tokenizers-fork", "fork-threads")
-        ]
-        if warned:
-            yield weighing(
-                10, "suspects-log", f"It was warned of: {warned[0].line[:120]}", *warned[:1]
-            )
+        yield from _weigh_child(scene, child)
+
+
+def _weigh_child(scene: Scene, child: MainThread) -> Weighings:
+    process, pool = scene.process_of(child.pid), _pool(scene, child.pid)
+    if pool is not None:
+        says = f"{who(child)} waits inside {_library(scene, child)} for threads of a pool"
+        yield weighing(26, "suspects-stack", says, pool)
+    elif _computes(scene, child):
+        points = 13 if child.moved is False else 6
+        says = (
+            f"{who(child)} sleeps in a futex below a computation at {child.where} in"
+            f" {child.looks} looks"
+        )
+        yield weighing(points, "suspects-stack", says, child)
+    else:
+        says = f"{who(child)} sleeps in a futex at {child.where}, below no lock of Python"
+        yield weighing(3, "suspects-stack", says, child)
+    if started_afresh(scene, child):
+        says = "That child was started afresh and made its pool itself"
+        yield weighing(-26, "process-state-and-locks", says, process)
+    elif process is not None and process.threads == 1:
+        says = "It is the only thread of a forked process: the pool's threads did not come along"
+        yield weighing(10, "process-state-and-locks", says, process)
+    elif process is not None and process.threads > 2:
+        says = f"It has {process.threads} threads, so its pool may well be its own"
+        yield weighing(-13, "process-state-and-locks", says, process)
+    parents = [thread for thread in scene.threads(scene.ranks) if waits_for_child(thread)]
+    if parents:
+        says = f"{ranks_say(scene.ranks)} {verb(scene.ranks, 'waits', 'wait')} for that child"
+        yield weighing(6, "other-stacks", says, *parents)
+    yield from weigh_elsewhere(scene, "pool")
+    warned = [
+        event for event in scene.of(LogEvent) if event.event in ("tokenizers-fork", "fork-threads")
+    ]
+    if warned:
+        yield weighing(10, "suspects-log", f"It was warned of: {warned[0].line[:120]}", *warned[:1])
 
 
 def _computes(scene: Scene, child: MainThread) -> bool:
@@ -147,14 +154,25 @@ def _computes(scene: Scene, child: MainThread) -> bool:
     )
 
 
+def _library(scene: Scene, thread: MainThread) -> str:
+    """The library or function of the pool in which it waits."""
+    pool = _pool(scene, thread.pid)
+    frame = next(
+        frame
+        for frame in reversed(pool.frames if pool is not None else thread.frames)
+        if POOLS.search(f"{frame.file} {frame.name}")
+    )
+    return frame.file.rsplit("/", 1)[-1] or frame.name
+
+
 def _pids(scene: Scene) -> tuple[int, ...]:
-    return tuple(thread.pid for thread in _computing(scene))
+    return tuple(thread.pid for thread in _computing(scene) or _ranks_in_a_pool(scene))
 
 
 def _summary(scene: Scene) -> str:
     if (failure := tried(scene, "pool")) is not None:
         return failure.says
-    child = next(iter(_computing(scene)), None)
+    child = next(iter(_computing(scene) or _ranks_in_a_pool(scene)), None)
     if child is None and _pasted_pool(scene) is not None:
         return "A process waits inside a native thread pool for a lock, as one does that was forked"
     if child is None:

@@ -21,9 +21,11 @@ from trainprobe.causes.commands import live_pid
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import last_line
-from trainprobe.facts import AwaitedValue, MainThread, ProcessState
+from trainprobe.facts import AwaitedValue, MainThread, ProcessState, Samples
+from trainprobe.facts.samples import spells_of
 from trainprobe.signatures.messages import message
 from trainprobe.stacks import compiling
+from trainprobe.stacks.spells import share
 
 TOLD = message("rank-compiling.told")
 COMPILER = re.compile(
@@ -70,6 +72,13 @@ def _recompiles(scene: Scene) -> AwaitedValue | None:
     return first_found(fact for fact in known if compiling.done_before(_text(fact)) is not None)
 
 
+def _again_and_again(scene: Scene) -> bool:
+    """Do all ranks of a job that makes steps compile for most of the sampled time?"""
+    spells = spells_of(scene.of(Samples), compiling.compiles)
+    most = bool(spells) and all(share(rows) >= compiling.MOST for rows in spells.values())
+    return scene.group.mode == "slow" and not scene.ranks and most
+
+
 def _text(fact: AwaitedValue) -> str:
     return fact.value.strip("'\"").replace('\\"', '"')
 
@@ -82,6 +91,10 @@ def _weigh(scene: Scene) -> Weighings:
             f" {compiling.done_before(_text(again))} times before: {short(_text(again), 120)}"
         )
         yield weighing(26, "suspects-stack", says, again)
+        return
+    if _again_and_again(scene):
+        says = "Samples show all ranks inside one compilation after the other"
+        yield weighing(13, "suspects-stack", says, *scene.of(Samples))
         return
     yield from _weigh_stacks(scene)
 
@@ -98,7 +111,7 @@ def _weigh_stacks(scene: Scene) -> Weighings:
         return
     first = compilers_at[0]
     says = (
-        f"{ranks_say([t.rank or 0 for t in compilers_at])} stands in"
+        f"{ranks_say(who := [t.rank or 0 for t in compilers_at])} {verb(who, 'stands', 'stand')} in"
         f" {first.op or 'a compiler'} below {first.where}"
     )
     # before its build an extension may wait for the lock of another one
@@ -147,6 +160,8 @@ def _summary(scene: Scene) -> str:
             f"{scene.group.says[0].upper()}{scene.group.says[1:]}; now because"
             f" {short(_text(again).partition(': ')[2], 120)}"
         )
+    if _again_and_again(scene):
+        return f"{scene.group.says[0].upper()}{scene.group.says[1:]}"
     if not _compiling(scene):
         when = "the others gave up" if scene.first_failure is not None else "the log stops"
         return (
@@ -173,8 +188,10 @@ def _summary(scene: Scene) -> str:
 
 
 ANEW = """
-Compile once for all shapes
-    torch.compile(model, dynamic=True), or torch._dynamo.mark_dynamic(x, 1) before the first step
+Compile once for all steps
+    a number of the model that changes in each step: keep it in a tensor, or out of forward
+    shapes that differ: torch.compile(model, dynamic=True), or torch._dynamo.mark_dynamic(x, 1)
+        before the first step
     pad to a few fixed shapes
 Name every reason
     TORCH_LOGS=recompiles python ...
@@ -193,7 +210,7 @@ Or wait longer
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if scene.group.mode == "slow" and _recompiles(scene) is not None:
+    if scene.group.mode == "slow" and (_recompiles(scene) or _again_and_again(scene)):
         return fixes(ANEW)
     return fixes(FIXES, live_pid=live_pid(scene))
 

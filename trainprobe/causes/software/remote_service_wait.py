@@ -33,6 +33,7 @@ from trainprobe.causes.remote_calls import (
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import first_of
+from trainprobe.causes.slow_lines import SlowLine, slow_line
 from trainprobe.causes.statements import first_to_fail, last_line, quote, statement, weigh_statement
 from trainprobe.facts import Connection, LogEvent, LogProgress, Samples
 from trainprobe.facts.samples import own_line
@@ -67,6 +68,20 @@ def _of_all(scene: Scene) -> Weighings:
         yield weighing(13, "suspects-stack", says, *shown)
         says = f"The line {place} takes {share:.0%} of the time, and torch is not at work below it"
         yield weighing(6, "other-stacks", says, *shown)
+    elif (line := _asked_by_threads(scene)) is not None:
+        says = (
+            f"All ranks wait at {line.place} for {line.share:.0%} of the time, while threads of"
+            " theirs are in network calls"
+        )
+        yield weighing(13, "suspects-stack", says, *line.samples)
+        says = "Torch is not at work below that line"
+        yield weighing(6, "other-stacks", says, *scene.threads(scene.world))
+
+
+def _asked_by_threads(scene: Scene) -> SlowLine | None:
+    """The line at which all ranks wait for threads of their own that ask a service."""
+    line = slow_line(scene)
+    return line if line is not None and line.asks else None
 
 
 def _of_retries(scene: Scene) -> Weighings:
@@ -165,6 +180,11 @@ def _summary(scene: Scene) -> str:
         return (
             f"All ranks wait for a service in {least:.0%} of the time or more, at {place}: the job"
             " goes on, but each step waits for its answers"
+        )
+    if (line := _asked_by_threads(scene)) is not None:
+        return (
+            f"All ranks wait at {line.place} for {line.share:.0%} of the time for answers of a"
+            " service, for which threads of theirs have asked"
         )
     if not talking(scene) and (again := retrying(scene)):
         return (

@@ -1,0 +1,5 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1
+export TORCH_COMPILER_COLLECTIVES=1
+exec $PYTHON -m torch.distributed.run --nproc-per-node 3 --rdzv-backend c10d --rdzv-endpoint localhost:0 train.py --steps 200000 --log-every 20

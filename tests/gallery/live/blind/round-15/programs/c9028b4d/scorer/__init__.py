@@ -1,0 +1,1 @@
+from .meteor import Meteor

@@ -1,0 +1,89 @@
+"""The line at which all ranks of a slow job spend most of their time, and what is done there."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from trainprobe.causes.child_processes import threads_of
+from trainprobe.causes.scene import Scene
+from trainprobe.facts import Samples, Thread
+from trainprobe.stacks.asking import CLIENTS
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.places import user_frame
+from trainprobe.waits.slow_steps import slow_steps
+
+# What functions, classes and files that make a rank's input are called.
+_MAKES_INPUT = re.compile(
+    r"(?i)sampl|batch|collat|buffer|data|load|tokeni[sz]|encod|augment|transform|decod|fetch|read"
+    r"|parse|shard|stream|preprocess|featur|crop|resize|next"
+)
+
+
+@dataclass(frozen=True)
+class SlowLine:
+    """`share` is of the sampled time, on the middle rank. `frames` are the stack there; `asks` says
+    that threads of each rank are in calls to a service meanwhile.
+    """
+
+    place: str
+    share: float
+    samples: tuple[Samples, ...]
+    names: str = ""
+    asks: bool = False
+
+    @property
+    def makes_input(self) -> bool:
+        """By what the function, its class or its file is called."""
+        return _MAKES_INPUT.search(self.names) is not None
+
+
+def slow_line(scene: Scene) -> SlowLine | None:
+    """None where one rank is late, or no line takes half of the time on all."""
+    if scene.group.mode != "slow" or scene.ranks:
+        return None
+    found = slow_steps(scene.facts, scene.cell, scene.world)
+    if found is None or not found.place:
+        return None
+    samples = scene.of(Samples)
+    there = next(
+        frame
+        for one in samples
+        for spell in one.spells
+        if (frame := user_frame(spell.frames)) is not None and frame.where == found.place
+    )
+    names = f"{there.name} {there.base.removesuffix('.py')}"
+    return SlowLine(found.place, found.share, tuple(samples), names, _asks(scene, found.place))
+
+
+def _asks(scene: Scene, place: str) -> bool:
+    """Was a thread beside the main one in a network call in the looks that found the main one at
+    this line, on each rank that any look found there?
+    """
+    pids = {process.pid for rank in scene.world if (process := scene.process(rank)) is not None}
+    asked = [_asked(scene, pid, place) for pid in pids if threads_of(scene, pid)]
+    told = [one for one in asked if one is not None]
+    return bool(told) and all(told)
+
+
+def _asked(scene: Scene, pid: int, place: str) -> bool | None:
+    by_look: dict[int, list[Thread]] = {}
+    for thread in scene.of(Thread):
+        if thread.pid == pid and not thread.native and thread.frames:
+            by_look.setdefault(thread.look, []).append(thread)
+    there = [
+        threads
+        for threads in by_look.values()
+        if any(
+            one.main and (frame := user_frame(one.frames)) is not None and frame.where == place
+            for one in threads
+        )
+    ]
+    if not there:
+        return None
+    return all(any(not one.main and _in_call(one) for one in threads) for threads in there)
+
+
+def _in_call(thread: Thread) -> bool:
+    calls = any(CLIENTS.search(frame.file) for frame in thread.frames)
+    return calls and classify(thread.frames).leaf == "net-io"
