@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from trainprobe.lint import sharded
 from trainprobe.lint.calls import argument_for
 from trainprobe.lint.expressions import origin
-from trainprobe.lint.jobs import job_modules
+from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_run_by, mentions, mentions_pattern
 from trainprobe.lint.modules import Class, Module
 from trainprobe.lint.program import Program, remembered
@@ -253,7 +253,7 @@ def _method(
         if (
             found is not None
             and found[0] == "sharded"
-            and not mentions_pattern(program, [module], SHARDS)
+            and not _is_sharding_for_certain(program, module)
         ):
             found = (found[0], 0.45)  # under DDP each rank has all of it, and nobody waits
         if found is None:
@@ -291,6 +291,17 @@ def _method(
         group = not all(labels) or (own and not given and bare not in MODULES)
         return of_all_ranks("barrier", 0.7, "barrier", call="a barrier", group=group)
     return None
+
+
+@remembered
+def _is_sharding_for_certain(program: Program, module: Module) -> bool:
+    """Whether the job's Accelerator is given a plugin that shards, whatever the user asks for."""
+    return any(
+        (given := argument(call.node, name)) is not None
+        and isinstance(origin(program, call.module, given).node, ast.Call)
+        for call in calls_in_job(program, module, "accelerate.Accelerator")
+        for name in ("fsdp_plugin", "deepspeed_plugin")
+    )
 
 
 def _trainer(
@@ -429,9 +440,10 @@ def of_wrapped(kinds: set[str], last: str) -> Collective | None:
     if "deepspeed" in kinds and last in ENGINE:
         sentence = f"{name_of_step} of a DeepSpeed engine is a collective of all ranks"
         return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
-    if "ddp" in kinds and last in {"__call__", "forward"}:
+    if kinds & {"ddp", "ddp?"} and last in {"__call__", "forward"}:
         sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
-        return Collective(f"model.{last}", sentence, 0.6, "framework", group)
+        sure = 0.6 if "ddp" in kinds else 0.45
+        return Collective(f"model.{last}", sentence, sure, "framework", group)
     return None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from trainprobe.lint.calls import argument_for, callers
+from trainprobe.lint.calls import argument_for, callers, reaches
 from trainprobe.lint.conditions import stated_around
 from trainprobe.lint.expressions import Expression, class_of_object, origin
 from trainprobe.lint.mentions import mentions_pattern
@@ -37,13 +37,18 @@ BUFFERED = re.compile(
     r"[Bb]atch_?[Nn]orm|BN\d?|[Bb]uffer|from_pretrained|resnet|backbone|timm|torchvision|rotary|position"
 )
 """Names of layers and libraries whose models have buffers, which DDP broadcasts."""
+SURELY_BUFFERED = re.compile(r"\w*[Bb]atch_?[Nn]orm\w*|register_buffer|.*torchvision\.models\..*")
+SYNCED = re.compile(r"convert_sync_batchnorm|SyncBatchNorm|convert_syncbn_model")
+LIBRARIES = re.compile(r"(torchvision\.models|timm|transformers)\..*|.*\.from_pretrained")
+"""What makes models of libraries, nearly all of which have buffers."""
 MOST_CALLERS = 8
 DEEPEST = 3
 
 
 def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) -> set[str]:
-    """How a model is wrapped, by all its assignments: "fsdp", "fsdp2", "ddp", "deepspeed"; also
-    "group" where it is wrapped for a process group of its own. A parameter is what calls give it.
+    """How a model is wrapped, by all its assignments: "fsdp", "fsdp2", "ddp", "deepspeed"; "ddp?"
+    where nothing shows that it has buffers; also "group" where it is wrapped for a process group
+    of its own. A parameter is what calls give it.
     """
     names = {program.dotted(module, node)}
     values: list[tuple[Module, ast.expr]] = []
@@ -77,6 +82,12 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         for where, value in values
     ):
         kinds.discard("ddp")
+    if (
+        "ddp" in kinds
+        and values
+        and not any(_has_buffers(program, where, value) for where, value in values)
+    ):
+        kinds = kinds - {"ddp"} | {"ddp?"}
     if kinds & SHARDED and _is_whole_here(module, node):
         kinds -= SHARDED
     if kinds and any(_has_group(program, where, value) for where, value in values):
@@ -128,6 +139,27 @@ def _has_no_buffers(program: Program, module: Module, value: ast.expr) -> bool:
     given = argument(made.node, "module", 0)
     cls = class_of_object(program, Expression(made.module, given)) if given is not None else None
     return cls is not None and not mentions_pattern(program, [cls.module], BUFFERED)
+
+
+def _has_buffers(program: Program, module: Module, value: ast.expr) -> bool:
+    """Whether the model that DDP is given is known to have buffers: by its class, what makes it, or
+    the library that it is from.
+    """
+    made = origin(program, module, value)
+    if not isinstance(made.node, ast.Call):
+        return False
+    if mentions_pattern(program, [made.module], SYNCED):
+        return True
+    given = argument(made.node, "module", 0)
+    if given is None:
+        return False
+    inner = origin(program, made.module, given)
+    name = program.dotted(inner.module, getattr(inner.node, "func", inner.node))
+    if LIBRARIES.fullmatch(name):
+        return True
+    making = program.function(name) if isinstance(inner.node, ast.Call) else None
+    modules = {each.module for each in reaches(program, making)} if making is not None else set()
+    return mentions_pattern(program, list(modules), SURELY_BUFFERED)
 
 
 def _has_group(program: Program, module: Module, value: ast.expr) -> bool:

@@ -20,7 +20,11 @@ def found(**texts: str) -> list[Finding]:
     return findings_of(program_of(**texts))[0]
 
 
+def asked(**texts: str) -> list[Finding]:
+    """What is found by default and, of a rule that is a hint, its plain cases."""
+    return as_asked(findings_of(program_of(**texts), hints=True)[0])
+
+
 def lines_of(cause: str, **texts: str) -> list[int]:
-    """The lines of a cause; of a rule that is a hint, its plain cases."""
-    told = as_asked(findings_of(program_of(**texts), hints=True)[0])
-    return [one.line for one in told if one.id == cause]
+    """The lines of a cause among what `asked` gives."""
+    return [one.line for one in asked(**texts) if one.id == cause]

@@ -60,11 +60,19 @@ CASES = [
         "if dist.get_rank() != 0:\n    serve()",
         [False],
     ),
+    # how long work takes, the source does not tell
+    ("rank0-long-task", "import os\n" + DIST + MAIN + "os.system('tar xf a')\ndist.barrier()", [False]),
     # a model that nothing shards
     (COND, ACCELERATE + "if acc.is_main_process:\n    acc.get_state_dict(m)", [False]),
     (
         COND,
         ACCELERATE + "kind = 'fsdp'\nif acc.is_main_process:\n    acc.get_state_dict(m)",
+        [False],
+    ),
+    (
+        COND,
+        ACCELERATE.replace("tor()", "tor(fsdp_plugin=accelerate.FullyShardedDataParallelPlugin())")
+        + "if acc.is_main_process:\n    acc.get_state_dict(m)",
         [True],
     ),
     (
@@ -117,6 +125,18 @@ CASES = [
         [],
     ),
     ("checkpoint-corrupt", ACCELERATE + "model.save_pretrained('out')", [True]),
+    # a script that converts, and one that trains what it has loaded
+    (
+        "checkpoint-corrupt",
+        DIST + "m.load_state_dict(torch.load('a'))\ntorch.save(m.half(), 'a.pt')",
+        [False],
+    ),
+    (
+        "checkpoint-corrupt",
+        DIST + "m.load_state_dict(torch.load('a'))\ndef fit(x):\n    m(x).backward()\n"
+        "for x in rows:\n    fit(x)\ntorch.save(m, 'a.pt')",
+        [True],
+    ),
     (
         "checkpoint-corrupt",
         ACCELERATE + "model.save_pretrained('out', save_function=acc.save)",

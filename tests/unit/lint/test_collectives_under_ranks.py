@@ -101,7 +101,7 @@ def test_a_method_of_an_object_of_unknown_class_is_followed_by_its_name_alone() 
             " a.wait_for_everyone()"
         ),
         (
-            "from accelerate import Accelerator\na = Accelerator(fsdp_plugin=plugin)\nif"
+            "from accelerate import Accelerator\na = Accelerator(fsdp_plugin=Plugin())\nif"
             " a.is_main_process:\n    a.save_state('x')"
         ),
         (

@@ -15,8 +15,9 @@ from pathlib import Path
 import pytest
 
 from tests.gallery.lint.score import PROGRAMS
-from trainprobe.cli.linting import look
+from trainprobe.cli.linting import LeaveOut, look
 from trainprobe.lint.model import Finding
+from trainprobe.lint.output import LintResult
 
 HEAD = "import torch\nimport torch.distributed as dist\ndist.init_process_group('gloo')\n"
 RUNNABLE = {
@@ -96,8 +97,15 @@ print(json.dumps(told))
 """
 
 
+def looked(path: Path, *, fix: bool = False) -> LintResult:
+    """What lint says with hints, some of which have rewrites."""
+    return look(
+        [str(path)], select=(), ignore=(), fix=fix, diff=False, leave_out=LeaveOut(hints=False)
+    )[0]
+
+
 def mend(path: Path) -> list[Finding]:
-    return list(look([str(path)], select=(), ignore=(), fix=True, diff=False)[0].mended)
+    return list(looked(path, fix=True).mended)
 
 
 def texts(path: Path) -> dict[str, bytes]:
@@ -110,7 +118,7 @@ def check_mended(path: Path) -> list[Finding]:
     after = texts(path.parent)
     for text in after.values():
         ast.parse(text)
-    left = look([str(path)], select=(), ignore=(), fix=False, diff=False)[0].findings
+    left = looked(path).findings
     assert [one for one in left if one.fix is not None and one.fix.safe] == []
     assert mend(path) == []
     assert texts(path.parent) == after
@@ -132,10 +140,10 @@ def folder(tmp_path: Path) -> Path:
 def test_each_rewrite_is_done_once_and_takes_its_finding_away(folder: Path) -> None:
     for name in RUNNABLE:
         path = folder / "after" / name / "train.py"
-        first = look([str(path)], select=(), ignore=(), fix=False, diff=False)[0].findings
+        first = looked(path).findings
         done = check_mended(path)
         assert done, name
-        left = look([str(path)], select=(), ignore=(), fix=False, diff=False)[0].findings
+        left = looked(path).findings
         assert {one.rule for one in left}.isdisjoint(one.rule for one in done), (name, left)
         assert len(left) <= len(first) - len(done), (name, left)
 

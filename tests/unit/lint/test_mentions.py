@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.lint.reading_sources import found, lines_of
+from tests.unit.lint.reading_sources import asked, found, lines_of
 
 DDP = (
     "import torch.distributed as dist\nfrom torch.utils.data import DataLoader\nfrom"
@@ -109,8 +109,8 @@ def test_a_timeout_of_another_script_is_not_this_ones() -> None:
         " load_dataset('x').map(f, num_proc=4)\ndist.barrier()\n"
     )
     other = "import torch.distributed as dist\ndist.init_process_group('nccl', timeout=hours)\n"
-    assert [one.id for one in found(train=long, other=other)] == ["rank0-long-task"]
-    assert found(train=long.replace("'nccl'", "'nccl', timeout=hours")) == []
+    assert [one.id for one in asked(train=long, other=other)] == ["rank0-long-task"]
+    assert asked(train=long.replace("'nccl'", "'nccl', timeout=hours")) == []
 
 
 def test_a_text_that_looks_like_a_waiver_waives_nothing() -> None:

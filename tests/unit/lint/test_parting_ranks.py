@@ -14,6 +14,7 @@ WRAPPED = (
     "from torch.nn.parallel import DistributedDataParallel as DDP\n"
     "torch.cuda.set_device(1)\ndist.init_process_group('nccl')\n"
 )
+BUFFERED = "import torchvision; m = DDP(torchvision.models.resnet18())\n"
 RANKS = "rank-conditional-collective"
 TRAINED = (
     "import os\nfrom transformers import Trainer\nrank = int(os.environ['RANK'])\n"
@@ -81,7 +82,9 @@ CASES = [
         [9],
     ),
     (RANKS, WRAPPED + "m = FSDP(net)\nif dist.get_rank() == 0:\n    m.save_pretrained('a')", [9]),
-    (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m(x)", [9]),
+    (RANKS, WRAPPED + BUFFERED + "if dist.get_rank() == 0:\n    m(x)", [9]),
+    # nothing shows that it has buffers
+    (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m(x)", []),
     (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m.module(x)", []),
     (
         RANKS,
@@ -90,8 +93,10 @@ CASES = [
     ),
     (
         RANKS,
-        WRAPPED + "def check(model):\n    if dist.get_rank() != 0:\n        return\n    model(x)\n"
-        "m = DDP(net)\ncheck(m)",
+        WRAPPED
+        + "def check(model):\n    if dist.get_rank() != 0:\n        return\n    model(x)\n"
+        + BUFFERED
+        + "check(m)",
         [10],
     ),
     (

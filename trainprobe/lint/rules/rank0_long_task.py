@@ -27,7 +27,7 @@ RULE = Rule(
         "Do it before the ranks start, set init_process_group(timeout=timedelta(hours=…)) above the"
         " time it takes, or split the work among the ranks."
     ),
-    confidence=0.6,
+    confidence=0.45,  # how long it takes, the source does not tell
 )
 
 LONG = re.compile(
@@ -50,10 +50,6 @@ LONG_WORDS = re.compile(
     r"(_(all|the|full|whole|corpus|dataset|datasets|data|index|indices|cache|shards|tokens|split"
     r"|splits|val|test|model|everything|features|examples|archive))*"
 )
-
-
-SCORING = re.compile(r"_*(run_|do_)?(evaluate|validate|convert)")
-"""What takes seconds as often as minutes: the scoring of answers that are there."""
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -81,19 +77,7 @@ def find(program: Program) -> Iterator[Finding]:
                     f"{module.source_of(long.func)}() runs on one rank, while the others wait in"
                     f" {after[0]} (line {after[1]}) with the default timeout."
                 )
-                yield RULE.finding(module, long, message, confidence=_sure(program, module, long))
-
-
-def _sure(program: Program, module: Module, call: ast.Call) -> float:
-    name = program.dotted(module, call.func)
-    if SCORING.match(name.rpartition(".")[2]):
-        return 0.45
-    return (
-        0.6
-        if (LONG.fullmatch(name) and not name.startswith(("subprocess", "os.", "shutil")))
-        or name.endswith(".map")
-        else 0.52
-    )
+                yield RULE.finding(module, long, message)
 
 
 def _is_long(program: Program, module: Module, call: ast.Call) -> bool:

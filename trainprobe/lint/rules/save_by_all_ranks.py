@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
 from trainprobe.lint.alone import is_alone
-from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases
+from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases, reaches
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
@@ -65,6 +65,12 @@ SOUNDS = re.compile(
     re.IGNORECASE,
 )
 """Conditions that name the rank that saves in words that cannot be followed to it."""
+STEPS = {"backward", "manual_backward", "training_step", "train_step", "fit", "train"}
+"""Methods by which a model is trained, or made ready for that."""
+EVALUATES = {"eval", "no_grad", "inference_mode", "load_state_dict", "from_pretrained", "trace"}
+MOST_CALLERS = 60
+HINT = 0.45
+"""The confidence where nothing shows that several ranks come."""
 OWN = ("rank", "proc", "shard", "worker", "tmp", "temp", "gpu", "device")
 """Parts of names that differ between ranks: their own numbers, folders and GPUs."""
 STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
@@ -88,7 +94,10 @@ def find(program: Program) -> Iterator[Finding]:
         if not _is_one_path(program, path, 0, given_alike=of_trainer):
             continue
         message = f"Every rank saves to {path.module.source_of(path.node)}."
-        yield RULE.finding(call.module, call.node, message, edits=_edits(program, call))
+        sure = RULE.confidence if of_trainer or not _only_converts(program, call) else HINT
+        yield RULE.finding(
+            call.module, call.node, message, confidence=sure, edits=_edits(program, call)
+        )
     for call in calls_ending_in(program, "save_pretrained"):
         path = resolved_argument(program, call, "save_directory", 0)
         if (
@@ -104,7 +113,34 @@ def find(program: Program) -> Iterator[Finding]:
             _is_option(program, path) or _is_one_path(program, path, 0)
         ):
             message = f"Every rank saves the model to {path.module.source_of(path.node)}."
-            yield RULE.finding(call.module, call.node, message, confidence=0.6, fix=PRETRAINED)
+            sure = HINT if _only_converts(program, call) else 0.6
+            yield RULE.finding(call.module, call.node, message, confidence=sure, fix=PRETRAINED)
+
+
+def _only_converts(program: Program, call: Call) -> bool:
+    """Whether what comes to a save loads or evaluates a model and trains none, there or in what it
+    calls: what converts weights or draws samples is mostly run as one process.
+    """
+    holder = call.module.function_of(call.node)
+    modules = {call.module} if holder is None else set()
+    functions = [] if holder is None else [holder]
+    for function in functions:  # which grows meanwhile
+        for site in callers(program, function):
+            above = site.module.function_of(site.node)
+            if above is None:
+                modules.add(site.module)
+            elif above not in functions and len(functions) < MOST_CALLERS:
+                functions.append(above)
+    top = [
+        called
+        for module in modules
+        for each in module.top_calls
+        if (called := program.called(module, each)) is not None
+    ]
+    calls = [each for module in modules for each in module.top_calls]
+    calls += [each for item in reaches(program, *functions, *top) for each in item.calls]
+    called = {last_name(each.func) for each in calls}
+    return bool(called & EVALUATES) and not called & STEPS
 
 
 def _writes(program: Program) -> Iterator[tuple[Call, Expression | None]]:

@@ -26,7 +26,7 @@ RULE = Rule(
         " hangs there. Where it works, every worker starts a thread for each CPU."
     ),
     fix="Call cv2.setNumThreads(0) after `import cv2`.",
-    confidence=0.5,
+    confidence=0.45,
 )
 
 
