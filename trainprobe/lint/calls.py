@@ -25,14 +25,23 @@ def call_sites(program: Program) -> dict[Function, list[tuple[Module, ast.Call]]
     memory: dict[Function, list[tuple[Module, ast.Call]]] | None = program.memory.get("call sites")
     if memory is None:
         memory = {}
+        called: dict[ast.Call, Function] = {}
         for module in program.modules.values():
             with program.tolerance(module):
                 for call in module.of(ast.Call):
                     function = program.called(module, call)
                     if function is not None:
+                        called[call] = function
                         memory.setdefault(function, []).append((module, call))
-        program.memory["call sites"] = memory
+        program.memory["call sites"], program.memory["called"] = memory, called
     return memory
+
+
+def called_functions(program: Program) -> dict[ast.Call, Function]:
+    """The project's function that each call runs; calls of anything else are not in it."""
+    call_sites(program)
+    called: dict[ast.Call, Function] = program.memory["called"]
+    return called
 
 
 def callers(program: Program, function: Function) -> list[Call]:

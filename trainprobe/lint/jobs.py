@@ -24,8 +24,13 @@ WRAPS = (
 )
 
 
-def imported_modules(program: Program, module: Module) -> Iterator[tuple[ast.stmt, Module]]:
-    """Yield the project's modules that a module imports, with the import statement."""
+@remembered
+def imported_modules(program: Program, module: Module) -> list[tuple[ast.stmt, Module]]:
+    """The project's modules that a module imports, with the import statement."""
+    return list(_imported_modules(program, module))
+
+
+def _imported_modules(program: Program, module: Module) -> Iterator[tuple[ast.stmt, Module]]:
     for statement in (*module.of(ast.Import), *module.of(ast.ImportFrom)):
         for found in module.bindings.get(module.scope_of(statement), {}).values():
             for binding in found:
@@ -43,6 +48,23 @@ def module_of(program: Program, dotted: str) -> Module | None:
         if found is not None:
             return found
     return None
+
+
+def importers(program: Program, modules: list[Module]) -> set[Module]:
+    """Modules and all that import them, directly or through others."""
+    up = _edges(program)[1]
+    found, left = set(modules), list(modules)
+    while left:
+        new = up.get(left.pop(), set()) - found
+        found |= new
+        left += new
+    return found
+
+
+def in_jobs_of(program: Program, modules: list[Module]) -> set[Module]:
+    """All modules that run in one process with one of these."""
+    found = importers(program, modules)
+    return set(_closure(list(found), _edges(program)[0], most=len(program.modules)))
 
 
 @remembered
@@ -64,9 +86,11 @@ def _edges(program: Program) -> tuple[dict[Module, set[Module]], dict[Module, se
     return down, up
 
 
-def _closure(start: list[Module], edges: dict[Module, set[Module]]) -> list[Module]:
+def _closure(
+    start: list[Module], edges: dict[Module, set[Module]], most: int = 400
+) -> list[Module]:
     visited, left = dict.fromkeys(start), list(start)
-    while left and len(visited) < 400:
+    while left and len(visited) < most:
         for other in sorted(edges.get(left.pop(), ()), key=lambda edge: edge.path):
             if other not in visited:
                 visited[other] = None

@@ -122,6 +122,8 @@ class Module:
         self.function_of_node: dict[ast.AST, Function] = {}
         self.class_of_node: dict[ast.AST, Class] = {}
         self.bindings: dict[ast.AST, dict[str, list[Binding]]] = {}
+        self.scope_above: dict[Scope, Scope] = {}
+        """The scope around each scope; that of a default or a decorator is the same."""
         self.star_imports: list[str] = []
         self.top_calls: list[ast.Call] = []
         self._by_type: dict[type[ast.AST], list[ast.AST]] = defaultdict(list)
@@ -133,16 +135,18 @@ class Module:
 
     def scope_of(self, node: ast.AST) -> Scope:
         """The function, class or module that directly holds `node` (never `node` itself)."""
-        up = self.parents.get(node)
-        while up is not None and not isinstance(up, SCOPES):
-            up = self.parents.get(up)
-        return up if up is not None else self.tree
+        parents = self.parents
+        up = parents.get(node)
+        while up is not None and up.__class__ not in SCOPES_SET:
+            up = parents.get(up)
+        return up if up is not None else self.tree  # type: ignore[return-value]
 
     def function_of(self, node: ast.AST) -> Function | None:
         """The nearest enclosing function, lambdas passed over; None at module level."""
-        up = self.parents.get(node)
-        while up is not None and not isinstance(up, FUNCTIONS):
-            up = self.parents.get(up)
+        parents = self.parents
+        up = parents.get(node)
+        while up is not None and up.__class__ not in FUNCTIONS_SET:
+            up = parents.get(up)
         return self.function_of_node.get(up) if up is not None else None
 
     def class_of(self, node: ast.AST) -> Class | None:
@@ -229,6 +233,7 @@ class Module:
                 function.returns.append(node)  # type: ignore[arg-type]
             inner_scope, inner_function, inner_prefix = scope, function, prefix
             if kind in SCOPES_SET and node is not self.tree:
+                self.scope_above[node] = scope  # type: ignore[index]
                 inner_scope = node  # type: ignore[assignment]
                 self.bindings[node] = {}
                 if isinstance(node, FUNCTIONS):
@@ -398,6 +403,7 @@ HELD = {
 }
 """The kinds of nodes that a module holds."""
 SCOPES_SET = set(SCOPES)
+FUNCTIONS_SET = set(FUNCTIONS)
 DECORATED = {*FUNCTIONS, ast.ClassDef}
 LEAVES = {ast.Name, ast.Constant, ast.alias, ast.Pass, ast.Break, ast.Continue}
 """Kinds whose fields hold no node that a module holds."""

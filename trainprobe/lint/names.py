@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainprobe.lint.modules import SCOPES, Binding, Class, Function, Module, Scope
+from trainprobe.lint.modules import Binding, Class, Function, Module, Scope
 
 if TYPE_CHECKING:
     from trainprobe.lint.program import Program
@@ -31,6 +31,7 @@ SAME = {
     "datasets.load.": "datasets.",
 }
 """Modules whose names are also found in the package above them."""
+LONG_FORMS = tuple(SAME)
 
 
 class Names:
@@ -55,8 +56,9 @@ class Names:
         "~": "~trainer.save_model". Methods of the project's own classes are
         "pkg.mod.Class().method". A name that leads back to itself has no origin beyond the circle.
         """
-        if node in self._known:
-            return self._known[node]
+        known = self._known.get(node)
+        if known is not None:
+            return known
         if (
             depth > DEEPEST
             or node in self._open
@@ -73,9 +75,10 @@ class Names:
             self._open.discard(node)
         if len(answer) > LONGEST:
             answer = ""
-        for long, short in SAME.items():
-            if answer.startswith(long):
-                answer = short + answer[len(long) :]
+        if answer.startswith(LONG_FORMS):
+            for long, short in SAME.items():
+                if answer.startswith(long):
+                    answer = short + answer[len(long) :]
         if answer or not self._open or self._cuts == cuts:
             self._known[node] = answer
         else:
@@ -91,17 +94,16 @@ class Names:
 
     def lookup(self, module: Module, name: str, at: ast.AST) -> tuple[Scope, list[Binding]]:
         """The scope that holds `name` as seen from `at`, and its bindings there."""
-        up: ast.AST | None = module.parents.get(at)
-        first = True
-        while up is not None:
-            if isinstance(up, SCOPES):
-                if first or not isinstance(up, ast.ClassDef):
-                    found = module.bindings.get(up, {}).get(name)
-                    if found:
-                        return up, found
-                first = False
-            up = module.parents.get(up)
-        return module.tree, module.bindings[module.tree].get(name, [])
+        bindings = module.bindings
+        scope = module.scope_of(at)
+        found = bindings[scope].get(name)
+        while not found:
+            if scope is module.tree:
+                return scope, []
+            scope = module.scope_above[scope]
+            if scope.__class__ is not ast.ClassDef:
+                found = bindings[scope].get(name)
+        return scope, found
 
     def latest(self, module: Module, node: ast.Name) -> Binding | None:
         """The binding that most likely holds at `node`: the last before it, else an outer one's."""

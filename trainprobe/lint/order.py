@@ -6,8 +6,8 @@ import ast
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from trainprobe.lint.calls import callers
-from trainprobe.lint.jobs import imported_modules
+from trainprobe.lint.calls import called_functions, callers
+from trainprobe.lint.jobs import imported_modules, importers
 from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.program import Program
 
@@ -37,16 +37,25 @@ class Order:
         program: Program,
         kind_of_call: CallKind,
         statement_kinds: StatementKinds | None = None,
+        ends_in: Callable[[Module], bool] | None = None,
     ) -> None:
+        """With `ends_in`, only traces that may come to one of these modules matter."""
         self.program, self.kind_of_call = program, kind_of_call
-        self.statement_kinds = statement_kinds
+        self.statement_kinds, self.ends_in = statement_kinds, ends_in
+        self._called = called_functions(program)
+        self._kinds: dict[Module, dict[ast.AST, str]] = {}
         self._statements: dict[Module, dict[Function | None, list[tuple[ast.AST, str]]]] = {}
         self._of_function: dict[Function, tuple[Event, ...]] = {}
         self._of_module: dict[tuple[Module, bool], tuple[Event, ...]] = {}
 
     def traces(self) -> Iterator[list[Event]]:
         """Yield an order for each module's top level, then for each function that nobody calls."""
-        for module in self.program.examined:
+        starts = self.program.examined
+        if self.ends_in is not None:
+            # what a process comes to, its modules import
+            leading = importers(self.program, list(filter(self.ends_in, starts)))
+            starts = [module for module in starts if module in leading]
+        for module in starts:
             top = self.top(module)
             if top:
                 yield list(top)
@@ -64,6 +73,16 @@ class Order:
                 ):
                     before += self.within(made)
                 yield [*before, *own]
+
+    def kinds(self, module: Module) -> dict[ast.AST, str]:
+        """The kinds of the calls of a module that matter."""
+        if module not in self._kinds:
+            self._kinds[module] = {
+                node: kind
+                for node in module.of(ast.Call)
+                if (kind := self.kind_of_call(self.program, module, node))
+            }
+        return self._kinds[module]
 
     def top(self, module: Module, *, imported: bool = False) -> tuple[Event, ...]:
         """What running a module as a script, or importing it, comes to."""
@@ -116,15 +135,14 @@ class Order:
         self, module: Module, nodes: list[ast.Call]
     ) -> list[tuple[tuple[int, int], tuple[Event, ...]]]:
         steps: list[tuple[tuple[int, int], tuple[Event, ...]]] = []
+        kinds = self.kinds(module)
         for node in nodes:
-            if isinstance(module.scope_of(node), ast.Lambda):
-                continue  # it runs when somebody calls the lambda
-            kind = self.kind_of_call(self.program, module, node)
-            if kind:
+            kind, called = kinds.get(node), self._called.get(node)
+            if (kind is None and called is None) or isinstance(module.scope_of(node), ast.Lambda):
+                continue  # a lambda runs when somebody calls it
+            if kind is not None:
                 steps.append((_end(node), (Event(kind, module, node),)))
-                continue
-            called = self.program.called(module, node)
-            if called is not None:
+            elif called is not None:
                 inner = self.within(called)
                 if inner:
                     steps.append(
@@ -178,7 +196,8 @@ def _joined(steps: list[tuple[tuple[int, int], tuple[Event, ...]]]) -> tuple[Eve
 def preceded(program: Program, kind_of_call: CallKind, last: str) -> Iterator[tuple[Event, Event]]:
     """Yield each event of kind `last` with the first event of another kind that comes before it."""
     reported: set[ast.AST] = set()
-    for trace in Order(program, kind_of_call).traces():
+    order = Order(program, kind_of_call, ends_in=lambda each: last in order.kinds(each).values())
+    for trace in order.traces():
         earlier: list[Event] = []
         for event in trace:
             if event.kind != last:

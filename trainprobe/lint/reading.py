@@ -98,10 +98,11 @@ def _read(
     todo = list(program.modules.values())
     most = lines + imported_lines
     listings: Listings = {}
+    known: dict[tuple[str, str], list[str]] = {}
     while todo and len(visited) <= MOST_FILES and lines <= most:  # nearest first
         module = todo.pop(0)
         _read_configs(program, module, looked)
-        for path in _imported(module, roots, looked, listings, real_of):
+        for path in _imported(module, roots, looked, listings, known, real_of):
             if path in asked:
                 continue
             asked.add(path)
@@ -271,6 +272,7 @@ def _imported(
     roots: set[str],
     looked: Looked,
     listings: Listings,
+    known: dict[tuple[str, str], list[str]],
     real_of: Callable[[str], str],
 ) -> Iterator[str]:
     """Paths of files that a module imports, where they lie beside it or above it, up to a root."""
@@ -288,10 +290,12 @@ def _imported(
             if level and up != level - 1:
                 at = os.path.dirname(at)
                 continue
-            stems = [f"{at}/{'/'.join(parts[:count])}" for count in range(1, len(parts) + 1)]
-            asked = [path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")]
-            found = [path for path in asked if _lies_in(path, listings)]
-            looked.absent.update(path for path in asked if path not in found)
+            found = known.get((at, name))
+            if found is None:
+                stems = [f"{at}/{'/'.join(parts[:count])}" for count in range(1, len(parts) + 1)]
+                asked = [path for stem in stems for path in (f"{stem}.py", f"{stem}/__init__.py")]
+                found = known[at, name] = [path for path in asked if _lies_in(path, listings)]
+                looked.absent.update(path for path in asked if path not in found)
             yield from (os.path.relpath(path) if relative else path for path in found)
             if found or real_of(at) in roots or level:
                 break

@@ -48,8 +48,13 @@ DEEPEST = 8
 @remembered
 def is_used(program: Program) -> bool:
     """Whether anything in the program can be sharded so."""
+    return is_used_by(list(program.modules.values()))
+
+
+def is_used_by(modules: list[Module]) -> bool:
+    """Whether one of the modules names what shards so."""
     names = ("fully_shard", "DTensor", "distribute_tensor")
-    return any(name in module.text for module in program.modules.values() for name in names)
+    return any(name in module.text for module in modules for name in names)
 
 
 def kind_of(program: Program, module: Module, node: ast.expr, depth: int = 0) -> Kind:

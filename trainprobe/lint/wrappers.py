@@ -8,8 +8,10 @@ import re
 from trainprobe.lint.calls import argument_for, callers, reaches
 from trainprobe.lint.conditions import stated_around
 from trainprobe.lint.expressions import Expression, class_of_object, origin
+from trainprobe.lint.flow import before
+from trainprobe.lint.jobs import module_of
 from trainprobe.lint.mentions import mentions_pattern
-from trainprobe.lint.modules import Module
+from trainprobe.lint.modules import Binding, Module, receiver_of
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
 
@@ -39,6 +41,8 @@ BUFFERED = re.compile(
 """Names of layers and libraries whose models have buffers, which DDP broadcasts."""
 SURELY_BUFFERED = re.compile(r"\w*[Bb]atch_?[Nn]orm\w*|register_buffer|.*torchvision\.models\..*")
 SYNCED = re.compile(r"convert_sync_batchnorm|SyncBatchNorm|convert_syncbn_model")
+MOVES = ("to", "cuda", "float", "half", "train", "eval", "requires_grad_")
+"""Methods of a model that give the model."""
 LIBRARIES = re.compile(r"(torchvision\.models|timm|transformers)\..*|.*\.from_pretrained")
 """What makes models of libraries, nearly all of which have buffers."""
 MOST_CALLERS = 8
@@ -56,7 +60,7 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         found = program.names.bindings(module, node)
         values = [
             (module, item.value)
-            for item in found[:10]
+            for item in _since_made_anew(module, node, found)[:10]
             if item.value is not None and item.kind in {"value", "unpack"}
         ]
     elif isinstance(node, ast.Attribute):
@@ -93,6 +97,27 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
     if kinds and any(_has_group(program, where, value) for where, value in values):
         kinds.add("group")
     return kinds
+
+
+def _since_made_anew(module: Module, node: ast.Name, found: list[Binding]) -> list[Binding]:
+    """The bindings from the last that a name certainly has where it stands: an assignment ahead in
+    a block around it, of a value made without it.
+    """
+    scope = module.scope_of(node)
+    blocks = {id(up) for up in module.ancestors(node)}
+    for at in range(len(found) - 1, 0, -1):
+        item = found[at]
+        if (
+            item.kind == "value"
+            and item.value is not None
+            and (item.node.__class__ is ast.Assign and item.line < node.lineno)
+            and module.scope_of(item.node) is scope
+            and id(module.parents[item.node]) in blocks
+            and before(module, item.node, node)
+            and node.id not in {getattr(part, "id", "") for part in ast.walk(item.value)}
+        ):
+            return found[at:]
+    return found
 
 
 def _is_whole_here(module: Module, node: ast.expr) -> bool:
@@ -151,15 +176,31 @@ def _has_buffers(program: Program, module: Module, value: ast.expr) -> bool:
     if mentions_pattern(program, [made.module], SYNCED):
         return True
     given = argument(made.node, "module", 0)
-    if given is None:
+    return given is not None and _makes_buffers(program, Expression(made.module, given), 0)
+
+
+def _makes_buffers(program: Program, place: Expression, depth: int) -> bool:
+    """Whether what makes a model names layers or a library that have buffers, or is given a model
+    that has: `nn.Sequential(backbone, head)`, `load(model)`.
+    """
+    made = origin(program, *place)
+    while (inner := receiver_of(made.node, *MOVES)) is not None:
+        made = origin(program, made.module, inner)
+    if not isinstance(made.node, ast.Call) or depth > DEEPEST:
         return False
-    inner = origin(program, made.module, given)
-    name = program.dotted(inner.module, getattr(inner.node, "func", inner.node))
+    name = program.dotted(made.module, made.node.func)
     if LIBRARIES.fullmatch(name):
         return True
-    making = program.function(name) if isinstance(inner.node, ast.Call) else None
+    making = program.function(name)
     modules = {each.module for each in reaches(program, making)} if making is not None else set()
-    return mentions_pattern(program, list(modules), SURELY_BUFFERED)
+    holder = module_of(program, name)
+    if mentions_pattern(program, [*modules, *([holder] if holder else [])], SURELY_BUFFERED):
+        return True
+    return any(
+        _makes_buffers(program, Expression(made.module, each), depth + 1)
+        for each in made.node.args
+        if isinstance(each, ast.Name | ast.Call)
+    )
 
 
 def _has_group(program: Program, module: Module, value: ast.expr) -> bool:

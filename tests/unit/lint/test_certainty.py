@@ -61,7 +61,11 @@ CASES = [
         [False],
     ),
     # how long work takes, the source does not tell
-    ("rank0-long-task", "import os\n" + DIST + MAIN + "os.system('tar xf a')\ndist.barrier()", [False]),
+    (
+        "rank0-long-task",
+        "import os\n" + DIST + MAIN + "os.system('tar xf a')\ndist.barrier()",
+        [False],
+    ),
     # a model that nothing shards
     (COND, ACCELERATE + "if acc.is_main_process:\n    acc.get_state_dict(m)", [False]),
     (

@@ -83,6 +83,20 @@ CASES = [
     ),
     (RANKS, WRAPPED + "m = FSDP(net)\nif dist.get_rank() == 0:\n    m.save_pretrained('a')", [9]),
     (RANKS, WRAPPED + BUFFERED + "if dist.get_rank() == 0:\n    m(x)", [9]),
+    # it is made anew, and not wrapped
+    (
+        RANKS,
+        WRAPPED + BUFFERED + "if dist.get_rank() == 0:\n    m = load('a')\n    m.eval()\n    m(x)",
+        [],
+    ),
+    # it has buffers, as what makes it shows
+    (
+        RANKS,
+        WRAPPED + "class Net(torch.nn.Module):\n    def __init__(self):\n"
+        "        self.norm = torch.nn.BatchNorm1d(3)\n"
+        "m = DDP(torch.nn.Sequential(Net().cuda()))\nif dist.get_rank() == 0:\n    m(x)",
+        [12],
+    ),
     # nothing shows that it has buffers
     (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m(x)", []),
     (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m.module(x)", []),
@@ -159,6 +173,17 @@ CASES = [
         "    if time.time() - start > 60:\n        print('slow')",
         [],
     ),
+    # an error that is swallowed only where there are no other ranks
+    (
+        RANKS,
+        WRAPPED + "m = DDP(net)\nfor x in rows:\n    try:\n        m(x).backward()\n"
+        "        opt.step()\n    except RuntimeError as e:\n        if 'memory' in str(e):\n"
+        "            if dist.is_initialized():\n                raise\n            continue\n"
+        "        raise",
+        [],
+    ),
+    # a function that nothing calls
+    ("checkpoint-corrupt", DIST + "def keep(x):\n    torch.save(x, 'a.pt')", []),
     # an error that one rank swallows
     (
         RANKS,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from trainprobe.lint.devices import touches_cuda
 from trainprobe.lint.environment import settings
@@ -94,14 +95,11 @@ CHILDREN = re.compile(
 
 
 def find(program: Program) -> Iterator[Finding]:
-    if not any(
-        setting.variable in READ_BY
-        for module in program.modules.values()
-        for setting in settings(program, module)
-    ):
+    if not any(_sets_one(program, module) for module in program.modules.values()):
         return
     reported: set[ast.AST] = set()
-    for trace in Order(program, _event_kind, _statement_events).traces():
+    order = Order(program, _event_kind, _statement_events, partial(_sets_one, program))
+    for trace in order.traces():
         known: dict[str, Event] = {}
         for event in trace:
             kind, _, what = event.kind.partition(":")
@@ -134,6 +132,10 @@ def find(program: Program) -> Iterator[Finding]:
                     why=why,
                     edits=_edits(event, reader, what),
                 )
+
+
+def _sets_one(program: Program, module: Module) -> bool:
+    return any(setting.variable in READ_BY for setting in settings(program, module))
 
 
 def _is_second_call(event: Event, reader: Event) -> bool:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from trainprobe.lint import calls
+from trainprobe.lint.alone import JOINED
 from trainprobe.lint.calls import is_subclass
 from trainprobe.lint.collectives import GROUP_AT
 from trainprobe.lint.model import Finding, Rule
@@ -104,8 +105,8 @@ def _passes(program: Program, module: Module, body: list[ast.stmt]) -> bool:
                 if ALONE.search(module.source_of(test, 200)):
                     return False  # what one process does alone, or a choice of the user
                 ways = [_passes(program, module, first), _passes(program, module, other)]
-                if not any(ways):
-                    return False
+                if not any(ways) or (JOINED.search(module.source_of(test)) and not ways[0]):
+                    return False  # also where it goes on only without other ranks
             case ast.With(body=inner) | ast.Try(body=inner):
                 if not _passes(program, module, inner):
                     return False

@@ -221,7 +221,7 @@ def _is_taken_from_batch(program: Program, place: Expression) -> bool:
         or (
             binding.kind == "value"
             and binding.value is not None
-            and isinstance(binding.value, ast.Subscript | ast.Call)
+            and any(isinstance(part, ast.Subscript | ast.Call) for part in ast.walk(binding.value))
             and not _is_option(binding.value)
         )
         for binding in program.names.bindings(place.module, place.node)

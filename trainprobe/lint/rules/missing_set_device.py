@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint import ranks
-from trainprobe.lint.calls import Call, calls_to
+from trainprobe.lint.calls import Call, calls_to, reaches
 from trainprobe.lint.devices import device_kinds, device_of_call
 from trainprobe.lint.expressions import argument_value, resolved_argument
 from trainprobe.lint.fixing import insert_line
@@ -98,11 +98,16 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _current(program: Program, module: Module, starts: Module) -> Iterator[Call]:
     """What of a module works on the current GPU: NCCL's objects, pinned loaders."""
+    run = set(reaches(program, *starts.functions.values()))
     for call in module.of(ast.Call):
         if module is not starts and module.is_of_script(call):
             continue
         name = program.dotted(module, call.func)
-        if name in ON_CURRENT and not call.args[0 if "cuda" in name else 9 :]:
+        if (
+            name in ON_CURRENT
+            and not call.args[0 if "cuda" in name else 9 :]
+            and (module is starts or module.function_of(call) in run)
+        ):
             yield Call(module, call, f"{name.rpartition('.')[2]}()")
         elif (
             name == "torch.utils.data.DataLoader"

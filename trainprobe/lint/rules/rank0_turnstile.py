@@ -44,6 +44,8 @@ LONG = set(
 
 def find(program: Program) -> Iterator[Finding]:
     for module in program.examined:
+        if "barrier" not in module.text and "wait_for_everyone" not in module.text:
+            continue
         for holder in [None, *module.functions.values()]:
             nodes = module.top_calls if holder is None else holder.calls
             barriers = [call for call in nodes if _is_barrier(program, module, call)]

@@ -139,8 +139,8 @@ def _only_converts(program: Program, call: Call) -> bool:
     ]
     calls = [each for module in modules for each in module.top_calls]
     calls += [each for item in reaches(program, *functions, *top) for each in item.calls]
-    called = {last_name(each.func) for each in calls}
-    return bool(called & EVALUATES) and not called & STEPS
+    names = {last_name(each.func) for each in calls}
+    return bool(names & EVALUATES) and not names & STEPS
 
 
 def _writes(program: Program) -> Iterator[tuple[Call, Expression | None]]:
@@ -212,6 +212,16 @@ def _starts(program: Program, module: Module) -> bool:
     return any(call.module is module for call in calls_to(program, *STARTS))
 
 
+def _is_start(program: Program, function: Function) -> bool:
+    """Whether what nobody calls may be where ranks come: it starts them itself, or is a method of a
+    module that does.
+    """
+    if function.cls is not None:
+        return _starts(program, function.module)
+    reached = set(reaches(program, function))
+    return any(call.module.function_of(call.node) in reached for call in calls_to(program, *STARTS))
+
+
 def _edits(program: Program, call: Call) -> tuple[Edit, ...] | None:
     """Put the save under a test of the rank, where nothing in it needs the other ranks."""
     module, statement = call.module, call.module.parents.get(call.node)
@@ -268,7 +278,7 @@ def _is_guarded(
         return True
     sites = of_ranks
     if not sites:
-        return not (_starts(program, module) or _is_entry(program, function))
+        return not (_is_start(program, function) or _is_entry(program, function))
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
 
 

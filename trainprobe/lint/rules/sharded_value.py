@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint import flow, sharded
+from trainprobe.lint.jobs import in_jobs_of
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
@@ -37,9 +38,11 @@ NUMBERS = {"float", "int", "bool"}
 
 
 def find(program: Program) -> Iterator[Finding]:
-    if not sharded.is_used(program):
-        return
+    users = [module for module in program.modules.values() if sharded.is_used_by([module])]
+    concerned = in_jobs_of(program, users) if users else ()
     for module in program.examined:
+        if module not in concerned:
+            continue
         for call in module.of(ast.Call):
             holder = _read(program, module, call)
             if holder is not None and sharded.kind_of(program, module, holder) == "partial":

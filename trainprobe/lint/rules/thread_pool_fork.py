@@ -109,7 +109,7 @@ def _tokenizers(program: Program, loader: Call, reported: set[ast.AST]) -> Itera
                     setting.node,
                     message,
                     why=TOKENIZERS,
-                    confidence=0.6,
+                    confidence=RULE.confidence,
                     fix='Set it to "false" in jobs with workers.',
                     edits=edits,
                 )

@@ -321,15 +321,31 @@ def _handed(program: Program) -> set[Function]:
     if known is None:
         known = program.memory["handed"] = set()
         for module in program.modules.values():
+            names = _names_of_functions(module)
             for call in module.of(ast.Call):
                 for item in (*call.args, *(word.value for word in call.keywords)):
                     if (
                         isinstance(item, ast.Name)
+                        and (item.id in names or module.star_imports)
                         and (function := program.function(program.dotted(module, item))) is not None
                         and function.cls is None
                     ):
                         known.add(function)
     return known
+
+
+def _names_of_functions(module: Module) -> set[str]:
+    """The names of a module that may stand for a function, not for what a call gave."""
+    return {
+        name
+        for held in module.bindings.values()
+        for name, found in held.items()
+        if any(
+            each.kind in {"def", "import"}
+            or (each.kind == "value" and not isinstance(each.value, ast.Call | ast.Constant))
+            for each in found
+        )
+    }
 
 
 def _by_caller(program: Program, call: Call, function: Function, own: set[Module]) -> Iterator[int]:
