@@ -31,13 +31,17 @@ def imported_modules(program: Program, module: Module) -> list[tuple[ast.stmt, M
 
 
 def _imported_modules(program: Program, module: Module) -> Iterator[tuple[ast.stmt, Module]]:
-    for statement in (*module.of(ast.Import), *module.of(ast.ImportFrom)):
-        for found in module.bindings.get(module.scope_of(statement), {}).values():
+    bound: dict[ast.AST, list[str]] = {}
+    for held in module.bindings.values():
+        for found in held.values():
             for binding in found:
-                if binding.node is statement:
-                    other = module_of(program, program.import_target(module, binding.dotted))
-                    if other is not None and other is not module:
-                        yield statement, other
+                if binding.kind == "import":
+                    bound.setdefault(binding.node, []).append(binding.dotted)
+    for statement in (*module.of(ast.Import), *module.of(ast.ImportFrom)):
+        for dotted in bound.get(statement, ()):
+            other = module_of(program, program.import_target(module, dotted))
+            if other is not None and other is not module:
+                yield statement, other
 
 
 def module_of(program: Program, dotted: str) -> Module | None:

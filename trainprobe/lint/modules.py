@@ -113,6 +113,7 @@ class Module:
             requested,
             is_package,
         )
+        self.folder = os.path.dirname(os.path.normpath(path))
         self.is_notebook = path.endswith(".ipynb")
         self.lines = text.split("\n")
         self.program: Program

@@ -65,6 +65,8 @@ class Program:
         self._by_path: dict[str, Module] = {}
         self._places: set[str] = set()
         """Files without their ending, and the folders above them: where an import may lead."""
+        self._heads: set[str] = set()
+        """The last parts of these places."""
         self._import_cache: dict[tuple[str, str], str] = {}
         self.names: Names
         self.values: Values
@@ -121,6 +123,7 @@ class Program:
         place = posixpath.splitext(path)[0]
         while place and place not in self._places:
             self._places.add(place)
+            self._heads.add(posixpath.basename(place))
             place = posixpath.dirname(place)
         return module
 
@@ -154,14 +157,15 @@ class Program:
 
     def import_target(self, importer: Module, dotted: str) -> str:
         """`dotted` with the module part that `importer` would import, if the project has it."""
-        key = (importer.path, dotted)
+        if dotted.partition(".")[0] not in self._heads:
+            return dotted
+        key = (importer.folder, dotted)
         if key not in self._import_cache:
-            self._import_cache[key] = self._find(importer, dotted)
+            self._import_cache[key] = self._find(importer.folder, dotted)
         return self._import_cache[key]
 
-    def _find(self, importer: Module, dotted: str) -> str:
+    def _find(self, folder: str, dotted: str) -> str:
         parts = dotted.split(".")
-        folder = os.path.dirname(posixpath.normpath(importer.path))
         for _ in range(40):
             first = posixpath.join(folder, parts[0])
             for count in range(len(parts), 0, -1) if first in self._places else ():

@@ -20,7 +20,7 @@ from trainprobe.lint.loaders import loaders, loaders_in, workers
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Function, Module
 from trainprobe.lint.order import exclusive
-from trainprobe.lint.program import Program
+from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.rewrites import shared_cpus
 from trainprobe.lint.values import argument
 
@@ -237,16 +237,20 @@ def _is_persistent(program: Program, call: Call) -> bool:
 
 def _staying(program: Program, modules: list[Module]) -> set[ast.AST]:
     """Loaders whose iterators are held, or that are gone over inside the loop over another one."""
+    return {loader for module in modules for loader in _staying_in(program, module)}
+
+
+@remembered
+def _staying_in(program: Program, module: Module) -> set[ast.AST]:
     found: set[ast.AST] = set()
-    for module in modules:
-        for call in module.of(ast.Call):
-            if program.dotted(module, call.func) in HOLDS:
-                found |= {item for part in call.args for item in loaders_in(program, module, part)}
-        for loop in module.of(ast.For):
-            outer = loaders_in(program, module, loop.iter)
-            inner = _gone_over(program, module, loop.body) - outer if outer else set()
-            if inner:
-                found |= outer | inner
+    for call in module.of(ast.Call):
+        if program.dotted(module, call.func) in HOLDS:
+            found |= {item for part in call.args for item in loaders_in(program, module, part)}
+    for loop in module.of(ast.For):
+        outer = loaders_in(program, module, loop.iter)
+        inner = _gone_over(program, module, loop.body) - outer if outer else set()
+        if inner:
+            found |= outer | inner
     return found
 
 
