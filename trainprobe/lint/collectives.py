@@ -298,7 +298,7 @@ def _is_sharding_for_certain(program: Program, module: Module) -> bool:
     """Whether the job's Accelerator is given a plugin that shards, whatever the user asks for."""
     return any(
         (given := argument(call.node, name)) is not None
-        and isinstance(origin(program, call.module, given).node, ast.Call)
+        and program.dotted(*origin(program, call.module, given)).endswith("Plugin()")
         for call in calls_in_job(program, module, "accelerate.Accelerator")
         for name in ("fsdp_plugin", "deepspeed_plugin")
     )

@@ -112,7 +112,11 @@ class Names:
             return None
         if scope is module.scope_of(node):
             line = node.lineno
-            before = [item for item in found if item.line < line or (item.kind == "param")]
+            before = [
+                item
+                for item in found
+                if (item.line < line and not _ends_behind(item.node, line)) or item.kind == "param"
+            ]
             return before[-1] if before else found[0]
         return found[-1] if found[-1].kind != "other" else found[0]
 
@@ -349,6 +353,11 @@ class Names:
                     if behind and behind[0] != "~":
                         return behind
         return self.canonical(f"{base}.{node.attr}")
+
+
+def _ends_behind(node: ast.AST, line: int) -> bool:
+    """Whether an assignment over several lines is not done yet: `x = f(`, `x)`."""
+    return isinstance(node, ast.Assign) and (node.end_lineno or 0) >= line
 
 
 def _is_static(function: Function) -> bool:

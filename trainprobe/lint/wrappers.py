@@ -11,7 +11,7 @@ from trainprobe.lint.expressions import Expression, class_of_object, origin
 from trainprobe.lint.flow import before
 from trainprobe.lint.jobs import module_of
 from trainprobe.lint.mentions import mentions_pattern
-from trainprobe.lint.modules import Binding, Module, receiver_of
+from trainprobe.lint.modules import Binding, Function, Module, last_name, receiver_of
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.values import argument
 
@@ -186,20 +186,33 @@ def _makes_buffers(program: Program, place: Expression, depth: int) -> bool:
     made = origin(program, *place)
     while (inner := receiver_of(made.node, *MOVES)) is not None:
         made = origin(program, made.module, inner)
-    if not isinstance(made.node, ast.Call) or depth > DEEPEST:
+    if depth > DEEPEST:
         return False
-    name = program.dotted(made.module, made.node.func)
+    name = program.dotted(made.module, made.node)
+    if not name.endswith(("()", "()[]")):
+        return False
+    name = name.removesuffix("[]").removesuffix("()")
     if LIBRARIES.fullmatch(name):
         return True
-    making = program.function(name)
-    modules = {each.module for each in reaches(program, making)} if making is not None else set()
-    holder = module_of(program, name)
-    if mentions_pattern(program, [*modules, *([holder] if holder else [])], SURELY_BUFFERED):
+    making, holder = program.function(name), module_of(program, name)
+    if making is not None:
+        # a function may make one model or another
+        if making.name == "__init__" and any(map(_names_buffers, reaches(program, making))):
+            return True
+    elif holder is not None and mentions_pattern(program, [holder], SURELY_BUFFERED):
         return True
-    return any(
+    return isinstance(made.node, ast.Call) and any(
         _makes_buffers(program, Expression(made.module, each), depth + 1)
         for each in made.node.args
         if isinstance(each, ast.Name | ast.Call)
+    )
+
+
+def _names_buffers(function: Function) -> bool:
+    return any(
+        SURELY_BUFFERED.search(last_name(node))
+        for node in ast.walk(function.node)
+        if isinstance(node, ast.Name | ast.Attribute)
     )
 
 

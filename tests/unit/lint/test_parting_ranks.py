@@ -97,6 +97,22 @@ CASES = [
         "m = DDP(torch.nn.Sequential(Net().cuda()))\nif dist.get_rank() == 0:\n    m(x)",
         [12],
     ),
+    # a function that makes one model or another
+    (
+        RANKS,
+        WRAPPED + "def made(kind):\n    if kind:\n        return torch.nn.BatchNorm1d(3)\n"
+        "    return torch.nn.Linear(1, 1)\nm = DDP(\n    made(kind)\n)\n"
+        "if dist.get_rank() == 0:\n    m(x)",
+        [],
+    ),
+    # an assignment over several lines
+    (
+        RANKS,
+        WRAPPED
+        + BUFFERED.replace("m = DDP(", "m = (").strip()
+        + "\nm = DDP(\n    m,\n)\nif dist.get_rank() == 0:\n    m(x)",
+        [12],
+    ),
     # nothing shows that it has buffers
     (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m(x)", []),
     (RANKS, WRAPPED + "m = DDP(net)\nif dist.get_rank() == 0:\n    m.module(x)", []),
