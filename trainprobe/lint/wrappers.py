@@ -34,7 +34,7 @@ STRATEGIES = {
     "deepspeed": re.compile(r"DeepSpeedStrategy|deepspeed"),
 }
 SHARDED = {"fsdp", "fsdp2", "deepspeed"}
-SHARDING = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded|is_sharded", re.IGNORECASE)
+SHARDING = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded|is_sharded|shards_", re.IGNORECASE)
 BUFFERED = re.compile(
     r"[Bb]atch_?[Nn]orm|BN\d?|[Bb]uffer|from_pretrained|resnet|backbone|timm|torchvision|rotary|position"
 )
@@ -92,7 +92,7 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         and not any(_has_buffers(program, where, value) for where, value in values)
     ):
         kinds = kinds - {"ddp"} | {"ddp?"}
-    if kinds & SHARDED and _is_whole_here(module, node):
+    if kinds & SHARDED and is_whole_here(module, node):
         kinds -= SHARDED
     if kinds and any(_has_group(program, where, value) for where, value in values):
         kinds.add("group")
@@ -120,7 +120,7 @@ def _since_made_anew(module: Module, node: ast.Name, found: list[Binding]) -> li
     return found
 
 
-def _is_whole_here(module: Module, node: ast.expr) -> bool:
+def is_whole_here(module: Module, node: ast.expr) -> bool:
     """Whether a condition around says that the model is not sharded: `if args.fsdp: …, else: …`."""
     return any(
         not each.holds and SHARDING.search(each.text) for each in stated_around(module, node)

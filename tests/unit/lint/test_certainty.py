@@ -60,6 +60,37 @@ CASES = [
         "if dist.get_rank() != 0:\n    serve()",
         [False],
     ),
+    # ranks that leave with an error, upon which the others are ended
+    (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit(1)\ndist.barrier()", [False]),
+    (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit(0)\ndist.barrier()", [True]),
+    # what all callers give turns it off
+    (
+        COND,
+        DIST + "def show(x=None):\n    if dist.get_rank() != 0:\n        return\n"
+        "    if x is None:\n        dist.barrier()\nshow(mine)",
+        [False],
+    ),
+    (
+        COND,
+        DIST + "def show(x=None):\n    if dist.get_rank() != 0:\n        return\n"
+        "    if x is None:\n        dist.barrier()\nshow()",
+        [True],
+    ),
+    # another rank serves them, through a function
+    (
+        COND,
+        DIST + "def turn():\n    dist.broadcast(x, 0)\nif dist.get_rank() == 0:\n    run(turn)\n"
+        "else:\n    while True:\n        turn()",
+        [False],
+    ),
+    # commands of one program, of which one trains
+    (
+        "checkpoint-corrupt",
+        DIST + "def train():\n    m(x).backward()\ndef freeze():\n    m.eval()\n"
+        "    torch.save(m, 'a.pt')\ndef main(args):\n    if args.train:\n        train()\n"
+        "    else:\n        freeze()\nmain(args)",
+        [False],
+    ),
     # how long work takes, the source does not tell
     (
         "rank0-long-task",

@@ -9,8 +9,16 @@ from dataclasses import dataclass, replace
 
 from trainprobe.lint import ranks
 from trainprobe.lint.alone import is_alone
+from trainprobe.lint.calls import callers
 from trainprobe.lint.collectives import collective_of
-from trainprobe.lint.conditions import contradicts, stated, stated_around
+from trainprobe.lint.conditions import (
+    conditions_of,
+    contradicts,
+    is_undecided,
+    passed_on,
+    stated,
+    stated_around,
+)
 from trainprobe.lint.fixing import insert_line
 from trainprobe.lint.flow import Guard, before, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Rule
@@ -120,8 +128,10 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             found = _finding(program, module, place, surest, guard, met)
             unsure = (
                 not surest.is_certain
-                or _is_served(place, surest, guard)
+                or _is_served(module, place, surest, guard)
                 or _is_met_elsewhere(program, module, surest, guard)
+                or _fails(guard)
+                or _is_never_asked(program, holder, place.call)
             )
             yield replace(found, confidence=min(found.confidence, HINT)) if unsure else found
     yield from _swapped(module, met)
@@ -286,14 +296,46 @@ def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[
     return own <= other or (guard.test.polarity != "some" and sides == others)
 
 
-def _is_served(place: Met, reached: ReachedCollective, guard: Guard) -> bool:
+def _is_served(module: Module, place: Met, reached: ReachedCollective, guard: Guard) -> bool:
     """Whether ranks but the first wait in a loop for what it sends them, whenever that may be:
     `if rank == 0: serve()`, `else: while True: broadcast(request)`.
     """
-    around = [*reached.module.ancestors(reached.node)]
-    if reached.node is place.call:
-        around = around[: around.index(guard.node)] if guard.node in around else around
+    around = module.ancestors(place.call)
+    around = around[: around.index(guard.node)] if guard.node in around else around
+    if reached.node is not place.call:
+        around = [*around, *reached.module.ancestors(reached.node)]
     return guard.test.polarity == "others" and any(isinstance(each, ast.While) for each in around)
+
+
+def _fails(guard: Guard) -> bool:
+    """Whether ranks leave with an error, upon which a launcher ends the others: `exit(1)`."""
+    if guard.how != "exit" or not isinstance(guard.node, ast.If):
+        return False
+    branch = guard.node.body if guard.branch == "body" else guard.node.orelse
+    return any(
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and any(
+            isinstance(code, ast.Constant) and code.value not in {0, None}
+            for code in statement.value.args
+        )
+        for statement in branch
+    )
+
+
+def _is_never_asked(program: Program, holder: Function | None, call: ast.Call) -> bool:
+    """Whether all callers give a parameter that decides about the call a value of their own, which
+    may turn it off: `def show(results=None)`, `results or gather()`, and everywhere `show(mine)`.
+    """
+    sites = callers(program, holder) if holder is not None else []
+    if holder is None or not sites:
+        return False
+    asked = conditions_of(program, holder, call)
+    return bool(asked) and all(
+        passed_on(program, site.module, site.node, holder, asked, None) is None
+        or is_undecided(program, site.module, site.node, holder, asked, None)
+        for site in sites
+    )
 
 
 def _is_met_elsewhere(

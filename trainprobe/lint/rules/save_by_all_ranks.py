@@ -14,7 +14,7 @@ from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Function, Module, last_name, method_called, receiver_of
-from trainprobe.lint.order import Order
+from trainprobe.lint.order import Order, exclusive
 from trainprobe.lint.program import Program
 from trainprobe.lint.reached import reached_by_call
 from trainprobe.lint.rewrites import guarded, name_of
@@ -121,24 +121,27 @@ def _only_converts(program: Program, call: Call) -> bool:
     """Whether what comes to a save loads or evaluates a model and trains none, there or in what it
     calls: what converts weights or draws samples is mostly run as one process.
     """
-    holder = call.module.function_of(call.node)
-    modules = {call.module} if holder is None else set()
-    functions = [] if holder is None else [holder]
-    for function in functions:  # which grows meanwhile
-        for site in callers(program, function):
-            above = site.module.function_of(site.node)
-            if above is None:
-                modules.add(site.module)
-            elif above not in functions and len(functions) < MOST_CALLERS:
-                functions.append(above)
-    top = [
-        called
-        for module in modules
-        for each in module.top_calls
-        if (called := program.called(module, each)) is not None
-    ]
-    calls = [each for module in modules for each in module.top_calls]
-    calls += [each for item in reaches(program, *functions, *top) for each in item.calls]
+    ways: list[tuple[Module, ast.AST]] = [(call.module, call.node)]
+    calls: dict[ast.Call, None] = {}
+    visited: set[Function] = set()
+    while ways and len(visited) < MOST_CALLERS:
+        module, node = ways.pop()
+        holder = module.function_of(node)
+        if holder is not None:
+            if holder in visited:
+                continue
+            visited.add(holder)
+            ways += [(site.module, site.node) for site in callers(program, holder)]
+        beside = [
+            each
+            for each in (holder.calls if holder is not None else module.top_calls)
+            # not the way to the save, nor another command of the same program
+            if each is not node and not exclusive(module, node, each)
+        ]
+        run = [ran for each in beside if (ran := program.called(module, each)) is not None]
+        calls.update(dict.fromkeys(beside))
+        for item in reaches(program, *run):
+            calls.update(dict.fromkeys(item.calls))
     names = {last_name(each.func) for each in calls}
     return bool(names & EVALUATES) and not names & STEPS
 

@@ -10,6 +10,7 @@ from trainprobe.lint.jobs import in_jobs_of
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program
+from trainprobe.lint.wrappers import is_whole_here
 
 RULE = Rule(
     id="sharded-value",
@@ -45,7 +46,11 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         for call in module.of(ast.Call):
             holder = _read(program, module, call)
-            if holder is not None and sharded.kind_of(program, module, holder) == "partial":
+            if (
+                holder is not None
+                and sharded.kind_of(program, module, holder) == "partial"
+                and not is_whole_here(module, call)
+            ):
                 message = (
                     f"{module.source_of(call)} reads only this rank's part of a sharded value."
                 )
