@@ -75,7 +75,7 @@ fuzz: environment-dev ## Changed inputs for every reader (MINUTES=30), secrets e
 	$(RUN)/python -m tests.trust.kills
 
 .PHONY: bench
-bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, the reading of logs and of dumps, 2,048 ranks, a prolog, the page; against their limits.
+bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, the reading of logs and of dumps, 2,048 ranks, a prolog, the page, lint; against their limits.
 	$(RUN)/python tests/bench/startup.py
 	$(RUN)/python tests/bench/rung_cost.py
 	$(RUN)/python tests/bench/attach.py
@@ -84,6 +84,7 @@ bench: environment-dev ## Start-up, the cost of a rung, the time of an attach, t
 	$(RUN)/python tests/bench/gather.py
 	$(RUN)/python tests/bench/prolog.py
 	$(RUN)/python tests/bench/page.py
+	$(RUN)/python tests/bench/lint.py
 
 .PHONY: bench-dumps
 bench-dumps: environment-dev ## Reading 1,024 to 16,384 dumps of 200 entries, against bare unpickling (minutes, 2.5 GB).

@@ -250,11 +250,7 @@ def _method(
         "accelerate.state.PartialState()",
     } or (bare in {"accelerator", "_accelerator"} and not receiver.endswith("()")):
         found = ACCELERATOR.get(last)
-        if (
-            found is not None
-            and found[0] == "sharded"
-            and not _is_sharding_for_certain(program, module)
-        ):
+        if found is not None and found[0] == "sharded" and not _offers_sharding(program, module):
             found = (found[0], 0.45)  # under DDP each rank has all of it, and nobody waits
         if found is None:
             return None
@@ -294,11 +290,11 @@ def _method(
 
 
 @remembered
-def _is_sharding_for_certain(program: Program, module: Module) -> bool:
-    """Whether the job's Accelerator is given a plugin that shards, whatever the user asks for."""
+def _offers_sharding(program: Program, module: Module) -> bool:
+    """Whether the job's Accelerator is given a plugin that shards, be it where the user asks."""
     return any(
         (given := argument(call.node, name)) is not None
-        and program.dotted(*origin(program, call.module, given)).endswith("Plugin()")
+        and isinstance(origin(program, call.module, given).node, ast.Call)
         for call in calls_in_job(program, module, "accelerate.Accelerator")
         for name in ("fsdp_plugin", "deepspeed_plugin")
     )

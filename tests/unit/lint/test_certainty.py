@@ -34,6 +34,10 @@ DDP = (
     "class Net(torch.nn.Module):\n    def __init__(self):\n        self.one = torch.nn.{}\n"
     "net = DistributedDataParallel(Net())\nif dist.get_rank() == 0:\n    net(x)\n"
 )
+SHARDED = (
+    "import torch\nfrom torch.distributed.fsdp import fully_shard\nm = torch.nn.Linear(1, 1)\n"
+    "fully_shard(m)\n"
+)
 CASES = [
     # what turns it off on the way, and is not known
     (COND, DIST + "def save(x):\n    if x.ready: dist.barrier()\n" + MAIN + "save(y)", [False]),
@@ -60,6 +64,18 @@ CASES = [
         "if dist.get_rank() != 0:\n    serve()",
         [False],
     ),
+    # the norm of what a condition says is whole
+    (
+        "multi-rank-mismatch",
+        SHARDED + "for p in m.parameters():\n    print(p.grad.norm().item())",
+        [True],
+    ),
+    (
+        "multi-rank-mismatch",
+        SHARDED + "if not plan.shards_parameters:\n    for p in m.parameters():\n"
+        "        print(p.grad.norm().item())",
+        [],
+    ),
     # ranks that leave with an error, upon which the others are ended
     (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit(1)\ndist.barrier()", [False]),
     (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit(0)\ndist.barrier()", [True]),
@@ -74,6 +90,12 @@ CASES = [
         COND,
         DIST + "def show(x=None):\n    if dist.get_rank() != 0:\n        return\n"
         "    if x is None:\n        dist.barrier()\nshow()",
+        [True],
+    ),
+    (
+        COND,
+        DIST + "def show(is_main, distributed):\n    if is_main and distributed:\n"
+        "        dist.barrier()\nshow(dist.get_rank() == 0, many)",
         [True],
     ),
     # another rank serves them, through a function

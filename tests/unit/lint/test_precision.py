@@ -13,10 +13,7 @@ from trainprobe.lint.model import SHOWN_FROM
 
 LEAST = 0.7
 """The share of right ones below which a rule is a hint, unless its patterns are mended."""
-MENDED = {
-    *("rank-conditional-collective", "missing-set-device"),
-    *("rank0-long-task", "save-by-all-ranks"),
-}
+MENDED = {"rank-conditional-collective", "missing-set-device", "save-by-all-ranks"}
 """Below that over all rounds, but what made them wrong is mended: nearly all of it is no longer
 found.
 """

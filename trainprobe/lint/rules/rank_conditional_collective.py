@@ -24,7 +24,7 @@ from trainprobe.lint.flow import Guard, before, decorated_by, guards, leaves
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.program import Program, remembered
-from trainprobe.lint.reached import ReachedCollective, reached_by_call
+from trainprobe.lint.reached import ALONE, ReachedCollective, reached_by_call
 from trainprobe.lint.rewrites import stands_alone_first, taken_out
 from trainprobe.lint.values import argument
 
@@ -131,7 +131,7 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
                 or _is_served(module, place, surest, guard)
                 or _is_met_elsewhere(program, module, surest, guard)
                 or _fails(guard)
-                or _is_never_asked(program, holder, place.call)
+                or _is_never_asked(program, holder, place.call, guard)
             )
             yield replace(found, confidence=min(found.confidence, HINT)) if unsure else found
     yield from _swapped(module, met)
@@ -323,14 +323,21 @@ def _fails(guard: Guard) -> bool:
     )
 
 
-def _is_never_asked(program: Program, holder: Function | None, call: ast.Call) -> bool:
+def _is_never_asked(
+    program: Program, holder: Function | None, call: ast.Call, guard: Guard
+) -> bool:
     """Whether all callers give a parameter that decides about the call a value of their own, which
     may turn it off: `def show(results=None)`, `results or gather()`, and everywhere `show(mine)`.
+    Who comes, and whether there are other ranks, is no such question.
     """
     sites = callers(program, holder) if holder is not None else []
     if holder is None or not sites:
         return False
-    asked = conditions_of(program, holder, call)
+    asked = frozenset(
+        each
+        for each in conditions_of(program, holder, call)
+        if not ALONE.search(each.name) and each.name.removeprefix("self.") not in _words(guard)
+    )
     return bool(asked) and all(
         passed_on(program, site.module, site.node, holder, asked, None) is None
         or is_undecided(program, site.module, site.node, holder, asked, None)
