@@ -78,7 +78,11 @@ CASES = [
     ),
     # ranks that leave with an error, upon which the others are ended
     (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit(1)\ndist.barrier()", [False]),
-    (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit(0)\ndist.barrier()", [True]),
+    (
+        COND,
+        DIST + "if dist.get_rank() == 0 and bad:\n    print('so')\n    exit(0)\ndist.barrier()",
+        [True],
+    ),
     # what all callers give turns it off
     (
         COND,

@@ -199,7 +199,14 @@ CASES = [
         [],
     ),
     # a function that nothing calls
-    ("checkpoint-corrupt", DIST + "def keep(x):\n    torch.save(x, 'a.pt')", []),
+    (
+        "checkpoint-corrupt",
+        (
+            "import torch\nimport torch.distributed as dist\ndef start():\n"
+            "    dist.init_process_group('gloo')\ndef keep(x):\n    torch.save(x, 'a.pt')\nstart()"
+        ),
+        [],
+    ),
     # an error that one rank swallows
     (
         RANKS,

@@ -315,6 +315,7 @@ def _fails(guard: Guard) -> bool:
     return any(
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Call)
+        and last_name(statement.value.func) in {"exit", "_exit"}
         and any(
             isinstance(code, ast.Constant) and code.value not in {0, None}
             for code in statement.value.args

@@ -216,13 +216,17 @@ def _starts(program: Program, module: Module) -> bool:
 
 
 def _is_start(program: Program, function: Function) -> bool:
-    """Whether what nobody calls may be where ranks come: it starts them itself, or is a method of a
-    module that does.
+    """Whether what nobody calls may be where ranks come: it starts them itself, or its module does,
+    by its top level or for a class's methods.
     """
     if function.cls is not None:
         return _starts(program, function.module)
     reached = set(reaches(program, function))
-    return any(call.module.function_of(call.node) in reached for call in calls_to(program, *STARTS))
+    return any(
+        holder in reached or (holder is None and call.module is function.module)
+        for call in calls_to(program, *STARTS)
+        for holder in (call.module.function_of(call.node),)
+    )
 
 
 def _edits(program: Program, call: Call) -> tuple[Edit, ...] | None:
