@@ -366,6 +366,8 @@ def _ways_out(
         for head, branch, statements in _branches(node):
             ahead.extend(statements)
             end = statements[-1]
+            while isinstance(end, (ast.With, ast.AsyncWith)):
+                end = end.body[-1]
             if head is not None and isinstance(end, leaving):
                 text, how = _header(head, names.rows), type(end).__name__.lower()
                 made = names.made(head.test) if isinstance(head, ast.If) else ""

@@ -336,6 +336,18 @@ def test_a_return_before_a_line_of_the_function_skips_it() -> None:
     assert skips_of(text) == [("if rows.numel() == 0:", "return", 2, "body")]
 
 
+def test_a_return_at_the_end_of_a_with_skips_it_too() -> None:
+    text = """
+    def files_of(path):
+        if os.path.exists(cache):
+            with open(cache) as stream:
+                return pickle.load(stream)
+        HERE
+    """
+
+    assert skips_of(text) == [("if os.path.exists(cache):", "return", 2, "body")]
+
+
 def test_the_ways_out_of_a_loop_below_a_line_are_its_exits() -> None:
     text = """
     def fit(loader):

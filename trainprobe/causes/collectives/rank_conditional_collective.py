@@ -375,10 +375,15 @@ def _line(scene: Scene, who: Sequence[int], block: Block) -> str:
 
 
 def _early_return(scene: Scene) -> tuple[Frame, Skip] | None:
-    """The branch by which the rank that is further on may have left out the others' call."""
+    """The branch by which the ranks that are further on may have left out the others' call: the
+    few, or all but them.
+    """
     found = places(scene)
-    out = singled_out(scene, found) if len(camps(found)) == 2 else ()
-    return returned_before(scene, out) if out and len(out) < len(found) else None
+    few = singled_out(scene, found) if len(camps(found)) == 2 else ()
+    if not few or len(few) == len(found):
+        return None
+    rest = tuple(rank for rank in found if rank not in few)
+    return returned_before(scene, few) or returned_before(scene, rest)
 
 
 RETURNED = """

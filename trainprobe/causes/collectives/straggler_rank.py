@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_on, goes_round, longest_sleep
-from trainprobe.causes.phrases import Fixes, fix, native_stack, ranks_say, subject, verb
+from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say, subject, verb
 from trainprobe.causes.remote_calls import late_by_calls
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
@@ -21,6 +21,8 @@ from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
 from trainprobe.facts.samples import LateHost, late_host, latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, by_chance
+from trainprobe.stacks.loading import loads
+from trainprobe.stacks.places import outside_torch, user_frame
 from trainprobe.waits.interpreter_rivals import Rival, interpreter_rival
 from trainprobe.waits.slowness import IDLE_S
 
@@ -247,10 +249,11 @@ def _fixes(scene: Scene) -> Fixes:
     )
     if lock := _for_its_lock(scene):
         return (*lock, see)
+    elsewhere = "of another node" if len(scene.group.hosts) > 1 else "beside it"
     return (
-        see,
+        *(_for_its_line(scene) or (see,)),
         fix(
-            "Compare it with a rank of another node",
+            f"Compare it with a rank {elsewhere}",
             f"top -H -b -n 1 -p {pid or '<PID>'}",
             f"chrt -p {pid or '<PID>'}; taskset -cp {pid or '<PID>'}",
             *gpu,
@@ -275,6 +278,24 @@ def _for_its_lock(scene: Scene) -> Fixes:
             "if it has that much to do, do it in a process of its own",
         ),
     )
+
+
+def _for_its_line(scene: Scene) -> Fixes:
+    """Where the late rank is in its own code, and not in torch or its loader, in most looks."""
+    late = scene.threads(_ranks(scene))
+    looks = [look.frames for thread in late for look in scene.looks(thread.rank or 0)]
+    own = [frames for frames in looks if outside_torch(frames) and not loads(frames)]
+    places = [frame.where for frames in own if (frame := user_frame(frames)) is not None]
+    if not places or 2 * len(own) <= len(looks) or _for_its_data(scene):
+        return ()
+    return fixes(LINE, place=max(places, key=places.count), pid=late[0].pid)
+
+
+LINE = """
+Take it out of the step, or make it cheaper
+    {place}: do it less often, in the background, or on all ranks in turns
+    py-spy record -d 20 -o late.svg --pid {pid}   (what below that line takes the time?)
+"""
 
 
 def _for_its_data(scene: Scene) -> Fixes:
