@@ -14,6 +14,8 @@ from statistics import median
 from trainprobe.model.facts import Fact
 
 LEAST_LINES = 8  # of one form
+LINES_CAP = 1000  # of the beginning and of the end
+MOST_S = 1e9
 MOST_LINES = 6  # of the beginning and of the end
 DIGITS = 2
 WARM_UP = 2  # the first steps compile, allocate and fill caches
@@ -44,7 +46,9 @@ def pace_of(lines: Iterable[str]) -> tuple[float, str, str] | None:
     """(how many times as long a step takes now, the words before, the words now) by lines that tell
     of a time or rate, of the form that most of them have; None where there are too few.
     """
-    told = [line for line in lines if len(line) < 1000 and _tells(line)]
+    known = list(lines)
+    known = known if len(known) <= 2 * LINES_CAP else [*known[:LINES_CAP], *known[-LINES_CAP:]]
+    told = [line for line in known if len(line) < 1000 and _tells(line)]
     forms = Counter(_NUMBER.sub("#", line) for line in told)
     if not forms:
         return None
@@ -86,6 +90,8 @@ def _columns(lines: Sequence[str]) -> list[list[tuple[float, str]]]:
 
 def _seconds(line: str, number: re.Match[str]) -> float | None:
     value = float(number[0])
+    if not 0 <= value < MOST_S:
+        return None
     before, after = line[: number.start()][-24:], line[number.end() :][:24]
     if _RATE.match(after) or (_RATE_NAME.search(before) and not _SECONDS.match(after)):
         return 1 / value if value > 0 else None
@@ -97,7 +103,7 @@ def _seconds(line: str, number: re.Match[str]) -> float | None:
 
 def _words(line: str, number: re.Match[str]) -> str:
     """The number with its name and unit, as it is printed."""
-    name = re.search(r"(?:[A-Za-z_][\w/]*\W{1,2})?$", line[: number.start()])
+    name = re.search(r"(?:[A-Za-z_][\w/]*\W{1,2})?$", line[: number.start()][-30:])
     unit = re.match(r"\s?[\w/%]*(?: per \w+)?", line[number.end() :])
     return f"{name[0] if name else ''}{number[0]}{unit[0] if unit else ''}".strip(" ([,|")
 

@@ -56,3 +56,7 @@ def test_numbers_too_coarse_to_be_compared_tell_nothing() -> None:
 def test_few_lines_and_other_numbers_tell_nothing() -> None:
     assert pace_of(lines(*SLOWER[:5], form="step {step} {pace:.2f} s/step")) is None
     assert pace_of([f"step {n} loss {n}.5 lr 0.1" for n in range(20)]) is None
+
+
+def test_numbers_beyond_all_measure_are_no_times() -> None:
+    assert pace_of(["step 1 1e400 s/step", "step 2 0e0 it/s"] * 20) is None
