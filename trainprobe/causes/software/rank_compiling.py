@@ -94,7 +94,7 @@ def _weigh(scene: Scene) -> Weighings:
         return
     if _again_and_again(scene):
         says = "Samples show all ranks inside one compilation after the other"
-        yield weighing(13, "suspects-stack", says, *scene.of(Samples))
+        yield weighing(26, "suspects-stack", says, *scene.of(Samples))
         return
     yield from _weigh_stacks(scene)
 
