@@ -22,7 +22,7 @@ class Started:
     """
 
     def __init__(self, folder: Path, token: str) -> None:
-        self.folder = folder
+        self.folder = self.cwd = folder
         self.token = token
         self.children: list[subprocess.Popen[bytes]] = []
         self.env = {
@@ -34,6 +34,13 @@ class Started:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(textwrap.dedent(text))
         return path
+
+    @contextmanager
+    def beneath(self, folder: Path) -> Iterator[None]:
+        """Start programs in another folder."""
+        before, self.cwd = self.cwd, folder
+        yield
+        self.cwd = before
 
     def start(
         self, *argv: str, env: Mapping[str, object] | None = None, own_session: bool = True
@@ -48,7 +55,7 @@ class Started:
         with open(self.folder / "output", "ab") as output:
             child = subprocess.Popen(
                 command,
-                cwd=self.folder,
+                cwd=self.cwd,
                 env=variables,
                 stdin=subprocess.DEVNULL,
                 stdout=output,

@@ -1,7 +1,7 @@
 """`attach --watch 1` beside a small job for half an hour: whether memory, descriptors and the case
 grow with the looks.
 
-python -m tests.trust.soak [--minutes 30]
+python -m tests.trust.soak [--minutes 30] [--settled 0.1]
 """
 
 from __future__ import annotations
@@ -83,13 +83,18 @@ def soak(minutes: float) -> tuple[list[float], list[dict[str, float]], str]:
 
 
 def main() -> None:
-    options = argparse.ArgumentParser()
-    options.add_argument("--minutes", type=float, default=30.0)
+    asked = argparse.ArgumentParser()
+    asked.add_argument("--minutes", type=float, default=30.0)
+    asked.add_argument("--settled", type=float, default=0.1, help="this share is no growth yet")
+    options = asked.parse_args()
     # A shell starts what it puts into the background with Ctrl-C ignored, and the tool would too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    at, samples, end = soak(options.parse_args().minutes)
+    at, samples, end = soak(options.minutes)
     print(f"{len(samples)} samples over {at[-1]:.1f} minutes; {end}")
-    settled = len(at) // 10  # what is loaded at first is no growth
+    for name in ("resident MiB", "case KiB"):
+        minutes = dict(zip(map(int, at), samples, strict=True))  # the last of each
+        print(f"{name} by minute:", *(f"{each[name]:.1f}" for each in minutes.values()))
+    settled = int(len(at) * options.settled)  # what is loaded at first is no growth
     for name in samples[0]:
         values = [each[name] for each in samples]
         grows, half = slope(at[settled:], values[settled:])

@@ -20,6 +20,9 @@ CANNOT_PAUSE = frozenset("TtD")
 AT_ONCE = 16
 COMPLAINT_BYTES = 65536
 LEAST_HEADROOM_BYTES = 2**30
+# To shorten names py-spy looks for a package in each folder above a source file, and hangs where
+# that lies on a mount that no longer answers. The frames have the whole name either way.
+WITHOUT_FILES = ("--full-filenames",)
 _native_lock = threading.Lock()
 
 
@@ -102,7 +105,7 @@ def _switches(pid: int) -> str:
 
 def dump(path: str, pid: int, timeout_s: float, options: Sequence[str] = ()) -> Ran:
     return run(
-        [path, "dump", "--json", "--pid", str(pid), *options],
+        [path, "dump", "--json", *WITHOUT_FILES, "--pid", str(pid), *options],
         timeout_s=timeout_s,
         output_cap_bytes=pyspy.OUTPUT_CAP_BYTES,
     )

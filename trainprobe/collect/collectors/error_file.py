@@ -26,7 +26,12 @@ def look_at_error_file(case: Case, cell: str, member: Member, path: str) -> Evid
 
 def read_error_file(path: str) -> LookResult:
     """The file may be half written: its writer may have been killed over it."""
+    from trainprobe.collect.answering import silent
+
     base: Dict[str, Any] = {"path": path, "present": False}
+    silence = silent(path)
+    if silence:
+        return refused("timed_out", f"the error file was not read: {silence}", **base)
     try:
         text = read_regular_file(path, FILE_CAP_BYTES).decode("utf-8", "replace")
     except FileNotFoundError:

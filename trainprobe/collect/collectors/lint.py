@@ -124,6 +124,8 @@ def look_with_lint_at_stacks(
     `began` is when the job started, in Unix time: a file that was changed since is not what runs.
     The job's own limits are not known here.
     """
+    from trainprobe.collect.answering import silent
+
     names = dict.fromkeys(
         os.path.join(cwd, site.file)
         for site in sites
@@ -131,10 +133,13 @@ def look_with_lint_at_stacks(
     )
     if not names:
         return None
-    script, *others = list(names)[:FILES_CAP]
+    names = {name: None for name in list(names)[:FILES_CAP] if not silent(name)}
+    if not names:
+        return None
+    script, *others = names
     request = LintRequest(
         script,
-        cwd if os.path.isdir(cwd) else "/",
+        cwd if not silent(cwd) and os.path.isdir(cwd) else "/",
         others=tuple(others),
         turns=(TURNS[0],),
         as_started_here=False,

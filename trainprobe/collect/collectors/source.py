@@ -158,7 +158,12 @@ def _read_files(
 
 def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
     """Find what encloses the lines. `file` is the stack's name, `path` where it lies."""
+    from trainprobe.collect.answering import silent
+
     base: Dict[str, Any] = {"file": file, "sites": []}
+    silence = silent(path)
+    if silence:
+        return refused("timed_out", f"{file} was not read: {silence}", **base)
     try:
         content = read_regular_file(path, FILE_CAP_BYTES)
     except ValueError as error:
