@@ -15,7 +15,20 @@ import threading
 import time
 from dataclasses import replace
 from types import TracebackType
-from typing import Any, Callable, Iterator, List, Mapping, Optional, Sequence, Tuple, Type, Union
+from typing import (
+    Any,
+    Callable,
+    Collection,
+    Iterator,
+    List,
+    Mapping,
+    Optional,
+    Sequence,
+    Set,
+    Tuple,
+    Type,
+    Union,
+)
 
 from trainprobe import __version__
 from trainprobe.errors import UsageError
@@ -49,6 +62,7 @@ class Case:
         self.heard: Callable[[Evidence], None] = lambda _: None
         self._stuck = self._lost = ""
         self._announced = False
+        self._leaving: Set[str] = set()  # forgotten, and perhaps still in the folder
         self._torn, self._size, self._sealed, self._last = False, 0, False, 0
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
         self._fd = os.open(os.path.join(folder, EVIDENCE), flags, 0o600)
@@ -247,6 +261,49 @@ class Case:
             and self.redactor.has_nothing_in(columns)
         )
 
+    def forget(self, ids: Collection[str]) -> None:
+        """Drop evidence that later evidence has made worthless, here and in the folder.
+
+        The folder has the old evidence or the new at each moment. Where it cannot be written, the
+        lines stay until a later call.
+        """
+        with self._lock:
+            if self._sealed or self._fd < 0:
+                return
+            self._leaving.update(ids)
+            self._evidence = [each for each in self._evidence if each.id not in self._leaving]
+            self._unwritten = [each for each in self._unwritten if each[0] not in self._leaving]
+            with contextlib.suppress(OSError, ValueError):
+                self._rewrite()
+                self._leaving.clear()
+
+    def _rewrite(self) -> None:
+        """Put a file without the lines of `_leaving` in the place of the evidence."""
+        path = os.path.join(self.folder, EVIDENCE)
+        unfinished = f"{path}.unfinished"
+        old, found = open_regular(path)
+        with open(old, "rb") as lines:
+            if not os.path.samestat(found, os.fstat(self._fd)):
+                raise OSError(0, "another file has its name")
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(unfinished)
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            new = os.open(unfinished, flags, 0o600)
+            try:
+                _lock(new)
+                with open(new, "wb", closefd=False) as file:
+                    for line in lines:
+                        if line.endswith(b"\n") and _id_in(line) not in self._leaving:
+                            file.write(line)
+                os.replace(unfinished, path)
+            except (OSError, ValueError):
+                os.close(new)
+                with contextlib.suppress(OSError):
+                    os.unlink(unfinished)
+                raise
+        os.close(self._fd)
+        self._fd, self._torn, self._size = new, False, os.fstat(new).st_size
+
     def keep_file(self, name: str, content: Union[bytes, str, os.PathLike[str]]) -> str:
         """Keep a redacted copy of `content`, bytes or the path of a file, and return its name
         relative to the case.
@@ -392,6 +449,12 @@ def _write_whole(path: str, content: bytes) -> None:
         with contextlib.suppress(OSError):
             os.unlink(unfinished)
         raise
+
+
+def _id_in(line: bytes) -> str:
+    """The id of the record in a line; "" for a class of records, which has several."""
+    row = json.loads(line)
+    return str(row.get("id") or "") if isinstance(row, dict) else ""
 
 
 def _whole_lines(path: str) -> int:

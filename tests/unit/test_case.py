@@ -457,3 +457,77 @@ def test_lines_without_end_and_without_sense_are_not_read_for_ever(tmp_path: Pat
     with open(folder / "evidence.jsonl", "ab") as file:
         file.truncate(900 * 2**20)
     assert len(read_case(str(folder)).damage) < 30
+
+
+# --- evidence that is dropped
+
+
+def test_what_is_forgotten_is_in_memory_and_folder_no_more(folder: str) -> None:
+    with Case.create(folder, "attach", []) as case:
+        several = [case.add("plan", data={"number": number}) for number in range(6)]
+        case.forget([one.id for one in several[1:4]])
+        assert [one.id for one in case.evidence] == ["E1", "E5", "E6"]
+        assert [one.id for one in read_case(folder).evidence] == ["E1", "E5", "E6"]
+        assert case.add("plan").id == "E7"
+        with pytest.raises(UsageError, match="another trainprobe is writing"):
+            Case.reopen(folder)
+    assert [one.id for one in read_case(folder).evidence] == ["E1", "E5", "E6", "E7"]
+    assert not os.path.exists(os.path.join(folder, "evidence.jsonl.unfinished"))
+
+
+def test_a_kill_while_evidence_is_dropped_costs_none(folder: str) -> None:
+    program = f"""
+import os, signal
+from trainprobe.case import Case
+case = Case.create({folder!r}, "attach", [])
+for number in range(20):
+    case.add("plan", data={{"number": number}})
+os.replace = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
+case.forget(["E2", "E3"])
+"""
+    done = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
+    assert done.returncode == -9
+    assert [one.id for one in read_case(folder).evidence] == [f"E{n}" for n in range(1, 21)]
+    with Case.reopen(folder) as case:
+        case.forget(["E2", "E3"])
+    assert len(read_case(folder).evidence) == 18
+    assert not os.path.exists(os.path.join(folder, "evidence.jsonl.unfinished"))
+
+
+def test_a_disk_without_room_for_the_rest_keeps_all_and_is_tried_again(folder: str) -> None:
+    program = f"""
+import resource, signal
+from trainprobe.case import Case
+from trainprobe.saved_case import read_case
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+case = Case.create({folder!r}, "attach", [])
+for number in range(20):
+    case.add("plan", data={{"text": "x" * 300}})
+soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4000, hard))
+case.forget(["E2"])
+assert len(case.evidence) == 19 and len(read_case({folder!r}).evidence) == 20
+for number in range(20):
+    case.add("plan", data={{"text": "x" * 300}})
+case.forget([f"E{{number}}" for number in range(3, 38)])
+assert [each.id for each in case.evidence] == ["E1", "E38", "E39", "E40"]
+case.add("plan")
+ids = [each.id for each in read_case({folder!r}).evidence]
+assert ids == ["E1", "E38", "E39", "E40", "E41"], ids
+assert not case.trouble
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_link_in_the_way_of_the_rest_is_not_followed(folder: str, tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("untouched")
+    with Case.create(folder, "attach", []) as case:
+        case.add("plan")
+        case.add("plan")
+        os.symlink(tmp_path / "other", os.path.join(folder, "evidence.jsonl.unfinished"))
+        case.forget(["E1"])
+    assert (tmp_path / "other").read_text() == "untouched"
+    assert [one.id for one in read_case(folder).evidence] == ["E2"]

@@ -57,7 +57,7 @@ class Lives:
             if member.role not in ROLES or member in self._held:
                 continue
             held = _open(member) if len(self._held) < room else None
-            if _is_over(
+            if is_over(
                 member
             ):  # after the opening: a number reused in between would be somebody else's
                 if held is not None:
@@ -71,7 +71,7 @@ class Lives:
     def check(self) -> None:
         """Ask /proc too: not everybody has a pidfd."""
         for member in self._held:
-            if member not in self._ended and _is_over(member):
+            if member not in self._ended and is_over(member):
                 self._ended.setdefault(member, time.time())
 
     def _wait(self) -> None:
@@ -125,7 +125,7 @@ def _open(member: Member) -> int | None:
         return None
 
 
-def _is_over(member: Member) -> bool:
+def is_over(member: Member) -> bool:
     """Say whether it is gone, a zombie, or its pid reused. A hidden process is not over."""
     now = procfs.stat(member.pid)
     if now is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from trainprobe.stacks.frames import Frame
 
 STACKS_CAP = 400
+RECENT_LOOKS = 16  # of a watch: to tell whether the job goes on
 VALUES_CAP = 2
 GROUPS_CAP = 8  # each takes some tenths of a second
 PARTED_CAP = 8
@@ -85,6 +86,15 @@ class Rounds:
         for each, stack in zip(speaking, stacks):
             note_stack(each, stack)
         self.stacks = stacks  # the lines of earlier looks have been read by then
+
+    def shorten(self, ended: Collection[Member]) -> None:
+        """Forget what only a long watch piles up: all but the last looks of each process, and
+        those that have ended.
+        """
+        for member in ended:
+            self.watched.pop((member.pid, member.started_ticks), None)
+        for each in self.watched.values():
+            each.shorten(RECENT_LOOKS)
 
     @property
     def ranks(self) -> list[ThreadHistory]:

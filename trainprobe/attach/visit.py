@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 
 from trainprobe.attach.background import BackgroundLooks
 from trainprobe.attach.discovery import earlier_of, members_now, members_of
+from trainprobe.attach.kept_looks import KeptLooks
 from trainprobe.attach.pace import Clock, Pace, at_once
-from trainprobe.attach.process_ends import Lives
+from trainprobe.attach.process_ends import ROLES, Lives, is_over
 from trainprobe.attach.progress_line import moves_line
 from trainprobe.attach.rounds import Rounds
 from trainprobe.collect.collectors.awaited import look_at_values
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from trainprobe.model.request import AttachRequest
     from trainprobe.targets.jobs import LiveJob
 
-MOST_LOOKS = 1000  # of one --watch: a case of eight ranks then has some 300 MB
+UNTIL_CTRL_C_S = 10 * 365 * 86400.0
 MOST_SAMPLED = 8  # side by side, 8 MB each: within what lookers may take together
 MOST_SAMPLED_S = 30.0  # of each pause of --watch
 LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
@@ -124,7 +125,9 @@ def asked_s(request: AttachRequest, pace: Pace) -> float:
     Those of --watch end by their number or by Ctrl-C: beside its pause each takes what the
     machine makes of it.
     """
-    looks = 0 if request.watch_s is None else request.times or MOST_LOOKS
+    if request.watch_s is not None and request.times is None:
+        return UNTIL_CTRL_C_S
+    looks = 0 if request.watch_s is None else request.times or 0
     return (
         looks * ((request.watch_s or 0.0) + pace.whole_s)
         + request.deep * pace.deep_s
@@ -469,25 +472,35 @@ class Visit:
         if self.request.watch_s is None:
             return
         self.watching = not self.interruption.asked
-        taken = 1
-        while not self._hurry() and self.rounds.number < MOST_LOOKS:
+        taken, kept = 1, KeptLooks(self.case, self.cell)
+        while not self._hurry():
             self.progress.note(
                 f"{time.strftime('%H:%M:%S')}"
                 f" {moves_line(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
             )
             if self.request.times is not None and taken >= self.request.times:
-                return
+                break
             ends = time.monotonic() + self.request.watch_s
             if self.rounds.steps() and self.request.watch_s >= self.pace.samples_s[0]:
                 self._take_samples(min(self.request.watch_s, MOST_SAMPLED_S))
             self._pause(ends - time.monotonic())
             if not self._hurry():
+                ended = [each for each in self.members if each.role not in ROLES and is_over(each)]
                 self._round(again=True)
+                kept.add(self.rounds.number)
+                self._shorten(kept, ended)
             taken += 1
+        kept.forget()
         if self.lives.over():
             self.progress.note(f"{time.strftime('%H:%M:%S')} the job has ended")
-        elif self.rounds.number >= MOST_LOOKS:
-            self.progress.note(f"{MOST_LOOKS} looks are in the case: a watch takes no more")
+
+    def _shorten(self, kept: KeptLooks, ended: Sequence[Member]) -> None:
+        """Look no more at those that had ended before this look: each epoch has its own loader
+        workers. Ranks and launchers stay.
+        """
+        self.members = [member for member in self.members if member not in ended]
+        self.rounds.shorten(ended)
+        kept.lose(ended)
 
     def _no_time(self, for_what: str, needs_s: float = 0.0) -> bool:
         """Say whether there is no time left for a look that was wanted, and keep that in mind."""

@@ -50,6 +50,11 @@ class ThreadHistory:
     naps: List[Tuple[float, float]] = field(default_factory=list)
     looked_until: List[float] = field(default_factory=list)
 
+    def shorten(self, looks: int) -> None:
+        """Keep the last looks only."""
+        for each in (self.stacks, self.ticks, self.voluntary, self.naps, self.looked_until):
+            del each[:-looks]
+
     @property
     def leaf(self) -> str:
         """The class of its last place, by Python frames alone; "" without a stack."""

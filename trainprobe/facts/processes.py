@@ -284,7 +284,8 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
             look.asleep_s is not None and look.asleep_s >= look.at - before.at > 0
             for before, look in pairwise(looks)
         ),
-        looks=len(looks),
+        # A long watch leaves looks out: their numbers tell how many there were.
+        looks=max(len(looks), last.look - first.look + 1),
         stopped_looks=sum(look.state in ("T", "t") for look in looks),
         rank=next((look.rank for look in looks if look.rank is not None), None),
         fds=max((look.fds for look in looks if look.fds is not None), default=None),

@@ -1,7 +1,8 @@
-"""How long a watch lasts: until Ctrl-C, the end of the job, or the last look that a case holds."""
+"""How long a watch lasts: until Ctrl-C, the end of the job, or the last look that was asked for."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -9,7 +10,9 @@ import pytest
 
 from trainprobe.attach import visit
 from trainprobe.attach.pace import Pace
-from trainprobe.attach.visit import MOST_LOOKS, Visit, asked_s
+from trainprobe.attach.visit import Visit, asked_s
+from trainprobe.case import Case
+from trainprobe.collect.members import Member
 
 
 def request(**given: Any) -> Any:
@@ -18,7 +21,7 @@ def request(**given: Any) -> Any:
     )
 
 
-@pytest.mark.parametrize(("times", "looks"), [(None, MOST_LOOKS), (3, 3)])
+@pytest.mark.parametrize(("times", "looks"), [(None, 1_000_000), (3, 3)])
 def test_looks_that_take_longer_than_their_pause_do_not_end_a_watch(
     times: int | None, looks: int
 ) -> None:
@@ -30,28 +33,39 @@ def test_without_a_watch_nothing_is_added() -> None:
     assert asked_s(request(), Pace()) == 0.0
 
 
-def test_a_watch_says_that_its_case_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(visit, "MOST_LOOKS", 4)
+def test_a_watch_goes_on_and_leaves_out_workers_that_have_ended(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     said: list[str] = []
-    lives = SimpleNamespace(over=lambda: False, ended={})
-    rounds = SimpleNamespace(number=2, ranks=[], steps=lambda: False)
+    shortened: list[list[Member]] = []
+    rank, worker = Member(0, 2**22 - 3, "rank", 1), Member(0, 2**22 - 3, "loader-worker", 1)
+    rounds = SimpleNamespace(number=2, ranks=[], steps=lambda: False, shorten=shortened.append)
+    seen: list[list[Member]] = []
 
     def look(*, again: bool) -> None:
         assert again
+        seen.append(list(watch.members))
         rounds.number += 1
 
-    watch: Any = SimpleNamespace(
-        request=request(watch_s=0.0),
-        interruption=SimpleNamespace(asked=False),
-        progress=SimpleNamespace(note=said.append),
-        lives=lives,
-        rounds=rounds,
-        pace=Pace(),
-        _hurry=lambda: False,
-        _pause=lambda _: None,
-        _round=look,
-    )
-    monkeypatch.setattr(visit, "moves_line", lambda *_: "moves")
-    Visit._watch(watch)
-    assert len(said) == 3
-    assert said[-1] == "4 looks are in the case: a watch takes no more"
+    with Case.create(str(tmp_path / "case"), "attach", []) as case:
+        watch: Any = SimpleNamespace(
+            case=case,
+            cell="job",
+            members=[rank, worker],
+            request=request(watch_s=0.0),
+            interruption=SimpleNamespace(asked=False),
+            progress=SimpleNamespace(note=said.append),
+            lives=SimpleNamespace(over=lambda: False, ended={}),
+            rounds=rounds,
+            pace=Pace(),
+            _hurry=lambda: rounds.number >= 2000,
+            _pause=lambda _: None,
+            _round=look,
+        )
+        watch._shorten = lambda *given: Visit._shorten(watch, *given)
+        monkeypatch.setattr(visit, "moves_line", lambda *_: "moves")
+        Visit._watch(watch)
+    assert rounds.number == 2000
+    assert len(said) == 1998
+    assert seen[:2] == [[rank, worker], [rank]]
+    assert shortened[:2] == [[worker], []]

@@ -193,3 +193,14 @@ def test_a_count_of_ras_that_is_no_number_is_a_status(value: str) -> None:
         {},
         (),
     )
+
+
+def test_looks_that_a_long_watch_left_out_count_as_looks() -> None:
+    """Each costs a thread two switches, whether its record was kept or not."""
+    records = Records("job")
+    for number in (1, 2, 500):
+        thread = {**look(number)["threads"][0], "voluntary": 2 * number, "cpu_ticks": 0}
+        more = {"threads": [thread], "cpu_ticks": 0}
+        records.add("process", look(number, **more), rank=1, pid=101, began=1000.0 + number)
+    (process,) = records.facts().of(ProcessState)
+    assert (process.looks, process.switches) == (500, 998)
