@@ -155,6 +155,7 @@ def ready(request: ReadyRequest, settings: Settings, progress: Progress) -> Repo
     with Interruption() as interruption, case_for(request) as (case, name):
         tell(case=name)
         tell(count=len(way.names), nodes=list(way.names)[:64], budget=request.budget)
+        tell(scheduler=way.scheduler)
         case.heard = tell_findings
         try:
             gather(request, way, case, site, settings, progress, around=interruption)

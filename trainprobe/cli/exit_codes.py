@@ -27,7 +27,7 @@ MEANINGS: dict[int, str] = {
     UNDETERMINED: "undetermined: something that could have changed the verdict could not be seen",
     NODES: (
         "of `ready` alone: nodes or links are at fault and named; without these nodes the rest is"
-        " ready, and the exclude file says so"
+        " ready, as far as there was time to see, and the exclude file says so"
     ),
     FAULT: "a fault of trainprobe itself",
     ENDED: "of `run --on-hang=kill` alone: the job hung and was ended",

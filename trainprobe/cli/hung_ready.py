@@ -38,9 +38,10 @@ def last_word(known: Known) -> int:
         return int(asked["code"])
     from trainprobe.cli.exit_codes import ready_code_of
     from trainprobe.cli.output import output_of, write_result
+    from trainprobe.report.readiness_section import readiness_of
     from trainprobe.report.unfinished import unfinished_report
 
-    report = unfinished_report(asked, known.rows, known.after_s)
+    report = unfinished_report(asked, known.rows, known.after_s, known.told_s)
     options = [word if isinstance(word, str) else None for word in asked.get("output") or ()]
     output = output_of(
         "readiness",
@@ -50,5 +51,10 @@ def last_word(known: Known) -> int:
     )
     write_result(output, report)
     sys.stdout.flush()
+    path = asked.get("exclude_file")
+    if isinstance(path, str) and readiness_of(report).get("exclude"):
+        from trainprobe.cli.ready import write_exclude_file
+
+        write_exclude_file(report, path)
     code = ready_code_of(report, inconclusive=str(asked.get("inconclusive") or ""))
     return output.exit_code(report, code)

@@ -181,6 +181,8 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
 
     output_options = [format_name, output_file, json_to, None, html_to]
     tell(output=output_options, quiet=quiet, no_color=no_color, inconclusive=inconclusive)
+    if exclude_file is not None:
+        tell(exclude_file=os.path.abspath(exclude_file))
     with looking(quiet=quiet) as progress:
         report = check(request, read_settings(None), progress)
     write_result(output, report)
@@ -189,7 +191,7 @@ def ready(  # noqa: PLR0913, PLR0917 - one parameter per option
     )
     tell(code=code)
     if exclude_file is not None:
-        _write_exclude_file(report, exclude_file)
+        write_exclude_file(report, exclude_file)
     if drain is not None:
         tell(within_s=DRAIN_S)
         _drain(report, drain)
@@ -280,7 +282,7 @@ def _check_drain(named: str) -> None:
     refuse_drain(read_site(), os.getuid())
 
 
-def _write_exclude_file(report: Report, path: str) -> None:
+def write_exclude_file(report: Report, path: str) -> None:
     """Write the nodes to leave out, one line in SLURM's short form; a file of an earlier run
     goes where there are none, and stays where we were interrupted. A failure is said, not
     raised.

@@ -35,6 +35,7 @@ START_S = 12.0  # for the way to a node, and a Python on a cold file system ther
 # least so many seconds more; but nobody is called silent before it had START_S to begin.
 BEHIND = 2.0
 LEAST_BEHIND_S = 3.0
+OVERDUE_S = 1.0  # a command whose time is over is ended before this
 SKEW_S = 1.0  # clocks further apart are corrected by the difference
 # What srun prints after the reason for its end.
 _AFTERWARDS = re.compile(
@@ -65,6 +66,7 @@ def ask(  # noqa: PLR0913 - one parameter per way to bound it
     most_s: float | None = None,
     interruption: Interruption | None = None,
     at_once: int | None = None,
+    overdue: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> tuple[str, ...]:
     """Ask all nodes, `at_once` (default 64) at a time, and record their answers in `case`; return
     the names of the nodes that sent something. Each has `look_s`, and time to be reached.
@@ -86,7 +88,15 @@ def ask(  # noqa: PLR0913 - one parameter per way to bound it
 
     with Interruption() if interruption is None else contextlib.nullcontext(interruption) as asked:
         call_all(
-            nodes, look_s, heard, asked, progress, patient=patient, most_s=most_s, at_once=at_once
+            nodes,
+            look_s,
+            heard,
+            asked,
+            progress,
+            patient=patient,
+            most_s=most_s,
+            at_once=at_once,
+            overdue=overdue,
         )
     if asked.asked:
         case.add("interrupted", source="signal", data={"phase": phase, "cell": accept.cell})
@@ -104,9 +114,13 @@ def call_all(
     patient: bool = False,
     most_s: float | None = None,
     at_once: int | None = None,
+    overdue: Callable[[Sequence[str]], None] = lambda _: None,
 ) -> None:
     """Run the commands of all nodes and pass each to `heard`, in this thread, when it has ended;
     `heard` returns whether the node has answered.
+
+    Once the time of all is over, `overdue` gets the nodes whose commands still run, again and again
+    until there are none.
     """
     width = max(1, at_once or AT_ONCE)
     began = time.monotonic()
@@ -159,6 +173,8 @@ def call_all(
             shorter.interrupted = interruption.asked
             for future in done:
                 answered += heard(waiting.pop(future), future.result())
+            if time.monotonic() > shorter.until + OVERDUE_S:
+                overdue([node.name for future, node in waiting.items() if future.running()])
             # An unreachable node fails at once, which is no measure for the others.
             if done and 2 * answered >= len(nodes) and waiting and not patient:
                 took_s = time.monotonic() - began

@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING
 from trainprobe.errors import UsageError
 from trainprobe.ladder.climb import climb
 from trainprobe.ladder.planning import make_plan
+from trainprobe.model.codec import to_json
 from trainprobe.model.request import DiagnoseRequest
 from trainprobe.nodes.fan_out import AT_ONCE, ask
+from trainprobe.nodes.fan_out import KIND as ANSWER
 from trainprobe.nodes.transports import is_local
 from trainprobe.ready.case_folders import record_result
 from trainprobe.ready.isolate import MEETING_PORT, Meeting, isolate
@@ -224,6 +226,7 @@ def _there(
         patient=True,
         most_s=most_s + WAY_S,
         at_once=fan_out,
+        overdue=lambda names: tell(overdue=list(names)),
     )
 
 
@@ -317,9 +320,14 @@ def _port(text: str) -> int:
 
 
 def tell_findings(record: Evidence) -> None:
-    """Pass to the parent process what failed or could not be measured: it reports that even if this
-    process hangs later.
+    """Pass to the parent process what failed or could not be measured, and which node has answered
+    and which not: it reports that even if this process hangs later.
     """
+    if record.kind == ANSWER and record.cell == CELL:
+        if record.outcome in ("ok", "partial"):
+            tell(answered=record.subject.host)
+        else:
+            tell(row={"node": to_json(replace(record, reason=record.reason[:250]))})
     rows = record.data.get("checks") if record.kind == KIND else None
     for row in rows if isinstance(rows, (list, tuple)) else ():
         if isinstance(row, Mapping) and row.get("state") in ("fail", "unknown"):

@@ -44,7 +44,7 @@ def readiness_lines(report: Report, width: int) -> list[Line]:
     named = {host for cause in report.causes if cause.named for host in cause.hosts}
     differences = [row for row in rows_of(found, "differences") if _text(row, "name")]
     return [
-        *_leave_out(found, width),
+        *_leave_out(found, width, judged=report.conclusive),
         *_counts(checks, width, nodes),
         *_failed(checks, width, several=nodes > 1, named=named),
         *_differences(differences, width),
@@ -60,13 +60,14 @@ def is_in_checks(report: Report, says: str) -> bool:
     )
 
 
-def _leave_out(found: Mapping[str, Any], width: int) -> list[Line]:
+def _leave_out(found: Mapping[str, Any], width: int, *, judged: bool) -> list[Line]:
     line = _text(found, "exclude_line")
     if not line:
         return []
     rest = "the rest is ready without" if not found.get("shared") else "some of it stays without"
     pronoun = "it" if len(texts_of(found, "exclude")) == 1 else "them"
-    pieces = [Span(clean(line), "command"), span(f"({rest} {pronoun})", "faint")]
+    remark = f"{rest} {pronoun}" if judged else "whether the rest is ready is not known"
+    pieces = [Span(clean(line), "command"), span(f"({remark})", "faint")]
     lines = wrapped(pieces, width, first="leave out  ")
     for step in listed(found, "drain")[:1]:
         pieces = [Span(clean(str(step)), "command"), span("[admin]", "faint")]

@@ -33,11 +33,12 @@ _pipe: List[int] = []  # of the process that works, where one is over it
 @dataclass
 class Known:
     """What the working process has told until now: the newest word for each name, and all rows.
-    `after_s` is when it was given up, in seconds from the start.
+    `after_s` is when it was given up, `told_s` when each word came, in seconds from the start.
     """
 
     words: Dict[str, Any] = field(default_factory=dict)
     rows: List[Dict[str, Any]] = field(default_factory=list)
+    told_s: Dict[str, float] = field(default_factory=dict)
     after_s: float = 0.0
 
 
@@ -117,14 +118,15 @@ def _watched(child: int, pipe: int, began: float, within_s: float, known: Known)
             open_ = bool(part)
             *lines, rest = (rest + part).split(b"\n")
             for line in lines:
-                _note(known, line)
+                _note(known, line, time.monotonic() - began)
 
 
-def _note(known: Known, line: bytes) -> None:
+def _note(known: Known, line: bytes, now_s: float) -> None:
     with contextlib.suppress(ValueError):
         fields = json.loads(line)
         row = fields.pop("row", None)
         known.words.update(fields)
+        known.told_s.update(dict.fromkeys(fields, now_s))
         if isinstance(row, dict) and len(known.rows) < MOST_ROWS:
             known.rows.append(row)
 

@@ -491,3 +491,37 @@ def test_no_more_answers_wait_to_be_read_than_nodes_are_asked(
         call_all(nodes, 1.0, hear, interruption, Silence(), at_once=4)
     assert len(heard) == 60
     assert max(most) <= 8
+
+
+def test_nodes_whose_commands_outlast_all_time_are_told_until_they_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[list[str]] = []
+    enough = threading.Event()
+
+    def answers(node: Node, *_: object) -> Call:
+        if node.name == "node1":
+            assert enough.wait(30)
+        return Call(None, 0.0, 0.0)
+
+    def hear_overdue(names: Sequence[str]) -> None:
+        told.append(list(names))
+        if len(told) == 2:
+            enough.set()
+
+    monkeypatch.setattr("trainprobe.nodes.fan_out._asked", answers)
+    monkeypatch.setattr("trainprobe.nodes.fan_out.OVERDUE_S", 0.0)
+    nodes = [Node(f"node{number}", ("true",)) for number in range(3)]
+    with Interruption() as interruption:
+        call_all(
+            nodes,
+            1.0,
+            lambda *_: True,
+            interruption,
+            Silence(),
+            patient=True,
+            most_s=0.1,
+            overdue=hear_overdue,
+        )
+    assert told[:2] == [["node1"], ["node1"]]
+    assert told[-1] == []
