@@ -40,6 +40,7 @@ from trainprobe.waits.activity import Watch, watch_of
 __all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "first_found", "user_frame", "weighing"]
 
 T = TypeVar("T")
+P = TypeVar("P", ProcessState, Thread)  # facts about one process
 Weighings = Iterator[Weighing]
 
 # Leaf classes (stacks.classify) of a thread that waits for other ranks.
@@ -260,7 +261,18 @@ class Scene:
         return found
 
     def process_of(self, pid: int) -> ProcessState | None:
-        return next((fact for fact in self.of(ProcessState) if fact.pid == pid), None)
+        return first_found(self.of_process(ProcessState, pid))
+
+    def of_process(self, kind: type[P], pid: int) -> tuple[P, ...]:
+        """All facts of a kind about one process, of which there are thousands."""
+        key = Scene.of_process, kind, self.cell
+        if key not in self.facts.derived:
+            by_pid: dict[int | None, list[P]] = {}
+            for fact in self.of(kind):
+                by_pid.setdefault(fact.pid, []).append(fact)
+            self.facts.derived[key] = {of: tuple(found) for of, found in by_pid.items()}
+        found: tuple[P, ...] = self.facts.derived[key].get(pid, ())
+        return found
 
     def progress(self, ranks: Iterable[int]) -> tuple[Progress, ...]:
         """What the witness counted in these ranks; ranks without a witness are left out."""

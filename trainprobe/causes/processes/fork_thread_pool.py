@@ -57,7 +57,7 @@ def _computing(scene: Scene) -> tuple[MainThread, ...]:
 
 def _pool(scene: Scene, pid: int) -> Thread | None:
     """The native stack of the child's main thread where it ends in a pool."""
-    native = [fact for fact in scene.of(Thread) if fact.pid == pid and fact.native and fact.main]
+    native = [fact for fact in scene.of_process(Thread, pid) if fact.native and fact.main]
     return first_found(
         fact
         for fact in native
