@@ -68,9 +68,9 @@ def pages() -> list[tuple[str, str]]:
         "",
         (
             "The repositories and commits were written down before lint ran. They were chosen by"
-            " name: known training code of many fields, without a look at it. Each finding was"
-            " judged once by reading the code. Rules were mended only after a round, so its figures"
-            " are those from before."
+            " name: training code of many fields, without a look at what lint might find. Each"
+            " finding was judged once by reading the code. Rules were mended only after a round, so"
+            " its figures are those from before."
         ),
         (
             "They were judged by those who work on the rules, who saw the rule's claim, and by"
