@@ -153,12 +153,23 @@ LIES = {
     "ends the process": (
         "for word; do case $word in [0-9]*) kill -9 $word;; esac; done; sleep 0.05; echo '[]'"
     ),
+    "another version": "echo \"error: Found argument '--json' which wasn't expected\" >&2; exit 1",
+    "crashes in mid-answer": 'printf \'[{"thread_id": 1, "frames": [\'; kill -SEGV $$',
+    "hangs and cannot be asked to end": "trap '' TERM INT HUP; sleep 600 & sleep 600",
+    "leaves a child that holds its output": "sleep 600 & echo '[" + ONE + "]'",
     "stops the process": (
         "for word; do case $word in [0-9]*) kill -STOP $word;; esac; done; echo '[" + ONE + "]'"
     ),
 }
 
-OFTEN = ("control characters", "garbage", "hangs", "ends the process")
+OFTEN = ("control characters", "garbage", "another version", "ends the process")
+
+
+def commands() -> Iterator[tuple[str, str]]:
+    """Each process with its command line."""
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            yield folder.name, (folder / "cmdline").read_bytes().decode(errors="replace")
 
 
 @pytest.mark.parametrize(
@@ -178,6 +189,7 @@ def test_a_py_spy_that_lies_is_evidence_with_a_reason(
     looks = [one for one in evidence if one["kind"] == "stacks.python"]
     assert looks
     assert all(one["reason"] for one in looks if one["outcome"] != "ok")
+    assert not [pid for pid, words in commands() if str(fake) in words]
     for process in started:
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGCONT)

@@ -35,6 +35,10 @@ _NOT_PYTHON = re.compile(
 )
 
 
+# As clap writes it, by its version.
+_UNKNOWN_OPTION = re.compile(r"(?:Found|unexpected) argument '(--[a-z-]{1,40})'")
+
+
 class Dump(NamedTuple):
     """A parsed dump: threads as the case keeps them, and its `flaw`, empty where it has none."""
 
@@ -73,6 +77,13 @@ def why_failed(pid: int, stderr: str, started_ticks: Optional[int]) -> Tuple[Loo
     gone = procfs.gone(pid, started_ticks)
     if gone:
         return "unavailable", gone
+    unknown = unknown_option(stderr)
+    if unknown:
+        why = (
+            f"this py-spy does not know the option {unknown}: it is another version than the 0.4"
+            " that trainprobe needs; install that with: pip install 'py-spy>=0.4'"
+        )
+        return "unavailable", why
     if _DENIED.search(stderr):
         return "denied", permission.why_refused(pid)
     if _NOT_PYTHON.search(stderr):
@@ -81,6 +92,12 @@ def why_failed(pid: int, stderr: str, started_ticks: Optional[int]) -> Tuple[Loo
             f"process {pid} is no Python program, or a Python that py-spy does not know",
         )
     return "crashed", f"py-spy failed on process {pid}: {first_line(stderr) or 'it said nothing'}"
+
+
+def unknown_option(stderr: str) -> str:
+    """The option that this version of py-spy refuses, or ""."""
+    found = _UNKNOWN_OPTION.search(stderr)
+    return found.group(1) if found else ""
 
 
 def first_line(text: str) -> str:

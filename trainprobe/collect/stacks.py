@@ -22,7 +22,7 @@ COMPLAINT_BYTES = 65536
 LEAST_HEADROOM_BYTES = 2**30
 # To shorten names py-spy looks for a package in each folder above a source file, and hangs where
 # that lies on a mount that no longer answers. The frames have the whole name either way.
-WITHOUT_FILES = ("--full-filenames",)
+FILES_ALONE = "--full-filenames"
 _native_lock = threading.Lock()
 
 
@@ -104,11 +104,19 @@ def _switches(pid: int) -> str:
 
 
 def dump(path: str, pid: int, timeout_s: float, options: Sequence[str] = ()) -> Ran:
-    return run(
-        [path, "dump", "--json", *WITHOUT_FILES, "--pid", str(pid), *options],
-        timeout_s=timeout_s,
-        output_cap_bytes=pyspy.OUTPUT_CAP_BYTES,
-    )
+    """Run py-spy; one that does not know how to leave files alone, without that."""
+    ends = time.monotonic() + timeout_s
+    for without_files in ((FILES_ALONE,), ()):
+        ran = run(
+            [path, "dump", "--json", *without_files, "--pid", str(pid), *options],
+            timeout_s=max(0.05, ends - time.monotonic()),
+            output_cap_bytes=pyspy.OUTPUT_CAP_BYTES,
+        )
+        if pyspy.unknown_option(ran.stderr[:COMPLAINT_BYTES].decode("utf-8", "replace")) != (
+            FILES_ALONE
+        ):
+            break
+    return ran
 
 
 def understand(ran: Ran, member: Member, base: dict[str, Any]) -> LookResult:

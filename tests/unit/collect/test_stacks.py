@@ -181,6 +181,16 @@ def test_no_py_spy_is_said_so(monkeypatch: pytest.MonkeyPatch, case: Case) -> No
         ("kill -SEGV $$", "crashed", "py-spy failed"),
         ("echo 'Error: Operation not permitted (os error 1)' >&2; exit 1", "denied", ""),
         ("echo 'Error: something new' >&2; exit 3", "crashed", "something new"),
+        (
+            "echo \"error: Found argument '--json' which wasn't expected\" >&2; exit 1",
+            "unavailable",
+            "does not know the option --json",
+        ),
+        (
+            "echo \"error: unexpected argument '--json' found\" >&2; exit 2",
+            "unavailable",
+            "pip install 'py-spy>=0.4'",
+        ),
     ],
 )
 def test_what_py_spy_gets_wrong_is_evidence(
@@ -205,6 +215,18 @@ def test_a_py_spy_that_hangs_costs_the_deadline_and_no_more(
     )
     assert time.monotonic() - began < 4
     assert {evidence.outcome for evidence in found} == {"timed_out"}
+
+
+def test_an_older_py_spy_that_cannot_leave_files_alone_is_used_all_the_same(
+    start: Start, fake_py_spy: Callable[[str], None]
+) -> None:
+    child = start(IN_SLEEP)
+    complaint = "error: unexpected argument '--full-filenames' found"
+    fake_py_spy(
+        f'case "$*" in *--full-filenames*) echo "{complaint}" >&2; exit 2;;'
+        f" *) echo '{json.dumps(ONE_THREAD)}';; esac"
+    )
+    assert read_stacks(Member(0, child.pid), 1, 5).outcome == "ok"
 
 
 def test_a_failed_look_is_tried_again_without_a_pause(
