@@ -17,6 +17,8 @@ from typing import Any
 
 from trainprobe.system.run import run
 
+# On a crowded machine samples take long, and nobody waits for a look at the pace.
+PACE_S = 25.0
 LOOK_S = 60.0  # the command itself takes 15 s at most, on a machine that has time for it
 TEXT_CAP_BYTES = 4 * 2**20
 
@@ -120,7 +122,7 @@ def look(
         [
             *own_command(),
             *("attach", str(pid), "--case", case, "--json", f"{case}.json"),
-            *(["--watched"] if watched else []),
+            *(["--watched"] if watched else ["--timeout", f"{PACE_S:g}"]),
         ],
         timeout_s=LOOK_S,
         given_up=ended,

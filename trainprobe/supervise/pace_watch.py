@@ -12,10 +12,10 @@ from trainprobe.supervise.heartbeats import Heartbeats
 from trainprobe.supervise.rhythm import SOONEST_S, Suspicion
 from trainprobe.supervise.step_times import ENOUGH, StepTimes
 
+# A step that takes so many times the median is missing. The look begins earlier, so that it is over
+# by then: it takes some two seconds.
 TIMES = 3.0
-# After so many steps the job is looked at once, whether a rank is late in what no clock of its own
-# shows: sleeping, or waiting for a disk.
-FIRST_LOOK_STEPS = 40
+LOOK_TIMES, LOOK_TAKES_S = 2.0, 2.5
 COMPARED_EVERY = 10  # steps
 # A rank is told of again when it holds the others up by so much more.
 WORSE = 1.5
@@ -86,8 +86,9 @@ class PaceWatch:
         last, median_s = self.times.last_at(), self.times.median_s()
         if last is None or median_s is None or self.phase:
             return None
-        if at - last >= max(SOONEST_S, TIMES * median_s):
-            return Suspicion("no-step", last)
+        missing_s = TIMES * median_s
+        if at - last >= max(SOONEST_S, LOOK_TIMES * median_s, missing_s - LOOK_TAKES_S):
+            return Suspicion("no-step", last, may_last_s=missing_s)
         return None
 
     def steady(self, at: float) -> bool:

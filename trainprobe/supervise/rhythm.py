@@ -33,11 +33,14 @@ Kind = Literal["all-quiet", "some-quiet", "silent", "no-step"]
 
 @dataclass(frozen=True)
 class Suspicion:
-    """What is unusual, since when (monotonic seconds), and of which ranks (keys)."""
+    """What is unusual, since when (monotonic seconds), and of which ranks (keys). What may end by
+    itself is no hang before it has lasted for `may_last_s`.
+    """
 
     kind: Kind
     since: float
     ranks: tuple[int, ...] = ()
+    may_last_s: float = 0.0
 
 
 class Gaps:

@@ -98,6 +98,11 @@ class StepTimes:
         """How many steps all ranks have ended by now, those of the warm-up left out."""
         return min((len(rows) for rows in self._steps.values()), default=0)
 
+    @property
+    def ended(self) -> int:
+        """How many steps all ranks have ended since they began, warm-up and disturbed ones too."""
+        return min(self._count.values(), default=0)
+
     def median_s(self) -> float | None:
         """The median of the newest steps of all ranks; None before there are some."""
         times = [took for rows in self._steps.values() for _, took, _ in list(rows)[-LAST:]]

@@ -17,7 +17,8 @@ from trainprobe.model.evidence import Ended
 from trainprobe.supervise.activity import RankActivity
 from trainprobe.supervise.looks import Look, Looking
 from trainprobe.supervise.metrics_file import EVERY_S, write_metrics
-from trainprobe.supervise.pace_watch import FIRST_LOOK_STEPS, PaceWatch
+from trainprobe.supervise.pace_looks import PaceLooks
+from trainprobe.supervise.pace_watch import PaceWatch
 from trainprobe.supervise.rhythm import Rhythm, Suspicion
 from trainprobe.supervise.suspicions import Answer, Suspicions
 from trainprobe.supervise.watched import Watched
@@ -40,8 +41,6 @@ FIRST_S, SLOWEST_S, KNOWN_S = 1.0, 10.0, 60.0
 GRACE_S = 40.0
 GOES_ON_S = 3.0
 ASKED_TIMES = 6  # how a rank ended: three seconds, each time with a pass over /proc
-# A job that says no steps is looked at once, after so long, whether a rank holds the others up.
-FIRST_LOOK_S = 60.0
 NEXT_S = 0.6  # a pause that began so much later is another one
 CALM_S = 2.0  # after a look, until steps are as long as they were
 
@@ -90,7 +89,7 @@ class Supervision:
         self._job_cpu_s = 0.0
         self._pace = PaceWatch(heartbeats, self._rank_of)
         self._began_working: float | None = None
-        self._pace_looked = False
+        self._pace_looks = PaceLooks()
         self._asked_pace = False
         self._newest: dict[int, tuple[int, int]] = {}
         self._looked_until = 0.0
@@ -154,7 +153,7 @@ class Supervision:
             self._look(suspicion)
         else:  # a stall is more urgent than the pace; the look at that comes another time
             self._looking.given_up = True
-            self._pace_looked = False
+            self._pace_looks.want()
 
     def _suspicion(self, now: float) -> Suspicion | None:
         suspicion = self._pace.suspicion(now)
@@ -168,9 +167,9 @@ class Supervision:
         return suspicion is None or suspicion.since > self._suspicions.since + NEXT_S
 
     def _watch_pace(self, now: float) -> None:
-        """Tell what the steps say, and have one look at a job that goes on: it may crawl."""
+        """Tell what the steps say, and now and then look at a job that goes on: it may crawl."""
         for finding in self._pace.findings():
-            self._pace_looked = False  # why, a look may tell
+            self._pace_looks.want()  # why, a look may tell
             self._folder.note("pace", says=finding.says, ranks=list(finding.ranks))
             if self._request.on_slow == "report":
                 report = {
@@ -179,16 +178,16 @@ class Supervision:
                     "suspects": [{"ranks": list(finding.ranks)}],
                 }
                 self._tell.alarm("slow", Look("slow", says=finding.says, report=report), 0.0)
-        goes_on_s = now - self._began_working if self._began_working is not None else 0.0
-        settled = self._pace.times.count >= FIRST_LOOK_STEPS or goes_on_s >= FIRST_LOOK_S
         if (
-            settled
+            self._request.on_slow == "report"
             and self._rhythm.works()
-            and not self._pace_looked
-            and self._request.on_slow == "report"
+            and self._pace_looks.due(self._pace.times.ended, self._goes_on_s(now))
         ):
-            self._pace_looked = True
+            self._pace_looks.begun()
             self._look(None)
+
+    def _goes_on_s(self, now: float) -> float:
+        return now - self._began_working if self._began_working is not None else 0.0
 
     def _write_metrics(self, now: float) -> None:
         import resource
@@ -359,7 +358,10 @@ class Supervision:
         self.seen.looks += 1
         self.seen.looks_cpu_s += look.cpu_s
         answer: Answer = "slow" if look.verdict == "slow" else "patience"
-        if not self._asked_pace:
+        if self._asked_pace:
+            answered = look.verdict not in ("", "undetermined")
+            self._pace_looks.ended(self._pace.times.ended, self._goes_on_s(now), answered=answered)
+        else:
             answer = self._suspicions.answered(
                 look.verdict,
                 now,

@@ -34,7 +34,8 @@ Answer = Literal["hung", "held", "unseen", "slow", "again", "patience"]
 @dataclass
 class Doubt:
     """One pause, and what looks have said of it. `held`: it is a hang if the ranks that were quiet
-    then, and since when, remain so. Those in `polling` may move, but not all the time.
+    then, and since when, remain so. Those in `polling` may move, but not all the time. `may_last_s`
+    is that of the suspicion.
     """
 
     since: float
@@ -44,6 +45,7 @@ class Doubt:
     told: bool = False
     held: Mapping[int, float] | None = None
     polling: Collection[int] = ()
+    may_last_s: float = 0.0
 
 
 class Suspicions:
@@ -64,7 +66,7 @@ class Suspicions:
             return False
         if self._doubt is None or suspicion.since > self._doubt.since + 0.01:
             dear = self._spent_s > self._allowed_s
-            self._doubt = Doubt(suspicion.since)
+            self._doubt = Doubt(suspicion.since, may_last_s=suspicion.may_last_s)
             if dear:
                 self._doubt.due_s = DEAR * (at - suspicion.since)
         return not self._doubt.told and at - self._doubt.since >= self._doubt.due_s
@@ -99,7 +101,7 @@ class Suspicions:
         if verdict == "hung":
             doubt.hung += 1
             if doubt.hung > 1 or (conclusive and not self._sure):
-                if may_end and quiet and _young(age_s, own_waits, quiet):
+                if may_end and quiet and _young(age_s, own_waits, quiet, doubt.may_last_s):
                     waiting = {rank: at for rank, at in quiet.items() if rank not in own_waits}
                     doubt.held, doubt.polling = (waiting, own_waits) if waiting else (quiet, ())
                     return "held"
@@ -135,10 +137,12 @@ class Suspicions:
             return False
         age_s = at - doubt.since
         moved = any(quiet.get(rank) != since for rank, since in doubt.held.items())
-        if moved or age_s >= WORKS_S:  # what the look saw is old by then
+        if moved or age_s >= max(
+            WORKS_S, doubt.may_last_s + AGAIN_S
+        ):  # what the look saw is old by then
             doubt.held, doubt.hung = None, 0
             return False
-        if _young(age_s, doubt.polling, quiet):
+        if _young(age_s, doubt.polling, quiet, doubt.may_last_s):
             return False
         doubt.held, doubt.told = None, True
         return True
@@ -154,6 +158,8 @@ class Suspicions:
         return self._doubt.since if self._doubt is not None else 0.0
 
 
-def _young(age_s: float, polling: Collection[int], quiet: Mapping[int, float]) -> bool:
+def _young(
+    age_s: float, polling: Collection[int], quiet: Mapping[int, float], may_last_s: float
+) -> bool:
     works = any(rank not in quiet for rank in polling)
-    return age_s < OUTLASTED_S or (works and age_s < WORKS_S)
+    return age_s < max(OUTLASTED_S, may_last_s) or (works and age_s < WORKS_S)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from trainprobe.supervise.heartbeats import Beat
 from trainprobe.supervise.looks import Look
-from trainprobe.supervise.pace_watch import PaceWatch
+from trainprobe.supervise.pace_watch import LOOK_TAKES_S, PaceWatch
 from trainprobe.supervise.rhythm import SOONEST_S
 
 
@@ -50,15 +50,22 @@ class Job:
             self.says += [finding.says for finding in self.watch.findings()]
 
 
-def test_a_missing_step_is_a_suspicion_after_three_of_them() -> None:
+def test_a_missing_step_is_a_suspicion_so_that_the_look_is_over_after_three_of_them() -> None:
     job = Job()
     assert job.watch.suspicion(job.at) is None
     assert not job.watch.steady(job.at), "nobody has said a step"
-    job.go(20, step_s=2.0)
-    assert job.watch.steady(job.at + 5.0)
-    found = job.watch.suspicion(job.at + 6.0)
+    job.go(20, step_s=4.0)
+    assert job.watch.steady(job.at + 12.0 - LOOK_TAKES_S - 0.1)
+    found = job.watch.suspicion(job.at + 12.0 - LOOK_TAKES_S)
     assert found is not None
-    assert (found.kind, found.since) == ("no-step", job.at)
+    assert (found.kind, found.since, found.may_last_s) == ("no-step", job.at, 12.0)
+
+
+def test_a_step_that_takes_twice_as_long_as_others_is_not_looked_at() -> None:
+    job = Job()
+    job.go(20, step_s=2.0)
+    assert job.watch.steady(job.at + 3.9)
+    assert not job.watch.steady(job.at + 4.1)
 
 
 def test_short_steps_are_given_the_time_that_a_look_needs() -> None:

@@ -65,6 +65,21 @@ def test_a_wait_that_may_end_is_told_when_it_is_old_enough_without_another_look(
     assert not decides.outlasted(120.0, {1: 100.0, 2: 101.0}), "once"
 
 
+def test_a_wait_that_may_end_is_no_hang_before_the_step_is_missing() -> None:
+    for may_last_s in (12.0, WORKS_S + 10.0):
+        decides = Suspicions()
+        decides.due(Suspicion("no-step", 100.0, may_last_s=may_last_s), 97.5 + may_last_s)
+        assert hung(decides, 99.5 + may_last_s) == "held"
+        assert not decides.outlasted(99.9 + may_last_s, {1: 100.0, 2: 101.0})
+        assert decides.outlasted(100.0 + may_last_s, {1: 100.0, 2: 101.0})
+
+
+def test_ranks_that_wait_for_each_other_are_told_at_once_also_in_a_long_step() -> None:
+    decides = Suspicions()
+    decides.due(Suspicion("no-step", 100.0, may_last_s=60.0), 157.5)
+    assert hung(decides, 159.0, may_end=False) == "hung"
+
+
 def test_a_rank_that_moves_meanwhile_makes_it_no_hang() -> None:
     for quiet in ({1: 100.0}, {1: 100.0, 2: 107.0}):
         decides = Suspicions()
