@@ -82,7 +82,7 @@ def look_at(name: str, truth: Row) -> Row:
         began = time.monotonic()
         done = _attach(job.pid, report, environ)
         # A shell of which a job is only a part is refused with the number to type.
-        if advised := re.search(r"`trainprobe attach (\d+)`", done.stderr):
+        if advised := re.search(r"trainprobe attach (\d+)", done.stderr):
             done = _attach(int(advised[1]), report, environ)
         took_s, lives = time.monotonic() - began, job.poll() is None
     finally:
