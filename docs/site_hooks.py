@@ -14,7 +14,7 @@ from mkdocs.structure.files import File
 ROOT = Path(__file__).resolve().parent.parent
 # Pages of figures hold every word; who searches wants them last, and the causes first.
 FIGURES = ("accuracy", "nodes-accuracy", "lint-precision", "isolation", "predictions", "changelog")
-OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "threat-model.md"}
+OUTSIDE = {"CONTRIBUTING.md": "contributing.md", "SECURITY.md": "report-a-weakness.md"}
 LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s#]*)(#[^)\s]*)?\)")
 FENCE = re.compile(r"(^```.*?^```)", re.MULTILINE | re.DOTALL)
 
