@@ -10,7 +10,7 @@ from __future__ import annotations
 # The first look: after so many steps or, where none are said, seconds.
 FIRST_STEPS, FIRST_S = 40, 60.0
 TIMES = 3.0  # as many steps, or seconds, until the next
-UNANSWERED_TIMES = 1.5  # where a crowded machine left it no time
+UNANSWERED_TIMES = 1.5  # where a crowded machine left it no time, or a stall ended it
 APART_S = 30.0
 
 
@@ -43,5 +43,5 @@ class PaceLooks:
         self._not_before_s = goes_on_s + APART_S
 
     def want(self) -> None:
-        """There is something that a look may explain, or one was given up."""
+        """There is something that a look may explain."""
         self._news = True

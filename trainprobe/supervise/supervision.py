@@ -153,7 +153,6 @@ class Supervision:
             self._look(suspicion)
         else:  # a stall is more urgent than the pace; the look at that comes another time
             self._looking.given_up = True
-            self._pace_looks.want()
 
     def _suspicion(self, now: float) -> Suspicion | None:
         suspicion = self._pace.suspicion(now)
