@@ -239,6 +239,15 @@ def test_a_healthy_run_stays_healthy_and_the_finding_is_a_warning() -> None:
     ]
 
 
+def test_a_hint_says_something_only_where_somebody_stands() -> None:
+    hint, elsewhere = (finding(line=line, confidence=0.45) for line in (42, 900))
+
+    (one,) = linted(Scene(Facts([STANDS, hint, elsewhere]), GROUP))["a"]
+
+    assert (one.finding, one.near) == (hint, True)
+    assert not judged(PASSED, elsewhere).warnings
+
+
 def test_what_a_named_cause_tells_is_no_warning_beside_it() -> None:
     frames = (Frame("<module>", "/job/train.py", 42),)
     words = (

@@ -25,6 +25,8 @@ LIKELY = 0.75
 """From this confidence on lint is seldom wrong: judgement over its findings in code that nobody
 here wrote.
 """
+SHOWN_FROM = 0.5
+"""Below it a finding is a hint, which says something only where a suspect's stack stands."""
 NEAR_LINES = 5
 """A frame's line is that of the call's first or of its last line, and few calls are longer."""
 POINTS = {(False, False): 3, (True, False): 6, (False, True): 6, (True, True): 10}
@@ -65,6 +67,8 @@ def linted(scene: Scene) -> dict[str, tuple[Linted, ...]]:
     places = tuple(_places(scene)) if findings else ()
     for finding in findings:
         near = any(_at(finding, *place) for place in places)
+        if finding.confidence < SHOWN_FROM and not near:
+            continue
         points = POINTS[finding.confidence >= LIKELY, near]
         stands = ", where a suspect's stack stands" if near else ""
         row = weighing(points, "source", f"{_says(finding)}{stands}", finding)
@@ -101,7 +105,11 @@ def with_lint(measured: Sequence[Weighing], printed: Sequence[Linted]) -> tuple[
 def lint_notices(facts: Facts, placed: Sequence[PlacedCause]) -> tuple[Notice, ...]:
     """What lint found and no named cause tells of, the surest first; and what it could not read."""
     left = sorted(
-        (one for one in _findings(facts) if not _already_named(one, placed)),
+        (
+            one
+            for one in _findings(facts)
+            if one.confidence >= SHOWN_FROM and not _already_named(one, placed)
+        ),
         key=lambda one: -one.confidence,
     )
     rows = [

@@ -28,11 +28,11 @@ TEXT_CAP = 600
 
 def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[str, Any]:
     """Lint files and about so many lines of their imports. `cut` is true where there was more."""
-    from trainprobe.lint.engine import findings_of
+    from trainprobe.lint.engine import findings_of, for_a_running_job
     from trainprobe.lint.reading import read_program
 
     program = read_program(files, imported_lines, around)
-    findings, trouble = findings_of(program)
+    findings, trouble = findings_of(program, hints=True)
     imported = sum(len(module.lines) for module in program.modules.values() if not module.requested)
     rows = [
         {
@@ -47,7 +47,9 @@ def look(files: Sequence[str], imported_lines: int, around: NodeInfo) -> dict[st
             "confidence": finding.confidence,
             "fix": finding.fix.says[:TEXT_CAP] if finding.fix is not None else "",
         }
-        for finding in sorted(findings, key=lambda finding: -finding.confidence)[:FINDINGS_CAP]
+        for finding in sorted(for_a_running_job(findings), key=lambda finding: -finding.confidence)[
+            :FINDINGS_CAP
+        ]
     ]
     return {
         "files": len(program.modules),

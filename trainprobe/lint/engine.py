@@ -75,6 +75,12 @@ def findings_of(
     ), trouble
 
 
+def for_a_running_job(found: Iterable[Finding]) -> list[Finding]:
+    """Of all findings, those that stacks may bear out: the shown ones, and hints of such rules."""
+    least = {rule.id: min(rule.plain_hint, SHOWN_FROM) for rule in all_rules()}
+    return [one for one in found if one.confidence >= least[one.rule]]
+
+
 def _found_by(rule: Rule, program: Program, trouble: list[NotRead]) -> list[Finding]:
     """Run one rule. Where it fails, narrow it down to skip only the files on which it fails."""
     found: list[Finding] = []

@@ -95,6 +95,10 @@ class Rule:
     """What to write instead, unless a finding says it more exactly."""
     also: tuple[str, ...] = ()
     """Other causes that it may find."""
+    plain_hint: float = SHOWN_FROM
+    """What those of its plain cases deserve that are hints, as code of others has shown. A look at
+    a running job takes these too: its stacks decide what source leaves open.
+    """
     find: Callable[[Program], Iterable[Finding]] = _no_find
     """Set by the engine, from the file that declares the rule."""
 

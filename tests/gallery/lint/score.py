@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from trainprobe.lint.engine import all_rules, findings_of
-from trainprobe.lint.model import SHOWN_FROM, Finding
+from trainprobe.lint.model import Finding
 from trainprobe.lint.program import NodeInfo
 from trainprobe.lint.reading import read_program
 
@@ -89,7 +89,7 @@ def planted_and_sound() -> Iterator[tuple[str, list[Finding]]]:
 
 def as_asked(found: list[Finding]) -> list[Finding]:
     """What is shown by default, and of a rule that is a hint its plain cases."""
-    least = {rule.id: min(rule.confidence, SHOWN_FROM) for rule in all_rules()}
+    least = {rule.id: min(rule.confidence, rule.plain_hint) for rule in all_rules()}
     return [one for one in found if one.confidence >= least[one.rule]]
 
 

@@ -81,7 +81,7 @@ CASES = [
     (
         COND,
         DIST + "if dist.get_rank() == 0 and bad:\n    print('so')\n    exit(0)\ndist.barrier()",
-        [True],
+        [False],
     ),
     # what all callers give turns it off
     (
@@ -94,7 +94,18 @@ CASES = [
         COND,
         DIST + "def show(x=None):\n    if dist.get_rank() != 0:\n        return\n"
         "    if x is None:\n        dist.barrier()\nshow()",
-        [True],
+        [False],
+    ),
+    # ranks that leave early, and a condition around the call
+    (COND, DIST + "def f():\n    if dist.get_rank():\n        return\n    dist.barrier()", [False]),
+    (COND, DIST + "def f():\n    if dist.get_rank() == 0:\n        dist.barrier()", [True]),
+    (COND, DIST + "if dist.get_rank() == 0 and bad:\n    exit()\ndist.barrier()", [False]),
+    # what is caught seldom fails on one rank alone
+    (
+        COND,
+        DIST + "m = torch.nn.parallel.DistributedDataParallel(net)\nfor x in rows:\n    try:\n"
+        "        m(x).backward()\n    except Exception:\n        continue",
+        [False],
     ),
     (
         COND,

@@ -232,7 +232,14 @@ def test_the_guard_lets_a_spawned_script_start(tmp_path: Path) -> None:
 )
 def test_what_is_not_safe_is_left(source: str, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(source)
-    told, _ = look([str(tmp_path)], select=(), ignore=(), fix=True, diff=False)
+    told, _ = look(
+        [str(tmp_path)],
+        select=(),
+        ignore=(),
+        fix=True,
+        diff=False,
+        leave_out=LeaveOut(hints=False),
+    )
     assert told.findings
     assert (tmp_path / "train.py").read_text() == source
 

@@ -37,6 +37,7 @@ RULE = Rule(
         " call it wait for the others until the timeout."
     ),
     confidence=0.95,
+    plain_hint=0.48,  # where ranks leave early: mostly for what is meant for one process
     also=("collective-order-mismatch",),
 )
 
@@ -133,7 +134,11 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
                 or _fails(guard)
                 or _is_never_asked(program, holder, place.call, guard)
             )
-            yield replace(found, confidence=min(found.confidence, HINT)) if unsure else found
+            if unsure:
+                found = replace(found, confidence=min(found.confidence, HINT))
+            elif guard.how in LEAVES:
+                found = replace(found, confidence=min(found.confidence, RULE.plain_hint))
+            yield found
     yield from _swapped(module, met)
 
 
