@@ -100,8 +100,8 @@ class StepTimes:
 
     @property
     def ended(self) -> int:
-        """How many steps all ranks have ended since they began, warm-up and disturbed ones too."""
-        return min(self._count.values(), default=0)
+        """How many steps all ranks have ended since the warm-up, disturbed ones too."""
+        return max(0, min(self._count.values(), default=0) - WARM_UP)
 
     def median_s(self) -> float | None:
         """The median of the newest steps of all ranks; None before there are some."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from trainprobe.supervise.step_times import StepTimes
+from trainprobe.supervise.step_times import WARM_UP, StepTimes
 
 
 class Job:
@@ -112,3 +112,13 @@ def test_memory_is_bounded() -> None:
     job = Job(ranks=2)
     job.go(3000)
     assert job.times.count <= 512
+
+
+def test_all_steps_since_the_warm_up_are_ended_ones() -> None:
+    """More than are kept, and those during a look too."""
+    times = StepTimes()
+    for step in range(600 + WARM_UP):
+        times.add(1, step, float(step), 0.0, counts=step % 2 == 0)
+    assert (times.ended, times.count < 512) == (600, True)
+    times.add(2, 0, 700.0, 0.0)
+    assert times.ended == 0, "one rank has only begun"
