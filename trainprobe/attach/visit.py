@@ -343,7 +343,9 @@ class Visit:
                 why = "all of them wait for a service"
             elif compiling.worth_more(by_rank(taken, compiling.compiles)):
                 why = "one compiles"
-            elif loading.worth_more(by_rank(taken, outside_torch), loading.HALF):
+            elif len(taken) == 1 and loading.worth_more(
+                by_rank(taken, outside_torch), loading.HALF
+            ):
                 why = "all of them are outside of torch"
             else:
                 return

@@ -29,6 +29,8 @@ _COMPUTES = re.compile(
     r"\btorch\.(?!save|load|distributed|from_numpy)\w+\(| @ |\bF\.\w+\("
     r"|\.(?:backward|mm|bmm|matmul)\("
 )
+# A program that sleeps there keeps a pace of its own choice.
+_PACES = re.compile(r"(?i)sleep|pace|throttl|delay|rate_?limit")
 
 
 @dataclass(frozen=True)
@@ -59,9 +61,10 @@ def _at_one_line(
     if not shares or set(shares) != set(ranks):
         return None
     line = place.partition(" in ")[0]
-    for site in facts.of(SourceSite, cell=cell):
-        if Frame("", site.file, site.line).where == line and _COMPUTES.search(site.text):
-            return None
+    sites = facts.of(SourceSite, cell=cell)
+    texts = [one.text for one in sites if Frame("", one.file, one.line).where == line]
+    if not texts or any(_COMPUTES.search(text) or _PACES.search(text) for text in texts):
+        return None
     least = min(part for part, _ in shares.values())
     if least < ON_EACH or max(steps for _, steps in shares.values()) < STEPS:
         return None

@@ -17,6 +17,7 @@ from tests.unit.waits.live_rows import (
     own,
     rank,
     scene_of,
+    site,
     view,
 )
 from trainprobe.causes.data_loading import data_starvation
@@ -141,10 +142,11 @@ def test_where_all_ranks_spend_their_time_alike_is_said_of_a_job_that_nobody_hol
         for one in (sampled(number, *[works_s] * 12) for number in range(2))
     ]
 
-    found = view(job(2), moving(2), *alike)
+    read = site(8, "rows = [decode(row) for row in rows]")
+    found = view(job(2), moving(2), read, *alike)
 
     assert (found.verdict, found.remarks) == (verdict, says)
-    facts = facts_of(job(2), moving(2), *alike)
+    facts = facts_of(job(2), moving(2), read, *alike)
     assert (situation_of(facts).remarks) == says
 
 

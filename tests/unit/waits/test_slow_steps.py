@@ -8,7 +8,7 @@ from tests.unit.waits.live_rows import SITE, facts_of, job, own, rank, site, vie
 from tests.unit.waits.live_rows import scene_of as scene
 from trainprobe.causes.data_loading import data_starvation
 from trainprobe.causes.software import rank_compiling, remote_service_wait
-from trainprobe.facts import Output, PrintedPace, Samples, Spell, Thread
+from trainprobe.facts import Output, PrintedPace, Samples, SourceSite, Spell, Thread
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.slow_steps import slow_steps
@@ -34,7 +34,8 @@ def samples(number: int, stack: tuple[Frame, ...], share: float, steps: int = 8)
 
 
 def slow_job(stack: tuple[Frame, ...], *shares: float, **more: object) -> list[Fact]:
-    facts: list[Fact] = [job(len(shares))]
+    facts: list[Fact] = [job(len(shares)), site(36, "rows = self.rows[:n].copy()")]
+    facts.append(site(29, "rewards.extend(future.result())"))
     for number, share in enumerate(shares):
         facts += rank(number, stack, own("step", 44), **more)
         facts.append(samples(number, stack, share))
@@ -56,11 +57,13 @@ def test_less_than_half_or_one_rank_alone_is_not() -> None:
     assert slow_steps(facts_of(slow_job(AT_THE_BUFFER, 0.9, 0.1)), "job", [0, 1]) is None
 
 
-def test_a_line_that_computes_with_torch_is_work() -> None:
+def test_a_line_that_computes_with_torch_or_keeps_a_pace_or_was_not_read_is_none() -> None:
     facts = slow_job(AT_THE_BUFFER, 0.8, 0.8)
-    line = site(36, "scores = (query @ keys.T).softmax(-1)")
 
-    assert slow_steps(facts_of([*facts, line]), "job", [0, 1]) is None
+    for text in ("scores = (query @ keys.T).softmax(-1)", "time.sleep(0.02)"):
+        assert slow_steps(facts_of([*facts, site(36, text)]), "job", [0, 1]) is None
+    unread = [fact for fact in facts if not isinstance(fact, SourceSite)]
+    assert slow_steps(facts_of(unread), "job", [0, 1]) is None
 
 
 def test_one_long_stay_is_no_step() -> None:

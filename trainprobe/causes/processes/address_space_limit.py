@@ -123,7 +123,7 @@ CAUSE = Cause(
         Lift the limit
             ulimit -v unlimited; ulimit -s 8192   (in the script that starts the job)
             verify: ulimit -a | grep -E 'virtual|stack'
-            for a mapping that was refused: sysctl vm.max_map_count; wc -l /proc/PID/maps
+            for a mapping that was refused: sysctl vm.max_map_count; wc -l /proc/<PID>/maps
         [admin] Ask the scheduler for memory, not for vmem
             sbatch --mem=… ; no h_vmem or pvmem limit in the queue
     """),
