@@ -174,9 +174,7 @@ def killed(
     running = tool.poll() is None
     tool.send_signal(signal.SIGKILL)
     tool.wait()
-    until = time.monotonic() + WITHIN_S
-    while (processes_with(token) or of_ours(scratch)) and time.monotonic() < until:
-        time.sleep(0.1)
+    settle(token, scratch)
     left, files = processes_with(token), of_ours(scratch)
     end(list(left))
     if files:
@@ -194,6 +192,13 @@ def killed(
         "rows": rows,
         "damaged rows": damaged,
     }
+
+
+def settle(token: str, scratch: Path) -> None:
+    """Give what outlives the tool its time to end and to clear up."""
+    until = time.monotonic() + WITHIN_S
+    while (processes_with(token) or of_ours(scratch)) and time.monotonic() < until:
+        time.sleep(0.1)
 
 
 def of_ours(scratch: Path) -> list[str]:
@@ -220,9 +225,11 @@ def whole_run_s(command: str, place: Path, job: Job | None) -> float:
     try:
         tool.wait(MOST_S)
     except subprocess.TimeoutExpired:
-        tool.kill()
+        tool.kill()  # on a machine so busy this is one more kill
         tool.wait()
-    return time.monotonic() - began
+    took_s = time.monotonic() - began
+    settle(token, place / "tmp")
+    return took_s
 
 
 def kills(command: str, times: int, seed: int) -> dict[str, int]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from trainprobe.targets.jobs import LiveJob
 
 UNTIL_CTRL_C_S = 10 * 365 * 86400.0
+USUAL_CYCLES = (700, 10, 10)  # as Python begins
 MOST_SAMPLED = 8  # side by side, 8 MB each: within what lookers may take together
 MOST_SAMPLED_S = 30.0  # of each pause of --watch
 LAUNCHER_S = 1.0  # torchrun looks at its workers ten times a second
@@ -135,6 +137,21 @@ def asked_s(request: AttachRequest, pace: Pace) -> float:
     )
 
 
+@contextlib.contextmanager
+def collecting_cycles() -> Iterator[None]:
+    """Look for cycles as often as Python does by itself. The command line does so seldom, since one
+    look makes few; each makes some 30 KiB, which hours of looks would pile up.
+    """
+    before = gc.get_threshold()
+    gc.freeze()  # what is there stays
+    gc.set_threshold(*USUAL_CYCLES)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
+        gc.unfreeze()
+
+
 class Visit:
     """The looks at one job, with what they need to know of each other."""
 
@@ -205,7 +222,8 @@ class Visit:
         self._values()
         self._native()
         self._inside()
-        self._watch()
+        with collecting_cycles():
+            self._watch()
         if time.monotonic() - began > FRESH_S:  # what went between the ranks since the first look
             self.background.start_round("last", self.members)
         self._who_ended()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,7 +12,7 @@ import pytest
 
 from trainprobe.attach import visit
 from trainprobe.attach.pace import Pace
-from trainprobe.attach.visit import Visit, asked_s
+from trainprobe.attach.visit import Visit, asked_s, collecting_cycles
 from trainprobe.case import Case
 from trainprobe.collect.members import Member
 
@@ -69,3 +71,23 @@ def test_a_watch_goes_on_and_leaves_out_workers_that_have_ended(
     assert len(said) == 1998
     assert seen[:2] == [[rank, worker], [rank]]
     assert shortened[:2] == [[worker], []]
+
+
+class Circle:
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_cycles_of_a_watch_are_collected_although_the_command_line_does_so_seldom() -> None:
+    usual = gc.get_threshold()
+    gc.set_threshold(200_000, 50, 100)
+    alive: weakref.WeakSet[Circle] = weakref.WeakSet()
+    try:
+        with collecting_cycles():
+            for _ in range(5000):
+                alive.add(Circle())
+            assert len(alive) < 2000
+        assert gc.get_threshold() == (200_000, 50, 100)
+        assert gc.get_freeze_count() == 0
+    finally:
+        gc.set_threshold(*usual)
