@@ -139,9 +139,8 @@ class Rounds:
         )
 
     def alone_at_work(self) -> list[Member]:
-        """The rank, or the loader worker of one, that works while all other ranks have waited for
-        some time: whatever holds them up goes on there, or goes round for ever. [] where several
-        do.
+        """At most two ranks, or loader workers of ranks, that work while all other ranks have
+        waited for some time: whatever holds them up goes on there, or goes round for ever.
         """
         ranks = [each for each in self.ranks if each.stacks]
         loading = {each.member.rank for each in ranks if each.leaf == "dataloader"}
@@ -160,10 +159,10 @@ class Rounds:
             (max(each.asleep_s or 0.0, silent.get(each.member.pid, 0.0)) for each in others),
             default=0.0,
         )
-        alone = len(working) == 1 and all(
+        alone = len(working) <= VALUES_CAP and all(
             each.waits_for_peers or each.leaf == "dataloader" for each in others
         )
-        return [working[0].member] if alone and waited_s >= ALONE_S else []
+        return [each.member for each in working] if alone and waited_s >= ALONE_S else []
 
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others.

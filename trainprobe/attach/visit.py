@@ -424,21 +424,22 @@ class Visit:
             )
 
     def _circling(self) -> None:
-        """Read the values of one that works alone again and again: does it get anywhere?"""
-        for member in self.rounds.alone_at_work():
+        """Read the values of one or two that work alone again and again: do they get anywhere?"""
+        working = self.rounds.alone_at_work()
+        for member in working:
             if self._no_time(
                 "the values by which one that works alone gets on", self.pace.values_s
             ):
                 return
             self.progress.note(
-                f"Process {member.pid} works while the others wait: reading its values for"
-                f" {self.pace.circling_s:g} s."
+                f"Process {member.pid} works while others wait: reading its values for"
+                f" {self.pace.circling_s / len(working):g} s."
             )
             look_at_loop_values(
                 self.case,
                 self.cell,
                 member,
-                span_s=self.pace.circling_s,
+                span_s=self.pace.circling_s / len(working),
                 deadline_s=self.clock.at_most(self.pace.circling_at_most_s),
             )
 

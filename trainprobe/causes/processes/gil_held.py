@@ -128,6 +128,8 @@ def _worker(scene: Scene, rank: int) -> MainThread | None:
 
 def _in_one_call(scene: Scene, thread: MainThread) -> bool:
     """Is it at a line that calls something outside any loop? Native frames settle it."""
+    if any(value.changes for value in scene.watch.values.get(thread.pid, ())):
+        return False  # read again and again, its values were others: it goes on between the reads
     threads = [fact for fact in scene.of(Thread, rank=thread.rank) if fact.pid == thread.pid]
     native = [fact for fact in threads if fact.native and fact.main and fact.frames]
     if native:
