@@ -61,8 +61,7 @@ def handled(scene: Scene) -> tuple[Handled, ...]:
     if handled not in scene.found:
         found = [one for thread in scene.threads(scene.world) if (one := _handled(scene, thread))]
         told = {one.thread.rank for one in found}
-        wanted = set(scene.ranks) & told
-        alone = len(told) < len(scene.world) and wanted == told
+        alone = len(told) < len(scene.world) and told <= set(scene.ranks)
         scene.found[handled] = tuple(found) if alone else ()
     known: tuple[Handled, ...] = scene.found[handled]
     return known

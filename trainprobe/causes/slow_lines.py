@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from trainprobe.causes.child_processes import threads_of
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Samples, Thread
-from trainprobe.stacks.asking import CLIENTS
-from trainprobe.stacks.classify import classify
+from trainprobe.stacks.asking import in_call
 from trainprobe.stacks.places import user_frame
 from trainprobe.waits.slow_steps import slow_steps
 
@@ -22,8 +20,8 @@ _MAKES_INPUT = re.compile(
 
 @dataclass(frozen=True)
 class SlowLine:
-    """`share` is of the sampled time, on the middle rank. `frames` are the stack there; `asks` says
-    that threads of each rank are in calls to a service meanwhile.
+    """`share` is of the sampled time, on the middle rank. `names` are those of its function and
+    file; `asks` says that threads of each rank are in calls to a service meanwhile.
     """
 
     place: str
@@ -39,7 +37,16 @@ class SlowLine:
 
 
 def slow_line(scene: Scene) -> SlowLine | None:
-    """None where one rank is late, or no line takes half of the time on all."""
+    """None where one rank is late, or no line takes half of the time on all; found once for a
+    scene.
+    """
+    if slow_line not in scene.found:
+        scene.found[slow_line] = _slow_line(scene)
+    known: SlowLine | None = scene.found[slow_line]
+    return known
+
+
+def _slow_line(scene: Scene) -> SlowLine | None:
     if scene.group.mode != "slow" or scene.ranks:
         return None
     found = slow_steps(scene.facts, scene.cell, scene.world)
@@ -61,15 +68,14 @@ def _asks(scene: Scene, place: str) -> bool:
     this line, on each rank that any look found there?
     """
     pids = {process.pid for rank in scene.world if (process := scene.process(rank)) is not None}
-    asked = [_asked(scene, pid, place) for pid in pids if threads_of(scene, pid)]
-    told = [one for one in asked if one is not None]
+    told = [one for pid in pids if (one := _asked(scene, pid, place)) is not None]
     return bool(told) and all(told)
 
 
 def _asked(scene: Scene, pid: int, place: str) -> bool | None:
     by_look: dict[int, list[Thread]] = {}
-    for thread in scene.of(Thread):
-        if thread.pid == pid and not thread.native and thread.frames:
+    for thread in scene.of_process(Thread, pid):
+        if not thread.native and thread.frames:
             by_look.setdefault(thread.look, []).append(thread)
     there = [
         threads
@@ -81,9 +87,4 @@ def _asked(scene: Scene, pid: int, place: str) -> bool | None:
     ]
     if not there:
         return None
-    return all(any(not one.main and _in_call(one) for one in threads) for threads in there)
-
-
-def _in_call(thread: Thread) -> bool:
-    calls = any(CLIENTS.search(frame.file) for frame in thread.frames)
-    return calls and classify(thread.frames).leaf == "net-io"
+    return all(any(not one.main and in_call(one.frames) for one in threads) for threads in there)

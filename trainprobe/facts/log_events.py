@@ -123,10 +123,9 @@ def parse_output(record: Evidence) -> list[Fact]:
             "role": role,
         }
         own = "\n".join(lines)
-        pace = pace_of(lines) if fields.text(data, "path") else None
-        if pace is not None:
-            found.append(PrintedPace((record.id,), record.cell, rank, *pace))
         live = bool(fields.text(data, "path"))  # only files of live jobs are named
+        if live and (pace := pace_of(lines)) is not None:
+            found.append(PrintedPace((record.id,), record.cell, rank, *pace))
         fresh = {hit.signature.id for hit in find(_since_last_step(lines), stream)} if live else ()
         found += [
             LogEvent(

@@ -35,17 +35,17 @@ def asks_in(stacks: Iterable[Sequence[Frame]]) -> Asks:
     """The question whether a thread is in a network call, or in a function of the user that one of
     these stacks shows to make such calls.
     """
-    askers = {own_function(frames) for frames in stacks if _in_call(frames)} - {None}
+    askers = {own_function(frames) for frames in stacks if in_call(frames)} - {None}
 
     def asks(frames: Sequence[Frame]) -> bool:
-        return _in_call(frames) or (
+        return in_call(frames) or (
             bool(frames) and is_user(frames[-1]) and own_function(frames) in askers
         )
 
     return asks
 
 
-def _in_call(frames: Sequence[Frame]) -> bool:
+def in_call(frames: Sequence[Frame]) -> bool:
     """Sockets of the job's own make are no service: actors may feed a learner by them."""
     calls = any(CLIENTS.search(frame.file) for frame in frames)
     return calls and classify(frames).leaf == "net-io"

@@ -43,6 +43,7 @@ from trainprobe.causes.scene import (
 from trainprobe.causes.user_objects import broken, weigh_broken
 from trainprobe.facts import FlightDump, MainThread
 from trainprobe.waits import Divergence
+from trainprobe.waits.circling import Circle
 from trainprobe.waits.data_timeouts import wait_expected
 from trainprobe.waits.divergence import call_says
 from trainprobe.waits.dump_hangs import last_recorded, only_dumps
@@ -193,7 +194,7 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         says = f"Rank {rank} stands at {place} in all {thread.looks} looks"
         yield weighing(points, "suspects-stack", says, thread)
     elif thread.moved and (loop := goes_round(scene, rank)):
-        circle = scene.watch.circle(thread.pid) if scene.live is not None else None
+        circle = _circle(scene, thread)
         says = f"Rank {rank} goes round in {loop} in all {thread.looks} looks"
         if circle is not None:
             says = f"Rank {rank} goes round in {loop}: {circle.says}"
@@ -227,6 +228,10 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         yield weighing(
             -10, "suspects-stack", f"Where it stands has a cause of its own: {why}", thread
         )
+
+
+def _circle(scene: Scene, thread: MainThread) -> Circle | None:
+    return scene.watch.circle(thread.pid) if scene.live is not None else None
 
 
 def _summary(scene: Scene) -> str:
@@ -268,8 +273,7 @@ def _summary(scene: Scene) -> str:
         if inside
         else ""
     )
-    circle = scene.watch.circle(threads[0].pid) if threads and scene.live is not None else None
-    if circle is not None:
+    if threads and (circle := _circle(scene, threads[0])) is not None:
         return (
             f"{subject(scene)} {verb(scene.ranks, 'goes', 'go')} round in a loop{where}:"
             f" {circle.says}{rest}"
@@ -300,7 +304,7 @@ def _fixes(scene: Scene) -> Fixes:
         )
     threads = scene.threads(_at_a_key(scene) or scene.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
-    if threads and scene.live is not None and scene.watch.circle(threads[0].pid) is not None:
+    if threads and _circle(scene, threads[0]) is not None:
         return mend_loop(place)
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
     wait = next(
