@@ -22,7 +22,7 @@ from trainprobe.collect.collectors.cgroup import CgroupWatch
 from trainprobe.collect.collectors.lint import look_with_lint_at_stacks
 from trainprobe.collect.collectors.loop_values import look_at_loop_values
 from trainprobe.collect.collectors.parting_values import look_at_parting_values
-from trainprobe.collect.collectors.source import look_at_source, sites_in_stacks
+from trainprobe.collect.collectors.source import Site, look_at_source, sites_in_stacks
 from trainprobe.collect.look_results import record, refused
 from trainprobe.collect.members import Member, host_subject
 from trainprobe.collect.samples import START_S, look_at_samples
@@ -33,7 +33,7 @@ from trainprobe.model.subjects import Subject
 from trainprobe.stacks import asking, compiling, loading
 from trainprobe.stacks.arrivals import arrivals_of, together, worth_more
 from trainprobe.stacks.places import outside_torch
-from trainprobe.stacks.spells import Taken, all_stacks, by_rank
+from trainprobe.stacks.spells import Taken, all_stacks, by_rank, frames_of
 from trainprobe.stacks.stillness import FRESH_S
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.interruption import Interrupted, Interruption
@@ -353,7 +353,9 @@ class Visit:
                 return
             self.progress.note(f"The ranks go on, {why}: sampling them for {span_s:g} s.")
             taken.append(self._take_samples(span_s))
-            if worth_more(together([arrivals_of(span) for span in taken])):
+            seen = together([arrivals_of(span) for span in taken])
+            self._read_lines_of(seen.latest, taken[-1])
+            if worth_more(seen):
                 why = "one seems to be late"
             elif loading.worth_more(by_rank(taken, loading.loads)):
                 why = "all of them wait for input"
@@ -367,6 +369,19 @@ class Visit:
                 why = "all of them are outside of torch"
             else:
                 return
+
+    def _read_lines_of(self, rank: int | None, span: Taken) -> None:
+        """Read the source where the latest rank was: no look may have met it there."""
+        if rank is None or rank not in span:
+            return
+        stacks = frames_of(span[rank])
+        look_at_source(
+            self.case,
+            self.cell,
+            [Site(frame.file, frame.line, frame.name, rank) for stack in stacks for frame in stack],
+            cwd=str(self.data.get("cwd") or ""),
+            deadline_s=self.clock.at_most(self.pace.source_s),
+        )
 
     def _take_samples(self, span_s: float) -> Taken:
         """Sample all ranks; return what was recorded of those that have a number."""

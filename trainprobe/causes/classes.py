@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from trainprobe.causes.awaited import awaited, lock_is_seen
 from trainprobe.causes.component_told import component_told, words_told
+from trainprobe.causes.lone_workers import may_go_round
 from trainprobe.causes.phase_told import phase_told
 from trainprobe.causes.phrases import ranks_say, subject, verb
 from trainprobe.causes.scene import Scene, waits_for_ranks
@@ -137,6 +138,8 @@ def _of_others(scene: Scene) -> Iterator[Class]:
     if group.mode == "slow":
         name = "slow-rank" if group.ranks else "slow-job"
         yield Class(name, TRUST[name], group.says)
+        if may_go_round(scene) is not None:
+            yield Class("works-alone", TRUST[name] * NARROWER, group.says)
     elif group.how == "failed-first" and (group.ranks or scene.origin or scene.first_failure):
         yield Class("first-failure", TRUST["first-failure"], group.says)
         if scene.origin is not None and scene.origin.interrupted:

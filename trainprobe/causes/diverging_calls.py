@@ -18,17 +18,11 @@ from trainprobe.signatures.messages import message
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.rank_conditions import ASKS_FOR_RANK, asks_by_a_name, asks_for_rank
 from trainprobe.stacks.rules import RPC
 from trainprobe.waits.peers import P2P_OPS
 from trainprobe.waits.standings import behind_main
 
-# How training code asks who it is: rank == 0, self.local_rank, is_main_process,
-# accelerator.is_local_main_process, dist.get_rank(), trainer.is_global_zero, @rank_zero_only.
-ASKS_FOR_RANK = re.compile(
-    r"(?i)(?<![a-z])(\w*rank|\w*is_(?:\w*_)?(?:main|master|first|last|chief|primary|leader|zero)\w*"
-    r"|main_process|(?:local_)?process_index|(?:main|master|primary|leader|chief)_only|procid)"
-    r"(?![a-z])"
-)
 DISAGREE = message("parting.disagree")
 
 
@@ -235,22 +229,12 @@ def rank_block(scene: Scene, found: dict[int, Place], camp: Sequence[int]) -> Bl
     return first_found(block for block in _own(scene, found, camp, _gates) if asks_for_rank(block))
 
 
-def asks_for_rank(block: Block) -> bool:
-    """Is the condition about the rank, in its words or by what gave its names their values?"""
-    return ASKS_FOR_RANK.search(block.text) is not None or _asks_by_a_name(block)
-
-
-def _asks_by_a_name(block: Block) -> bool:
-    made = ASKS_FOR_RANK.search(block.made)
-    return made is not None and not ASKS_FOR_RANK.search(block.text)
-
-
 def under(block: Block, at: str = "") -> str:
     """Where a call stands by such a condition: ``under `if rank == 0:` (line 3)``; `at` says the
     place in other words.
     """
     at = at or f"line {block.line}"
-    if _asks_by_a_name(block):
+    if asks_by_a_name(block):
         at = f"{at}, by `{short(block.made, 60)}`"
     if block.branch == BEHIND:
         return f"below the way out at `{short(block.text, 80)}` ({at})"
@@ -381,7 +365,7 @@ _DENIES_ALL = re.compile(r"\bnot\s*\(")
 def holds_for_few(block: Block) -> bool:
     """Does the part of the condition that asks for the rank hold for one or few of them?"""
     text = block.text
-    if _asks_by_a_name(block):
+    if asks_by_a_name(block):
         text = f"{'not ' if _DENIES.search(text) else ''}{block.made}"
     asked = [part for part in _CLAUSES.split(text) if ASKS_FOR_RANK.search(part)]
     whole = not asked or _DENIES_ALL.search(text)

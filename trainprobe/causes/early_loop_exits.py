@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from trainprobe.causes.diverging_calls import (
     Place,
-    asks_for_rank,
     camps,
     holds_for_few,
     own_blocks,
@@ -21,6 +20,7 @@ from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.rank_conditions import asks_for_rank
 
 Stack = tuple[Frame, ...]
 # Loops that have the same length on all ranks: counting, and walking over the model. Loops over

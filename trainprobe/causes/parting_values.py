@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainprobe.causes.diverging_calls import (
-    ASKS_FOR_RANK,
     Place,
     camps,
     own_blocks,
@@ -21,6 +20,7 @@ from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.collect.collectors.parting_values import OBJECT
 from trainprobe.facts import Block, FrameValue, Skip
 from trainprobe.stacks.parting_names import ROOT, counts, names_of_header, targets_of
+from trainprobe.stacks.rank_conditions import ASKS_FOR_RANK
 
 Kind = Literal["pass", "item", "answer"]
 Header = tuple[int, str]  # line and text

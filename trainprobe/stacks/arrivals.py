@@ -13,6 +13,7 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -71,6 +72,9 @@ class Arrivals:
     apart_s: Mapping[int, float] = field(default_factory=dict)
     turns: Mapping[int, int] = field(default_factory=dict)
     inside_s: Mapping[int, float] = field(default_factory=dict)
+    stays: Mapping[int, int] = field(default_factory=dict)
+    from_stay: int | None = None
+    in_stay: int | None = None
 
     @property
     def rounds(self) -> int:
@@ -121,8 +125,14 @@ def arrivals(
     late, samples = False, 0
     holder: int | None = None  # of the round under way
     counted: int | None = None  # who has come last and not been to a collective since
+    stays = dict.fromkeys(ranks, 0)
+    stayed: int | None = None  # who has been alone outside for long, and no other one since
+    began: int | None = None  # whose stay was the first thing seen of any rank outside
+    out: set[int] = set()
     for at in range(steps):
         outside = [rank for rank in ranks if not grid[rank][at][0]]
+        out.update(outside)
+        stayed = stayed if {*outside} <= {stayed} else None
         counted = counted if counted in outside else None
         if len(outside) != 1:
             alone = None
@@ -133,6 +143,9 @@ def arrivals(
             # a rank that was inside just now is the first to leave
             late, alone, samples = at == 0 or not grid[rank][at - 1][0], rank, 0
         samples += 1
+        if samples * GRID_S >= LONG_S and stayed != rank:
+            stays[rank], stayed = stays[rank] + 1, rank
+            began = rank if out == {rank} else began
         if late and at >= samples and samples == LEAST_SAMPLES and holder != rank:
             last[rank], holder, counted = last[rank] + 1, rank, rank
         if samples * GRID_S >= LONG_S and at >= samples and counted != rank:
@@ -149,6 +162,9 @@ def arrivals(
         {rank: count * GRID_S for rank, count in apart.items()},
         turns,
         {rank: sum(inside for inside, _ in row) * GRID_S for rank, row in grid.items()},
+        stays,
+        began,
+        stayed,
     )
 
 
@@ -258,12 +274,16 @@ def function_of(frames: Sequence[Frame]) -> str:
 
 
 def together(parts: Sequence[Arrivals]) -> Arrivals:
-    """Several spans as one."""
+    """Several spans as one, in the order of time."""
     ranks = tuple(sorted({rank for part in parts for rank in part.ranks}))
 
     def sums(name: str) -> dict[int, float]:
         return {rank: sum(getattr(part, name).get(rank, 0) for part in parts) for rank in ranks}
 
+    stays = {rank: int(count) for rank, count in sums("stays").items()}
+    for before, after in pairwise(parts):
+        if before.in_stay is not None and before.in_stay == after.from_stay:
+            stays[before.in_stay] -= 1  # the same stay in both
     return Arrivals(
         ranks,
         sum(part.span_s for part in parts),
@@ -272,6 +292,9 @@ def together(parts: Sequence[Arrivals]) -> Arrivals:
         sums("apart_s"),
         {rank: int(count) for rank, count in sums("turns").items()},
         sums("inside_s"),
+        stays,
+        parts[0].from_stay if parts else None,
+        parts[-1].in_stay if parts else None,
     )
 
 

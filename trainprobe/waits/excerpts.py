@@ -4,10 +4,10 @@ that led there, as a compiler would show them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from trainprobe.facts import Block, Facts, MainThread, RankException, SourceSite
+from trainprobe.facts import Block, Facts, MainThread, RankException, Samples, SourceSite
 from trainprobe.model.diagnosis import PlacedCause
 from trainprobe.model.ranks import name_ranks
 from trainprobe.stacks.frames import Frame
@@ -57,6 +57,7 @@ def _of_cause(facts: Facts, cause: PlacedCause, cell: str, sites: Sites) -> dict
     ways = [
         *(_stands(thread) for thread in threads if _named(thread, cause)),
         *((error.rank, name_ranks((error.rank or 0,)), error.frames) for error in raised),
+        *_stays(facts.of(Samples, cell=cell), cause),
         *(_stands(thread) for thread in threads if _of_rank(thread, cause)),
     ]
     for rank, who, frames in ways:
@@ -73,6 +74,19 @@ def _stands(thread: MainThread) -> tuple[int | None, str, Sequence[Frame]]:
         name_ranks((thread.rank or 0,)) if known else f"pid {thread.pid}",
         thread.frames,
     )
+
+
+def _stays(
+    samples: Sequence[Samples], cause: PlacedCause
+) -> Iterator[tuple[int | None, str, Sequence[Frame]]]:
+    """Where its rank was met in samples, by the line that the cause names, though it may stand
+    elsewhere just now.
+    """
+    for one in samples:
+        for spell in one.spells if one.rank in cause.ranks and one.role == "rank" else ():
+            for depth, frame in enumerate(spell.frames):
+                if is_user(frame) and frame.where in cause.summary:
+                    yield one.rank, name_ranks((one.rank or 0,)), spell.frames[: depth + 1]
 
 
 def _named(thread: MainThread, cause: PlacedCause) -> bool:

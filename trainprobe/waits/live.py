@@ -35,7 +35,7 @@ from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.printed_steps import last_step_ago_s
 from trainprobe.waits.servers import is_server, listens, serves
 from trainprobe.waits.situation import Situation
-from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
+from trainprobe.waits.slowness import IDLE_S, SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.standings import AT_THE_STORE, Standing
 from trainprobe.waits.suspects import SuspectGroup
 from trainprobe.waits.unlike_ranks import unlike_ranks
@@ -335,6 +335,27 @@ class _View:
         return ago_s if len(known) == len(ages) or ago_s < HUNG_S else None
 
     def _not_hung(self, ends: _Ends) -> Situation:
+        if (undecided := self._undecided(ends)) is not None:
+            return undecided
+        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(ends.works))
+        if slow:
+            return replace(self._view("slow", slow[0].says), groups=slow)
+        if (unseen := self._unseen_to_get_on(ends.works)) is not None:
+            return unseen
+        view = self._healthy(ends.works)
+        rare = rarely_seen(self.rung, self.ranks, self.facts.of(Samples, cell=self.job.cell))
+        if view.verdict != "healthy" or not (rare or self._waiters(ends.works)):
+            return view
+        says = f"{view.says}; {rare.says}" if rare else view.says
+        if rare is not None and rare.open:
+            view = self._view("undetermined", says, conclusive=False)
+            view = replace(view, groups=(rare.group,) if rare.group is not None else ())
+        return replace(
+            view, says=says, next_look=self._watch_steps(rare.watch if rare else SAME_RANK)
+        )
+
+    def _undecided(self, ends: _Ends) -> Situation | None:
+        """What leaves open whether the job goes on; None where it does."""
         left = [standing.rank for standing in self.ranks if standing.ending is not None]
         if left:
             return self._view(
@@ -378,19 +399,35 @@ class _View:
             )
             view = self._view("undetermined", says, conclusive=False)
             return replace(view, next_look=self._watch())
-        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, self._waiters(ends.works))
-        if slow:
-            return replace(self._view("slow", slow[0].says), groups=slow)
-        view = self._healthy(ends.works)
-        rare = rarely_seen(self.rung, self.ranks, self.facts.of(Samples, cell=self.job.cell))
-        if view.verdict != "healthy" or not (rare or self._waiters(ends.works)):
-            return view
-        says = f"{view.says}; {rare.says}" if rare else view.says
-        if rare is not None and rare.open:
+        return None
+
+    def _unseen_to_get_on(self, works: Sequence[tuple[Node, ...]]) -> Situation | None:
+        """Health is earned: who computes alone for as long as this may go round for ever, unless
+        something shows that it gets on.
+        """
+        for end in works:
+            waits_s = [
+                self.by_node[node].since_s or 0.0
+                for node in self.graph.reaches(end)
+                if node in self.by_node
+            ]
+            pids = [pid for node in end if (pid := self._pid_of(node)) is not None]
+            if max(waits_s, default=0.0) < IDLE_S or any(map(self._gets_on, pids)):
+                continue
+            says = (
+                f"{self.edges.say(end[0])} {self._activity(end[0]).says}, and others have waited"
+                f" for it for {max(waits_s):.0f} s: a long task, or a loop without an end; nothing"
+                " that was looked at tells which"
+            )
             view = self._view("undetermined", says, conclusive=False)
-            view = replace(view, groups=(rare.group,) if rare.group is not None else ())
-        return replace(
-            view, says=says, next_look=self._watch_steps(rare.watch if rare else SAME_RANK)
+            return replace(view, next_look=self._watch())
+        return None
+
+    def _gets_on(self, pid: int) -> bool:
+        """Was more seen of it than that it computes: a value that moved on, output, files?"""
+        process = self.watch.processes.get(pid)
+        return self.watch.moves_on(pid) is not None or (
+            process is not None and bool(process.wrote_bytes or process.read_moved)
         )
 
     def _over(self) -> Situation:

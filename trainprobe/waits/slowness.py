@@ -9,7 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from trainprobe.facts import AwaitedValue, Facts, Pressure, ProcessState, Rung, Samples, Thread
+from trainprobe.facts import (
+    AwaitedValue,
+    Facts,
+    Pressure,
+    ProcessState,
+    Rung,
+    Samples,
+    SourceSite,
+    Thread,
+)
 from trainprobe.facts.processes import (
     QUEUED,
     crowd_themselves,
@@ -35,6 +44,7 @@ from trainprobe.stacks.stillness import HUNG_S
 from trainprobe.waits.activity import Watch
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.interpreter_rivals import interpreter_rival
+from trainprobe.waits.lone_tasks import lone_task
 from trainprobe.waits.slow_steps import slow_steps
 from trainprobe.waits.standings import IN_COLLECTIVE, Standing
 from trainprobe.waits.suspects import SuspectGroup
@@ -77,6 +87,7 @@ def slow_groups(
         or _on_one_host(rung, ranks, samples)
         or _waited_for(rung, ranks, samples)
         or _outrun(rung, ranks, samples, watch)
+        or _alone_again(facts, rung, ranks, samples)
     )
     alike = slow_steps(facts, rung.cell, [one.rank for one in ranks])
     if sampled is None and alike is not None:
@@ -325,6 +336,20 @@ def _outrun(
         others = tuple(one for one in seen.ranks if one != rank)
         return _group(rung, ranks, (rank,), says, others, here)
     return None
+
+
+def _alone_again(
+    facts: Facts, rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
+) -> SuspectGroup | None:
+    """One rank alone validates, saves or reports again and again: no pause, though rare."""
+    task = lone_task(samples, facts.of(SourceSite, cell=rung.cell))
+    if task is None:
+        return None
+    says = (
+        f"the others wait for {ranks_say([task.rank])} {task.share:.0%} of the time: it works alone"
+        f" at {task.place}, {task.times} times in {task.span_s:.0f} s"
+    )
+    return _group(rung, ranks, (task.rank,), says, task.others, samples)
 
 
 def _several_waits(seen: Arrivals, samples: Sequence[Samples]) -> bool:

@@ -46,6 +46,7 @@ def test_samples_go_on_while_one_rank_seems_late(
         progress=SimpleNamespace(note=notes.append),
         _no_time=lambda *_: False,
         _take_samples=lambda _: next(left),
+        _read_lines_of=lambda *_: None,
     )
 
     visit.Visit._sample(one)  # type: ignore[arg-type] # all that it asks of a visit

@@ -192,3 +192,13 @@ def test_a_server_without_a_number_comes_last_to_nothing() -> None:
     server = number_of(4711)
     assert arrivals({0: rank, 1: rank, server: serves}, {}).ranks == (0, 1)
     assert arrivals({0: rank, 1: serves}, {}).latest == 1, "a rank is late however it stands"
+
+
+def test_stays_alone_are_counted_once_for_each_time_that_others_were_out_between() -> None:
+    alone, step = (0.0, 1.2), (0.1, 0.1)
+    found = seen([alone, *[step] * 4, alone, alone])
+
+    assert found.stays == {0: 0, 1: 2}, "the last two have nothing between them"
+    assert found.in_stay == 1
+    assert together([found, found]).stays[1] == 3, "one goes on from the first span to the second"
+    assert together([found, seen([step, alone])]).stays[1] == 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tests.unit.waits.live_rows import CELL, MAIN, facts_of, job, own, rank, site
-from trainprobe.facts import RankException
+from trainprobe.facts import RankException, Samples, Spell
 from trainprobe.model.diagnosis import PlacedCause
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.excerpts import excerpts
@@ -55,3 +55,11 @@ def test_each_group_has_one_excerpt_that_of_its_first_cause() -> None:
     facts = facts_of(job(2), rank(1, STOOD, STOOD), *SITES)
     second = replace(CAUSE, id="straggler-rank", ranks=(0,))
     assert len(excerpts(facts, [CAUSE, second], [CELL])) == 1
+
+
+def test_the_line_that_the_cause_names_is_shown_where_its_rank_was_met_in_samples_alone() -> None:
+    met = Samples(("E4",), CELL, 1, pid=101, spells=(Spell(0.0, 2.0, STOOD, "python-run"),))
+    facts = facts_of(job(2), rank(1, own("step", 5), own("step", 5)), *SITES, met)
+    slow = replace(CAUSE, summary="Rank 1 works alone at train.py:60 in train again and again")
+    (shown,) = excerpts(facts, [slow], [CELL])
+    assert shown["lines"][-1]["line"] == 60

@@ -21,93 +21,32 @@ from dataclasses import dataclass
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import (
-    circling_worker,
     ends,
-    goes_on,
-    goes_round,
-    longest_sleep,
     others_wait,
     states,
 )
 from trainprobe.causes.collective_calls import away
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import live_pid
-from trainprobe.causes.diverging_calls import asks_for_rank
+from trainprobe.causes.lone_workers import may_go_round, own_blocks, waited, working
 from trainprobe.causes.long_tasks import of_long_task
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say, short, subject, verb
-from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
-from trainprobe.facts import Deadline, LogWork, MainThread, RankException
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.facts import (
+    LogWork,
+    MainThread,
+    RankException,
+    Samples,
+    SourceSite,
+)
 from trainprobe.waits.divergence import call_says
+from trainprobe.waits.lone_tasks import LoneTask, lone_task
 from trainprobe.waits.slowness import IDLE_S
 
-WORK = frozenset({"file-io", "python-run", "native-run", "child-wait", "dataloader", "net-io"})
 NAMES_A_TASK = re.compile(
     r"(?i)save|checkpoint|tokeni[sz]e|preprocess|prepare|valid|eval|export|download|index|report"
     r"|metric|dump|write"
 )
-
-
-def waited(scene: Scene) -> tuple[float, float, tuple[Deadline, ...]]:
-    """(seconds of the longest sleep among the others, the group's timeout, facts); 0 if unknown."""
-    limits = tuple(fact for fact in scene.of(Deadline) if fact.kind == "group" and fact.seconds)
-    return (
-        longest_sleep(scene, scene.others),
-        min((fact.seconds or 0.0 for fact in limits), default=0.0),
-        limits,
-    )
-
-
-def _least(thread: MainThread) -> int:
-    """Bytes that count as work; polling a service writes as much as a request has."""
-    return 64_000 if thread.leaf == "net-io" else 1
-
-
-def _kept_others_idle(scene: Scene, thread: MainThread) -> bool:
-    """Does the verdict say that it works alone, though it sleeps now and then, as a slow disk or a
-    service makes it do?
-    """
-    return scene.group.mode == "slow" and thread.role == "rank" and waited(scene)[0] >= IDLE_S
-
-
-def working(scene: Scene) -> tuple[tuple[MainThread, str], ...]:
-    """The suspects' threads outside collectives that make progress, each with what shows it. CPU
-    time alone shows none: a loop that polls has it too.
-    """
-    if circling_worker(scene) is not None:
-        return ()
-    found = []
-    for thread in ends(scene):
-        if (
-            (thread.leaf in WORK or _kept_others_idle(scene, thread))
-            and thread.leaf not in WAITS_FOR_RANKS
-            and not thread.importing
-            and not thread.lock_path
-        ):
-            process = scene.process_of(thread.pid)
-            if (
-                scene.live is not None
-                and process is not None
-                and not scene.watch.activity(thread.pid).goes_on
-            ):
-                continue
-            doing = (
-                goes_on(process)
-                if (process is not None and (process.wrote_bytes or 0) >= _least(thread))
-                or (thread.leaf == "file-io" and thread.moved)
-                else ""
-            )
-            if (
-                not doing
-                and thread.moved
-                and not (thread.role == "rank" and goes_round(scene, thread.rank or 0))
-            ):
-                doing = "moved on in its own code"
-            if not doing and scene.live is not None and thread.role == "rank":
-                # neither moved on nor wrote, yet no loop that polls and no call that goes round
-                doing = "computed" if scene.watch.activity(thread.pid).kind == "works" else ""
-            if doing:
-                found.append((thread, doing))
-    return tuple(found)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -116,6 +55,16 @@ def _weigh(scene: Scene) -> Weighings:
     if late is not None:
         says = f"{late.says}, so it had been at work elsewhere"
         yield weighing(13, "other-stacks", says, late.gave_up, *late.facts)
+    again = _again(scene)
+    if again is not None:
+        says = (
+            f"Rank {again.rank} was alone at {again.place} {again.times} times in"
+            f" {again.span_s:.0f} s, and the others waited for it {again.share:.0%} of the time"
+        )
+        yield weighing(13, "suspects-stack", says, *scene.of(Samples))
+        block = f"`{again.block.text}` (line {again.block.line})"
+        yield weighing(10, "source", f"That work stands under {block}", *scene.of(Samples))
+        return
     at_work = working(scene) if scene.group.mode != "crash" else ()
     if not scene.others or len(scene.ranks) > len(scene.others):
         return
@@ -125,6 +74,9 @@ def _weigh(scene: Scene) -> Weighings:
             return  # a rank that is slow in every step looks the same
         where = f" at {thread.where}" if thread.where else ""
         says = f"Rank {thread.rank} works{where}: pid {thread.pid} {doing} between the looks"
+        if may_go_round(scene) is not None:
+            yield weighing(6, "suspects-stack", says, thread)
+            return
         yield weighing(13, "suspects-stack", says, thread, scene.process_of(thread.pid))
         yield from others_wait(scene, 10)
         if (value := scene.watch.moves_on(thread.pid)) is not None:
@@ -147,22 +99,24 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(-13, "suspects-stack", "It does nothing between the looks", *ends(scene))
 
 
+def _again(scene: Scene) -> LoneTask | None:
+    """What the suspect does alone time after time, though it may do something else just now."""
+    if scene.group.mode != "slow":
+        return None
+    task = lone_task(scene.of(Samples), scene.of(SourceSite))
+    return task if task is not None and scene.ranks == (task.rank,) else None
+
+
 def _task(scene: Scene, thread: MainThread) -> Weighings:
     """What shows that the work is one task of one rank: a condition around it, or its name."""
-    sites = scene.sites(thread.frames)
-    blocks = [
-        block
-        for site in sites
-        for block in site.blocks
-        if block.kind == "if" and asks_for_rank(block)
-    ]
+    blocks = own_blocks(scene, thread)
     name = next(
         (frame.name for frame in reversed(thread.frames[-8:]) if NAMES_A_TASK.search(frame.name)),
         "",
     )
     if blocks:
         says = f"That work stands under `{blocks[-1].text}` (line {blocks[-1].line})"
-        yield weighing(6, "source", says, *sites)
+        yield weighing(6, "source", says, *scene.sites(thread.frames))
     elif name:
         yield weighing(3, "source", f"Its stack is inside {name}", thread)
 
@@ -182,6 +136,12 @@ def _summary(scene: Scene) -> str:
         return (
             f"{ranks_say(late.ranks)} worked alone for longer than the others wait:"
             f" {late.says[:1].lower()}{late.says[1:]}"
+        )
+    again = _again(scene)
+    if again is not None:
+        return (
+            f"{subject(scene)} works alone at {again.place} again and again, and the others wait"
+            f" for it {again.share:.0%} of the time"
         )
     if not (at_work := working(scene)):  # a log whose timeout names no call
         task = next(iter(timeouts.events("task-began")[-1:]), None)
@@ -233,6 +193,15 @@ Or give it the time that it takes
     init_process_group(..., timeout={hours}); ddp_timeout=7200 in TrainingArguments;
         InitProcessGroupKwargs(timeout={hours}) in accelerate
 """
+BACKGROUND = """
+Let all ranks do it in parts, or one of them in the background
+    torch.distributed.checkpoint.async_save in place of a save that the others wait for; each rank
+        with its share of the samples, and one all_reduce of the sums
+"""
+RARER = """
+Or do it more rarely
+    every tenth epoch, or after so many steps that it takes a small part of the time
+"""
 SHARE = """
 Or share it among the ranks
     save sharded or in the background (async_save), validate on all ranks, with the data split
@@ -244,6 +213,9 @@ _EVALUATES = re.compile(r"(?i)\beval|\bvalid|\btest|(?-i:mAP)|generat|inference|
 
 def _fixes(scene: Scene) -> Fixes:
     timeouts = Timeouts(scene)
+    if (again := _again(scene)) is not None:
+        evaluates = _EVALUATES.search(again.text) and not _SAVES.search(again.text)
+        return fixes((EVALUATING if evaluates else BACKGROUND) + RARER)
     if timeouts.calls or not (at_work := working(scene)):
         hours = f"timedelta(hours={max(2, round((timeouts.timeout_s or 0) / 1200))})"
         bar = max(scene.of(LogWork), key=lambda one: one.place, default=None)

@@ -8,6 +8,9 @@ It is recognised by where the rank stands, by that it does not move on, and by t
 in a collective. It steps back where something more telling is seen: a process that is stopped, an
 import, a file lock, a loader worker, an interpreter lock that is held. It is ruled out when the
 rank is stopped, is dead, or is inside a collective itself.
+
+One that computes alone while the others have long waited, under no condition on the rank, and of
+which nothing shows that it gets on, may go round for ever: both this and a long task are possible.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from trainprobe.causes.collective_calls import away, of_stuck
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.concurrent_calls import second_calls
 from trainprobe.causes.file_calls import elsewhere
+from trainprobe.causes.lone_workers import may_go_round, waited
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import (
     Fixes,
@@ -53,6 +57,10 @@ SOMEBODY_ELSES = frozenset({"dataloader", "import-lock", "compile", "teardown"})
 
 
 def _weigh(scene: Scene) -> Weighings:
+    yield from _of_lone_worker(scene) if scene.group.mode == "slow" else _of_stuck(scene)
+
+
+def _of_stuck(scene: Scene) -> Weighings:
     yield from of_stuck(scene, Timeouts(scene))
     if (calls := _never_made(scene)) is not None:
         points = 13 if all(_left_record(scene, rank) for rank in calls.camps[0]) else 6
@@ -130,6 +138,17 @@ def _weigh(scene: Scene) -> Weighings:
             f" {ranks_say(mine, capital=False)}"
         )
         yield weighing(6, "other-stacks", says, *waiting)
+
+
+def _of_lone_worker(scene: Scene) -> Weighings:
+    """The verdict takes a rank that computes for one that gets on; it may be in an endless loop."""
+    thread = may_go_round(scene)
+    if thread is not None:
+        says = (
+            f"Rank {thread.rank} has worked alone for {waited(scene)[0]:.0f} s, under no condition"
+            " on the rank, and nothing shows that it gets on"
+        )
+        yield weighing(6, "suspects-stack", says, thread)
 
 
 def _in_collective(scene: Scene, thread: MainThread) -> bool:
@@ -328,7 +347,7 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="rank-stuck",
     title="A rank stands still in its own code",
-    modes=("hang", "check"),
+    modes=("hang", "check", "slow"),
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,

@@ -20,7 +20,7 @@ import math
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import SHORT_S, away
 from trainprobe.causes.collective_timeouts import Timeouts
-from trainprobe.causes.collectives.rank0_long_task import waited, working
+from trainprobe.causes.lone_workers import waited, working
 from trainprobe.causes.long_tasks import of_short_timeout
 from trainprobe.causes.phrases import Fixes, fixes, subject, verb
 from trainprobe.causes.predicted import foreseen, grows_too_fast, needed, too_long, weigh_foreseen
