@@ -18,6 +18,11 @@ def test_a_queue_between_threads_is_no_matter_of_processes() -> None:
     assert "process.join" not in said
     assert "cancel_join_thread" not in said
 
+    said = steps("queue-deadlock/fires_unemptied")
+    assert "queue.Full" in said
+    assert "process.join" not in said
+    assert "cancel_join_thread" not in said
+
 
 def test_a_lock_that_is_held_already_is_taken_once() -> None:
     said = steps("thread-deadlock/fires_own_lock")

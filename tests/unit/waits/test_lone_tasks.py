@@ -56,8 +56,7 @@ def test_a_task_of_one_rank_that_comes_again_and_again_makes_the_job_slow() -> N
     assert "works alone at train.py:40 in validate, 3 times in 9 s" in found.says
     scene = scene_of(*facts)
     assert total(rank0_long_task.CAUSE, scene) > 15 > total(straggler_rank.CAUSE, scene)
-    assert callable(rank0_long_task.CAUSE.fixes)
-    assert rank0_long_task.CAUSE.fixes(scene)[0].title == "Evaluate on all ranks"
+    assert rank0_long_task.CAUSE.fixes_for(scene)[0].title == "Evaluate on all ranks"
 
 
 @pytest.mark.parametrize(

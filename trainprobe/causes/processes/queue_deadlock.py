@@ -273,6 +273,14 @@ Let its end reach whoever waits
     in the thread: except BaseException as error: queue.put(error); the reader raises what it gets
     while waiting: if not thread.is_alive(): raise RuntimeError("the producer is gone")
 """
+UNEMPTIED = """
+See why no thread takes from the queue any more
+    look in the log for the last exception of the one that did: "Exception in thread …"
+Let its end reach whoever fills it
+    in that thread: task_done() in a finally; what it raised is kept, and thread.is_alive() asked
+        before each put
+    queue.put(item, timeout=60)   (raises queue.Full, so that the job fails loudly)
+"""
 UNSERVED = """
 See what the thread that should fill the queue waits for
     open {place}
@@ -303,7 +311,12 @@ def _fixes(scene: Scene) -> Fixes:
         return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
     if not piping or writers_of(scene) or reading_of(scene):
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
-        reader = None if writers_of(scene) else next(iter(reading_of(scene)), None)
+        writer = next(iter(writers_of(scene)), None)
+        if writer is not None and in_process(writer):
+            beside = feeders(scene, writer.pid)
+            left = "See both ends" if beside else "See which threads are left"
+            return (fix(left, *ends), *fixes(UNEMPTIED))
+        reader = None if writer is not None else next(iter(reading_of(scene)), None)
         if reader is not None and in_process(reader):
             feeding = feeders(scene, reader.pid)
             frame = user_frame(feeding[0].frames) if feeding else None
