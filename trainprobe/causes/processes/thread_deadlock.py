@@ -227,9 +227,8 @@ def says(threads: tuple[Waiting, ...]) -> str:
     """Who wants what and holds what, in words."""
     if len(threads) == 1:
         (one,) = threads
-        return (
-            f"{_who(one.thread)} at {one.where} wants {one.wants}, taken at {one.holds[one.wants]}"
-        )
+        taken = f", taken at {one.holds[one.wants]}" if one.holds[one.wants] else ", its own"
+        return f"{_who(one.thread)} at {one.where} wants {one.wants}{taken}"
     parts = []
     for one in threads:
         wants = "joins a thread" if one.joins else f"wants {one.wants}"
