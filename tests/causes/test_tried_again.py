@@ -1,4 +1,4 @@
-"""A rank that sleeps between tries of a network call."""
+"""A rank that sleeps between calls of a network call."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def test_the_service_is_what_it_waits_for(tries: str) -> None:
     scene = scene_of(f"log.info; {tries}")
 
     assert total(SERVICE, scene) > total(STUCK, scene)
-    assert f"between tries of {tries.split(';', maxsplit=1)[0]}" in SERVICE.summary(scene)
+    assert f"between calls of {tries.split(';', maxsplit=1)[0]}" in SERVICE.summary(scene)
 
 
 @pytest.mark.parametrize("tries", ["os.path.exists; log.info", "queue.get_nowait", ""])

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from trainprobe.stacks.called_functions import Modules, calls_below, calls_in
+
 TEXT_CAP = 300
 SOURCE_CAP = 2 * 2**20
 # Before Python 3.11 a chain of some 100,000 operators in one expression overflows the C stack of
@@ -76,9 +78,9 @@ class Place:
 
     `skips` are the branches by which an iteration, or a call of the function, may miss the line: at
     most the SKIPS_CAP nearest above it. `exits` are those below it by which a loop around the line
-    may be left. `tries` are the functions called in the loop around a line that sleeps, as
-    `urllib.request.urlopen; json.load`: what is tried again. `made` is how the function made what
-    the line waits for: `dist.irecv(x, src=0)` of `work.wait()`.
+    may be left. `tries` are the functions called in the loop around a line that sleeps, and by its
+    own functions, as `urllib.request.urlopen; json.load`: what is tried again. `made` is how the
+    function made what the line waits for: `dist.irecv(x, src=0)` of `work.wait()`.
     """
 
     line: int
@@ -101,9 +103,12 @@ class Places:
     flaw: str = ""
 
 
-def read_places(text: str, lines: Iterable[int]) -> Places:
+def read_places(
+    text: str, lines: Iterable[int], imported: Callable[[str, int], str | None] | None = None
+) -> Places:
     """Find the blocks around each line. A text that cannot be parsed still gives the text of the
-    lines; lines outside of it give nothing.
+    lines; lines outside of it give nothing. `imported` is the text of a module that the file
+    imports, by its name and the number of leading dots, where that is at hand.
     """
     # The parser counts only these line ends, unlike str.splitlines.
     rows = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
@@ -111,7 +116,17 @@ def read_places(text: str, lines: Iterable[int]) -> Places:
     tree, flaw = _parse(text)
     if tree is None:
         return Places(tuple(Place(line, "", _short(rows[line - 1])) for line in wanted), flaw)
-    names = _Names(tree.body, rows)
+    known: dict[tuple[str, int], ast.Module | None] = {}
+
+    def module(name: str, level: int) -> ast.Module | None:
+        if imported is None:
+            return None
+        if (name, level) not in known:
+            content = imported(name, level)
+            known[name, level] = _parse(content)[0] if content is not None else None
+        return known[name, level]
+
+    names = _Names(tree.body, rows, modules=module)
     return Places(tuple(_place(tree, rows, line, names) for line in wanted))
 
 
@@ -160,7 +175,7 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> P
             text = _short(rows[line - 1]) if node is None else _line_text(statements, rows, line)
             made = _made(scope, rows, text, line)
             skips, exits = _skips(loops, names, line), _exits(loops, names, line)
-            tries = _tries(loops, text)
+            tries = _tries(tree, loops, text, names.modules)
             return Place(line, function, text, tuple(blocks), skips, made, exits, tries)
         found, statements = inside
         if isinstance(node, ast.If):
@@ -176,23 +191,16 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> P
             loops.append(node)
 
 
-def _tries(loops: Sequence[Any], text: str) -> str:
-    """The functions that the innermost loop around a line that sleeps calls, that line's aside."""
+def _tries(tree: ast.Module, loops: Sequence[Any], text: str, modules: Modules) -> str:
+    """The functions that the innermost loop around a line that sleeps calls, that line's aside, and
+    those that they call themselves.
+    """
     around = [loop for loop in loops if isinstance(loop, _LOOPS)]
     if not around or not _SLEEPS.search(text):
         return ""
-    calls = (node.func for node in ast.walk(around[-1]) if isinstance(node, ast.Call))
-    names = dict.fromkeys(name for call in calls if (name := _dotted(call)))
+    own = calls_in(around[-1:])
+    names = dict.fromkeys((*own, *calls_below(tree, own, modules)))
     return _short("; ".join([name for name in names if not _SLEEPS.search(f"{name}(")][:TRIES_CAP]))
-
-
-def _dotted(node: Any) -> str:
-    """`urllib.request.urlopen` of the function in a call; "" of what is no plain name."""
-    parts: list[str] = []
-    while isinstance(node, ast.Attribute):
-        parts.append(node.attr)
-        node = node.value
-    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
 def _made(scope: Sequence[Any], rows: Sequence[str], text: str, line: int) -> str:
@@ -226,6 +234,7 @@ class _Names:
     members: Sequence[Any] = ()
     scope: Sequence[Any] = ()
     known: dict[tuple[bool, int], dict[str, list[Any]]] = field(default_factory=dict)
+    modules: Modules = field(default=lambda name, level: None)  # noqa: ARG005
 
     def made(self, test: Any) -> str:
         """What gives the names of a condition their values, as far as that is a condition itself;

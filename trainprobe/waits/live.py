@@ -503,10 +503,17 @@ class _View:
 
     def _at_work(self, end: tuple[Node, ...], victims: Sequence[Node], found: _Ends) -> None:
         """Sort an end that somebody works at. One loader worker that computes while all ranks
-        wait for it has a long batch, or a loop without an end.
+        wait for it has a long batch, or a loop without an end; who passes through a loop time after
+        time without a value that moves on, while others have long waited, is in such a loop.
         """
         toiling = self._toiling(end)
         waits_s = [self.by_node[node].since_s or 0.0 for node in victims]
+        pids = [self._pid_of(node) for node in end]
+        if min(waits_s, default=0.0) >= IDLE_S and any(
+            pid is not None and self.watch.in_vain(pid) is not None for pid in pids
+        ):
+            found.hung.append(end)
+            return
         if toiling is None or not waits_s or min(waits_s) < HUNG_S:
             found.works.append(end)
         elif toiling[1] and min(waits_s) >= LONG_WAIT_S:

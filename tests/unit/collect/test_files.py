@@ -328,3 +328,60 @@ def test_many_files_are_capped_and_said_so(case: Case, tmp_path: Path) -> None:
     )
     assert [record.outcome for record in found].count("ok") == source.FILES_CAP
     assert "only the first" in found[-1].reason
+
+
+ASKS = """\
+import time
+from service.client import get_batch
+from service import files as store
+from . import near
+
+def train():
+    batch = get_batch(0)
+    while batch is None:
+        time.sleep(1)
+        batch = get_batch(0) or store.newest() or here()
+
+def here():
+    return wrapped()
+
+def wrapped():
+    return redis.Redis().get("batch")
+
+def unused():
+    os.remove("x")
+"""
+
+
+def test_what_a_poll_asks_is_found_through_functions_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ASKS)
+    (tmp_path / "service").mkdir()
+    (tmp_path / "service/__init__.py").write_text("")
+    (tmp_path / "service/client.py").write_text(
+        "def get_batch(rank):\n    return urllib.request.urlopen(URL).read()\n"
+    )
+    (tmp_path / "service/files.py").write_text("def newest():\n    return os.path.getmtime(NAME)\n")
+
+    (site,) = read_source("train.py", str(tmp_path / "train.py"), {9}).data["sites"]
+
+    assert set(site["tries"].split("; ")) == {
+        "get_batch",
+        "store.newest",
+        "here",
+        "wrapped",
+        "urllib.request.urlopen",
+        "os.path.getmtime",
+        "redis.Redis",
+    }
+
+
+def test_an_imported_module_that_is_no_file_or_calls_itself_stops_nobody(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(ASKS)
+    (tmp_path / "service").mkdir()
+    os.mkfifo(tmp_path / "service/client.py")
+    (tmp_path / "service/files.py").write_text("from train import here as newest\n")
+
+    (site,) = read_source("train.py", str(tmp_path / "train.py"), {9}).data["sites"]
+
+    assert "redis.Redis" in site["tries"]
+    assert "urlopen" not in site["tries"]

@@ -4,6 +4,8 @@ alone of which nobody knows if it gets on.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.waits.live_rows import ALL_REDUCE, job, own, rank, scene_of, site, total, view
@@ -103,3 +105,18 @@ def test_health_is_earned_by_whoever_keeps_others_waiting_for_long() -> None:
     assert view(*alone_for(40.0, others=1)).verdict == "undetermined"
     assert view(*alone_for(9.0, others=1)).verdict == "healthy"
     assert view(*alone_for(40.0, others=1, wrote_bytes=90_000)).verdict == "healthy"
+
+
+def test_who_passes_through_a_loop_without_a_value_that_moves_on_goes_round() -> None:
+    passes = LoopValue(
+        ("E9",), "job", 0, pid=100, name="file", function="pack", reads=9, seen=(0, 1) * 4 + (0,)
+    )
+    vain = replace(passes, opaque=True)
+
+    found = view(*alone_for(40.0), vain)
+
+    assert (found.verdict, found.groups[0].ranks) == ("hung", (0,))
+    scene = scene_of(*alone_for(40.0), vain)
+    assert total(rank_stuck.CAUSE, scene) > total(rank0_long_task.CAUSE, scene)
+    assert "goes round" in rank_stuck.CAUSE.summary(scene)
+    assert view(*alone_for(20.0), vain).verdict == "healthy"

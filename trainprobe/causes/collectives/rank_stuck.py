@@ -15,7 +15,14 @@ which nothing shows that it gets on, may go round for ever: both this and a long
 
 from __future__ import annotations
 
-from trainprobe.causes.awaited import Awaited, at_exit, awaited, endless, last_in_own_code
+from trainprobe.causes.awaited import (
+    Awaited,
+    at_exit,
+    awaited,
+    endless,
+    last_in_own_code,
+    values_says,
+)
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import goes_round
 from trainprobe.causes.classes import WAITS_FOR_SOMEBODY, passed_the_rendezvous
@@ -45,7 +52,7 @@ from trainprobe.causes.scene import (
     weighing,
 )
 from trainprobe.causes.user_objects import broken, weigh_broken
-from trainprobe.facts import FlightDump, MainThread
+from trainprobe.facts import FlightDump, LoopValue, MainThread
 from trainprobe.waits import Divergence
 from trainprobe.waits.circling import Circle
 from trainprobe.waits.data_timeouts import wait_expected
@@ -218,9 +225,9 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         if circle is not None:
             says = f"Rank {rank} goes round in {loop}: {circle.says}"
         yield weighing(13 if circle is not None else 10, "suspects-stack", says, thread)
-    elif thread.moved and scene.live is not None and scene.watch.in_vain(thread.pid):
+    elif thread.moved and _in_vain(scene, thread) is not None:
         says = f"Rank {rank} moved on, but none of its values did: it may go round for ever"
-        yield weighing(3, "suspects-stack", says, thread)
+        yield weighing(10, "suspects-stack", says, thread)
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
@@ -251,6 +258,10 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
 
 def _circle(scene: Scene, thread: MainThread) -> Circle | None:
     return scene.watch.circle(thread.pid) if scene.live is not None else None
+
+
+def _in_vain(scene: Scene, thread: MainThread) -> LoopValue | None:
+    return scene.watch.in_vain(thread.pid) if scene.live is not None else None
 
 
 def _summary(scene: Scene) -> str:
@@ -297,6 +308,11 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} {verb(scene.ranks, 'goes', 'go')} round in a loop{where}:"
             f" {circle.says}{rest}"
         )
+    if threads and (value := _in_vain(scene, threads[0])) is not None:
+        return (
+            f"{subject(scene)} {verb(scene.ranks, 'goes', 'go')} round{where}, and in {value.reads}"
+            f" reads of its values none moved on{values_says(scene, threads[0].pid)}{rest}"
+        )
     ending = bool(threads) and all(at_exit(thread) for thread in threads)
     where = " at its end" if ending else where
     wait = first_found(
@@ -323,7 +339,7 @@ def _fixes(scene: Scene) -> Fixes:
         )
     threads = scene.threads(_at_a_key(scene) or scene.ranks)
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
-    if threads and _circle(scene, threads[0]) is not None:
+    if threads and (_circle(scene, threads[0]) or _in_vain(scene, threads[0])):
         return mend_loop(place)
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
     wait = next(

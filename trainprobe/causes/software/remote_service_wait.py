@@ -189,7 +189,7 @@ def _summary(scene: Scene) -> str:
     if not talking(scene) and (again := retrying(scene)):
         return (
             f"{who(again[0])} asks a service again and again, at {again[0].where}: it sleeps"
-            f" between tries of {tried_again(scene, again[0])}, and none succeeds"
+            f" between calls of {tried_again(scene, again[0])}, and none ends that"
         )
     if not talking(scene):
         return (

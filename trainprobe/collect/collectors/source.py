@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
 FILE_CAP_BYTES = 2 * 2**20
 FILES_CAP = 40
+IMPORTED_CAP = 6  # modules that one file imports: only for the functions of a loop that polls
 SITES_CAP = 200
 TEXT_CAP = 400  # of one statement; rules search in it, and not all of them in linear time
 # Tracebacks say `File "x.py", line 3, in f`, faulthandler `File "x.py", line 3 in f`.
@@ -174,7 +175,8 @@ def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
         )
     except OSError as error:
         return refused("unavailable", f"{file} cannot be read: {error.strerror}", **base)
-    found = read_places(_decode(content), sorted(lines)[:SITES_CAP])
+    imported = partial(_imported, path, [])
+    found = read_places(_decode(content), sorted(lines)[:SITES_CAP], imported)
     base["sites"] = [asdict(place) for place in found.places]
     if found.flaw:
         return refused(
@@ -188,6 +190,32 @@ def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
             **base,
         )
     return LookResult(base)
+
+
+def _imported(path: str, opened: List[str], name: str, level: int) -> Optional[str]:
+    """The text of a module of the user's own that the file at `path` imports, where it lies near
+    that file; None of libraries and of what cannot be read. `opened` are those tried before.
+    """
+    from trainprobe.collect.answering import silent
+
+    folder = os.path.dirname(path)
+    for _ in range(level - 1):
+        folder = os.path.dirname(folder)
+    parts = [part for part in name.split(".") if part]
+    folders = [folder] if level else [folder, os.path.dirname(folder)]
+    for base in folders:
+        place = os.path.join(base, *parts)
+        for candidate in (f"{place}.py", os.path.join(place, "__init__.py")):
+            if len(opened) >= IMPORTED_CAP or not is_user(Frame("", candidate, 1)):
+                return None
+            try:
+                if silent(candidate) or not os.path.isfile(candidate):
+                    continue
+                opened.append(candidate)
+                return _decode(read_regular_file(candidate, FILE_CAP_BYTES))
+            except (OSError, ValueError):
+                continue
+    return None
 
 
 def _decode(content: bytes) -> str:
