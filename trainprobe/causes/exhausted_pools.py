@@ -21,11 +21,12 @@ _AT_A_LOCK = frozenset({"threading", "futex", "queue", "future"})
 @dataclass(frozen=True)
 class ExhaustedPool:
     """`threads` are all that the pool has, `asking` the ranks whose requests they should answer
-    (none for a pool within one process).
+    (none for a pool within one process). `nested`: they wait for answers to requests of their own.
     """
 
     threads: tuple[Thread, ...]
     asking: tuple[int, ...]
+    nested: bool = False
 
     @property
     def where(self) -> str:
@@ -40,6 +41,11 @@ class ExhaustedPool:
     def says(self) -> str:
         many = len(self.threads)
         stand = "its only thread waits" if many == 1 else f"its {many} threads wait"
+        if self.nested:
+            return (
+                f"{stand} at {self.where} for answers to requests of its own, which nobody is"
+                " seen to work at, and no thread of the pool is left to take these answers"
+            )
         if not self.asking:
             return (
                 f"{stand} at {self.where} for results of tasks, and no thread of the pool is left"
@@ -68,7 +74,8 @@ def exhausted_pool(scene: Scene) -> ExhaustedPool | None:
 
 def _rpc_server(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> ExhaustedPool | None:
     """All threads that answer requests wait for a lock or condition, and whoever could send
-    the request that would let them go on waits for an answer.
+    the request that would let them go on waits for an answer; or all ask somebody else themselves,
+    who is not at work for them.
     """
     pool = tuple(one for one in threads if stands_in(one.frames[0], RPC_HANDLER))
     others = [one for one in scene.threads(scene.world) if one.pid != pid]
@@ -77,9 +84,18 @@ def _rpc_server(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> Exhauste
         for one in others
         if one.rank is not None and any(stands_in(frame, _ASKS) for frame in one.frames)
     )
-    if not pool or not asking or len(asking) < len(others) or not all(map(_stands, pool)):
+    if not pool or not _stay(scene, pid, pool):
         return None
-    return ExhaustedPool(pool, asking) if _stay(scene, pid, pool) else None
+    answering = [
+        one
+        for one in scene.of(Thread)
+        if one.pid != pid and one.frames and stands_in(one.frames[0], RPC_HANDLER)
+    ]
+    if not answering and all(any(stands_in(f, _ASKS) for f in one.frames) for one in pool):
+        return ExhaustedPool(pool, asking, nested=True)
+    if not asking or len(asking) < len(others) or not all(map(_stands, pool)):
+        return None
+    return ExhaustedPool(pool, asking)
 
 
 def _executor(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> ExhaustedPool | None:

@@ -97,7 +97,7 @@ RULES: tuple[Rule, ...] = (
         " foreach_reduce",
     ),
     _rule("comm-wait", "torch/distributed/rpc/api.py", "rpc_sync", RPC),
-    _rule("comm-wait", "torch/futures/__init__.py", "wait_all", RPC),
+    _rule("comm-wait", "torch/futures/__init__.py", "wait_all wait", RPC),
     _rule("store-wait", "torch/distributed/rendezvous.py", "", "rendezvous"),
     _rule("store-wait", "torch/distributed/elastic/rendezvous/", "", "rendezvous"),
     _rule("store-wait", "torch/distributed/elastic/utils/store.py", "", "store"),

@@ -12,12 +12,15 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
 from trainprobe.stacks.parting_names import OTHER_END
 from trainprobe.stacks.progress import is_before
+from trainprobe.stacks.rules import RPC, RPC_HANDLER
+from trainprobe.stacks.servers import stands_in
 from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper, watch_of
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.graph import Graph
 from trainprobe.waits.peers import P2P_OPS, peer_in
 from trainprobe.waits.recorder_waits import RecordedWait
+from trainprobe.waits.servers import is_server
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, Standing, meetings_of
 
 HALF = 0.5
@@ -55,7 +58,7 @@ class Edges:
         meetings = {
             rank: meeting
             for rank, meeting in meetings_of(self.ranks).items()
-            if not self._is_p2p(rank)
+            if not self._is_p2p(rank) and self.by_rank[rank].op != RPC
         }
         for meeting in dict.fromkeys(meetings.values()):
             self._absent_from(meeting, meetings)
@@ -169,6 +172,8 @@ class Edges:
             self._add(me, self.of_rank[peer], how, standing)
             return
         others = [other for other in self.ranks if other.rank != standing.rank]
+        if standing.op == RPC and (asked := self._asked(others)) is not None:
+            others = asked
         outside = [other for other in others if not other.in_collective]
         for other in outside or [o for o in others if self._is_p2p(o.rank)] or others:
             self._add(
@@ -178,6 +183,22 @@ class Edges:
                 standing,
                 weight=HALF,
             )
+
+    @staticmethod
+    def _asked(others: Sequence[Standing]) -> list[Standing] | None:
+        """Who may work at a request of torch's RPC: those of whom a thread answers one, or that
+        cannot be seen. None where nobody tells: where some rank runs code beside all requests.
+        """
+        answering = [
+            other
+            for other in others
+            if other.thread is None
+            or any(stands_in(frame, RPC_HANDLER) for frame in other.thread.frames)
+        ]
+        idle = all(
+            is_server(other) or other.op == RPC for other in others if other not in answering
+        )
+        return answering if answering or idle else None
 
     def _other_end(self, standing: Standing) -> int | None:
         """The rank that the arguments of torch's own send or receive name."""

@@ -298,6 +298,7 @@ class _View:
                 " anything"
             )
             return self._view("undetermined", says, conclusive=False)
+        hung = [end for end in hung if end not in serving or self.graph.reaches(end)]
         unreached = unreached_group(self.facts, self.job, self.rung, self.ranks) if hung else None
         if unreached is not None:
             return replace(self._view("hung", unreached.says), groups=(unreached,))
