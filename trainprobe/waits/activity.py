@@ -29,7 +29,7 @@ from trainprobe.stacks.servers import serves as serves_others
 from trainprobe.stacks.servers import stands_in
 from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
-from trainprobe.waits.circling import Circle, circle_of, in_vain, moves_on
+from trainprobe.waits.circling import Circle, circle_of, in_vain, moves_on, starts_anew
 from trainprobe.waits.loops import (
     Sites,
     around,
@@ -247,6 +247,11 @@ class Watch:
         anywhere.
         """
         return in_vain(self.values.get(pid, ()))
+
+    def starts_anew(self, pid: int) -> LoopValue | None:
+        """The same in a loop that starts anew each time, and so gets nowhere."""
+        looks = [look.frames for look in self.looks(pid)]
+        return starts_anew(self.values.get(pid, ()), looks, self.sites)
 
     def gil_keeper(self, pid: int) -> Thread | None:
         """The thread that stands in one call in all looks and keeps the interpreter lock, while

@@ -69,6 +69,35 @@ def in_vain(values: Sequence[LoopValue]) -> LoopValue | None:
     return most if _changes(most) >= PASSES else None
 
 
+def starts_anew(
+    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+) -> LoopValue | None:
+    """What `in_vain` returns, where it belongs to a `while` that starts anew each time: no `for`
+    inside of that walks over items that nobody knows, since such a walk may have an end.
+    """
+    value = in_vain(values)
+    if value is None:
+        return None
+    steady = {
+        one.name
+        for one in values
+        if (one.file, one.function) == (value.file, value.function)
+        and not one.opaque
+        and not one.changes
+    }
+    for frame in dict.fromkeys(frame for frames in looks for frame in frames):
+        site = sites.get((frame.file, frame.line))
+        if site is None or (frame.file, frame.name) != (value.file, value.function):
+            continue
+        kinds = [block.kind for block in site.blocks]
+        inner = site.blocks[len(kinds) - kinds[::-1].index("while") :] if "while" in kinds else None
+        if inner is not None and all(
+            steady.issuperset(targets_of(block.text)) for block in inner if block.kind == "for"
+        ):
+            return value
+    return None
+
+
 def _stands_still(
     values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
 ) -> Circle | None:

@@ -511,7 +511,7 @@ class _View:
         waits_s = [self.by_node[node].since_s or 0.0 for node in victims]
         pids = [self._pid_of(node) for node in end]
         if min(waits_s, default=0.0) >= IDLE_S and any(
-            pid is not None and self.watch.in_vain(pid) is not None for pid in pids
+            pid is not None and self.watch.starts_anew(pid) is not None for pid in pids
         ):
             found.hung.append(end)
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from trainprobe.facts import Block, LoopValue, SourceSite
 from trainprobe.stacks.frames import Frame
-from trainprobe.waits.circling import circle_of, in_vain, moves_on
+from trainprobe.waits.circling import circle_of, in_vain, moves_on, starts_anew
 
 FILE = "/job/data.py"
 LOOKS = [
@@ -121,3 +121,15 @@ def test_values_that_change_and_none_that_moves_on_are_in_vain() -> None:
 
     assert in_vain([reader, value("n", *CONSTANT)]) == reader
     assert in_vain([reader, value("n", *RISING)]) is None
+
+
+def test_a_while_that_starts_anew_gets_nowhere_and_a_walk_over_batches_may_end() -> None:
+    reader, path = value("reader", *ROUND, opaque=True), value("path", *CONSTANT)
+    batch = value("batch", *ROUND, opaque=True)
+    anew = sites("while True:", "for path in paths:")
+
+    assert starts_anew([reader, path], LOOKS, anew) == reader
+    assert starts_anew([reader], LOOKS, anew) is None, "nobody knows where the walk is"
+    assert starts_anew([batch, path], LOOKS, sites("for batch in loader:")) is None
+    assert starts_anew([batch], LOOKS, sites("while True:", "for batch in loader:")) is None
+    assert starts_anew([reader, value("n", *RISING)], LOOKS, sites("while True:")) is None

@@ -111,12 +111,15 @@ def test_who_passes_through_a_loop_without_a_value_that_moves_on_goes_round() ->
     passes = LoopValue(
         ("E9",), "job", 0, pid=100, name="file", function="pack", reads=9, seen=(0, 1) * 4 + (0,)
     )
-    vain = replace(passes, opaque=True)
+    vain = replace(passes, file="/job/train.py", opaque=True)
+    loop = site(31, "file = open(path)", ("while", "while True:"))
+    batches = site(31, "score(file)", ("for", "for file in files:"))
 
-    found = view(*alone_for(40.0), vain)
+    found = view(*alone_for(40.0), vain, loop)
 
     assert (found.verdict, found.groups[0].ranks) == ("hung", (0,))
-    scene = scene_of(*alone_for(40.0), vain)
+    scene = scene_of(*alone_for(40.0), vain, loop)
     assert total(rank_stuck.CAUSE, scene) > total(rank0_long_task.CAUSE, scene)
     assert "goes round" in rank_stuck.CAUSE.summary(scene)
-    assert view(*alone_for(20.0), vain).verdict == "healthy"
+    assert view(*alone_for(20.0), vain, loop).verdict == "healthy"
+    assert view(*alone_for(40.0), vain, batches).verdict == "slow"

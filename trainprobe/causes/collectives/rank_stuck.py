@@ -227,7 +227,8 @@ def _of_thread(scene: Scene, rank: int, thread: MainThread) -> Weighings:
         yield weighing(13 if circle is not None else 10, "suspects-stack", says, thread)
     elif thread.moved and _in_vain(scene, thread) is not None:
         says = f"Rank {rank} moved on, but none of its values did: it may go round for ever"
-        yield weighing(10, "suspects-stack", says, thread)
+        points = 10 if scene.watch.starts_anew(thread.pid) is not None else 3
+        yield weighing(points, "suspects-stack", says, thread)
     elif thread.moved:
         yield weighing(-10, "suspects-stack", f"Rank {rank} moved on between the looks", thread)
     else:
