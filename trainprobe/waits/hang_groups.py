@@ -20,15 +20,8 @@ class HangGroups:
 
     def __init__(self, live: LiveGraph) -> None:
         self.live = live
-        self.by_node, self.graph, self.ranks, self.edges, self.facts, self.job, self.rung = (
-            live.by_node,
-            live.graph,
-            live.ranks,
-            live.edges,
-            live.facts,
-            live.job,
-            live.rung,
-        )
+        self.facts, self.job, self.rung, self.ranks = live.facts, live.job, live.rung, live.ranks
+        self.graph, self.by_node, self.edges = live.graph, live.by_node, live.edges
 
     def groups(self, ends: Sequence[tuple[Node, ...]]) -> tuple[SuspectGroup, ...]:
         divergence = parting(self.facts, self.job.cell, self.ranks)

@@ -5,7 +5,7 @@ since when nobody got on.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import field, replace
+from dataclasses import replace
 
 from trainprobe.facts import Facts, Job, MainThread, Rung, Samples
 from trainprobe.model.diagnosis import Verdict
@@ -127,28 +127,12 @@ def _saved_view(facts: Facts, job: Job) -> Situation:
     )
 
 
-class _Ends:
-    """The ends of the graph by what they show; `open` are those of which nothing tells for how
-    long they have lasted, `toils` those where a worker computes and all have long waited for it.
-    """
-
-    hung: list[tuple[Node, ...]] = field(default_factory=list)
-    young: list[tuple[Node, ...]] = field(default_factory=list)
-    open: list[tuple[Node, ...]] = field(default_factory=list)
-    toils: list[tuple[Node, ...]] = field(default_factory=list)
-    works: list[tuple[Node, ...]] = field(default_factory=list)
-
-
 class _View:
     def __init__(self, live: LiveGraph) -> None:
         self.live, self.ends = live, SortedEnds(live)
         self.facts, self.job, self.rung, self.ranks = live.facts, live.job, live.rung, live.ranks
-        self.by_node, self.graph, self.watch, self.edges = (
-            live.by_node,
-            live.graph,
-            live.watch,
-            live.edges,
-        )
+        self.graph, self.by_node = live.graph, live.by_node
+        self.watch, self.edges = live.watch, live.edges
 
     def judged(self) -> Situation:
         if not any(
@@ -176,8 +160,8 @@ class _View:
         if hung and (ago_s := self._stepped_since(hung)) is not None:
             says = (
                 f"{self.edges.say(hung[0][0])} {self.live.activity(hung[0][0]).says or 'stands'},"
-                f" but the job printed a step {ago_s:.0f} s ago, after it had come there: so somebody"
-                " goes on"
+                f" but the job printed a step {ago_s:.0f} s ago, after it had come there: so"
+                " somebody goes on"
             )
             view = self._view("undetermined", says, conclusive=False)
             return replace(view, next_look=self._watch())
@@ -296,8 +280,8 @@ class _View:
                 continue
             says = (
                 f"{self.edges.say(end[0])} {self.live.activity(end[0]).says}, and others have"
-                f" waited for it for {max(waits_s):.0f} s: a long task, or a loop without an end; nothing"
-                " that was looked at tells which"
+                f" waited for it for {max(waits_s):.0f} s: a long task, or a loop without an end;"
+                " nothing that was looked at tells which"
             )
             view = self._view("undetermined", says, conclusive=False)
             return replace(view, next_look=self._watch())
