@@ -18,6 +18,7 @@ from trainprobe.facts import (
     LogWork,
     RankException,
 )
+from trainprobe.facts.compared_calls import compared_text, has_no_tensor, is_length
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
 from trainprobe.facts.log_mixtures import MIXED_ROWS
 from trainprobe.model.facts import Fact
@@ -31,26 +32,62 @@ _FINGERPRINT = re.compile(
     r" ?TensorDtypes=(\w{1,20}))?"
 )
 _NUMBERED = re.compile(r"SequenceNumber=(\d{1,18})")
+CUT = "what was cut off"
 # Lines of who waited in a collective for as long as is allowed.
 GAVE_UP = ("barrier-timeout", "collective-timeout")
 
 
 def _fingerprints(scene: Scene) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """(line, (number, operation, shape) of each fingerprint in it), the longest line first."""
-    texts = [event.line for event in scene.of(LogEvent) if event.event == "collective-mismatch"]
+    texts = [
+        compared_text(event)
+        for event in scene.of(LogEvent)
+        if event.event == "collective-mismatch"
+    ]
     texts += [
         fact.message for fact in scene.of(RankException) if "CollectiveFingerPrint" in fact.message
     ]
+    return [(text, _prints(text)) for text in sorted(texts, key=len, reverse=True)]
+
+
+def _prints(text: str) -> list[tuple[str, str, str]]:
+    """Those of a line whose operation it shows."""
+    parts = text.split("CollectiveFingerPrint(")[1:3]
+    if len(parts) > 1 and is_length(*parts):
+        parts = parts[:1]
     return [
-        (
-            text,
-            [
-                (number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part))
-                for part in text.split("CollectiveFingerPrint(")[1:3]
-            ],
-        )
-        for text in sorted(texts, key=len, reverse=True)
+        (number.group(1) if (number := _NUMBERED.search(part)) else "", *_op_of(part))
+        for part in parts
     ]
+
+
+def _length_shown(scene: Scene) -> str:
+    """The other rank's finger print where torch shows only how long it is; empty where it shows it."""
+    for text, _ in _fingerprints(scene):
+        pair = text.split("CollectiveFingerPrint(")[1:3]
+        if len(pair) > 1 and is_length(*pair):
+            return pair[1]
+    for event in scene.of(LogEvent):
+        if event.event == "fingerprint-diff" and {"seq", "op"} <= event.captured.keys():
+            mine, other = (
+                f"SequenceNumber={event.captured[number]}OpType={event.captured[op]})"
+                for number, op in (("seq", "op"), ("seq_other", "op_other"))
+            )
+            shape = " TensorShape" * ("aspect" in event.captured)
+            if is_length(mine + shape, other):
+                return other
+    return ""
+
+
+def _cut_alike(scene: Scene) -> bool:
+    """Whether the other's operation begins as this one's and is cut off within its name: then it
+    is the same, and what differs are the tensors.
+    """
+    for text, prints in _fingerprints(scene):
+        cut = re.search(r"OpType=(\w{4,40})\W{0,3}$", text)
+        if cut and len(prints) == 2 and prints[0][1] != cut[1] and prints[0][1].startswith(cut[1]):
+            return True
+    return False
 
 
 def lone_print(scene: Scene) -> tuple[str, str, str] | None:
@@ -96,8 +133,12 @@ def differs(scene: Scene) -> str:
 
 
 def _aspect(scene: Scene) -> str:
+    if _cut_alike(scene):
+        return "shape"
     found = said_sizes(scene)
     if found is None:
+        if shown := _length_shown(scene):
+            return "operation" if has_no_tensor(shown) else ""
         reported = [event for event in scene.of(LogEvent) if event.event == "fingerprint-diff"]
         for event in reported:
             if "seq" in event.captured:
@@ -141,11 +182,13 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
     found = said_sizes(scene)
     if what == "number" or (what == "operation" and parted is None):
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
-        # with one number for both, two orders of the same calls are nearer
-        points = 13 if what == "number" else 6
+        # with one number for both, two orders of the same calls are nearer; where both make the
+        # same call, what is not compared has counted too, such as a send
+        same = found is not None and found[1][1:] == found[2][1:]
+        points = 13 if what == "number" and not same else 6
         says = f"The backend compared the calls, and they differ{calls}"
         yield weighing(points, "suspects-log", says, *_compared(timeouts))
-        if what == "number":
+        if what == "number" and not same:
             says = "The ranks have made a different number of calls"
             yield weighing(10, "other-stacks", says, *_compared(timeouts))
     elif what == "shape" and len(camps(places(scene))) > 1:
@@ -240,14 +283,16 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     """The same calls in another order."""
     what = differs(scene)
     if what == "operation":
+        bare = has_no_tensor(_length_shown(scene))
         says = "The backend compared the calls: same number, other operation"
+        if bare:
+            says = "The backend compared the calls: the other's has no tensor, as a barrier has none"
         yield weighing(13, "suspects-log", says, *_compared(timeouts))
-        if (
-            (prints := said_sizes(scene)) is not None
-            and prints[1][0]
-            and len(camps(places(scene))) < 2
-        ):
-            says = f"All had made as many calls before (#{prints[1][0]})"
+        prints = said_sizes(scene)
+        number = prints[1][0] if prints is not None else ""
+        if (number or bare) and len(camps(places(scene))) < 2:
+            times = f" (#{number})" if number else ", since each of them was compared"
+            says = f"All had made as many calls before{times}"
             yield weighing(6, "other-stacks", says, *timeouts.events("collective-mismatch"))
     elif scene.parted is None and lone_print(scene) is not None:
         says = "The backend compared the calls, and they differ; what the other is was cut off"
@@ -273,12 +318,12 @@ def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
     """One call with tensors of other size."""
     what, found = differs(scene), said_sizes(scene)
     if what == "shape":
-        sizes = f": {found[1][2]} against {found[2][2]}" if found is not None else ""
+        sizes = f": {found[1][2]} against {found[2][2] or CUT}" if found is not None else ""
         op = f" of {found[1][1]}" if found is not None else ""
         # one operation, but from different lines: then it is not one call
-        apart = len(camps(places(scene))) > 1
+        apart, cut = len(camps(places(scene))) > 1, _cut_alike(scene)
         says = f"The backend compared the tensors{op}, and they differ{sizes}"
-        yield weighing(6 if apart else 26, "suspects-log", says, *_compared(timeouts))
+        yield weighing(6 if apart else 13 if cut else 26, "suspects-log", says, *_compared(timeouts))
     elif what:
         says = "The backend says that the calls themselves differ"
         yield weighing(-13, "suspects-log", says, *_compared(timeouts))

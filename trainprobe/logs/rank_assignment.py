@@ -100,7 +100,10 @@ class RankAssignment:
         by_path = self._paths.get(file.path)
         if len(ranks) == 1:
             rank = next(iter(ranks))
-            if by_path is not None or ranks[rank] >= MOSTLY * len(lines):
+            # one rank has one number within its host; two of these are two ranks
+            numbers = {line.rank for line in lines if not line.certain} - {None}
+            mostly = ranks[rank] >= MOSTLY * len(lines) and len(numbers) < 2
+            if by_path is not None or mostly:
                 return FileOwner(rank, "prefix" if by_path != rank else "path", host)
         if by_path is None or len(ranks) > 1:
             return FileOwner(None, "", host)

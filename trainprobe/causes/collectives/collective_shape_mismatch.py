@@ -15,7 +15,14 @@ watchdog lines, and by finger prints that differ in shape or type only.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause
-from trainprobe.causes.collective_calls import away, is_scalar, lone_print, of_shape, said_sizes
+from trainprobe.causes.collective_calls import (
+    CUT,
+    away,
+    is_scalar,
+    lone_print,
+    of_shape,
+    said_sizes,
+)
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import job
 from trainprobe.causes.diverging_calls import DISAGREE, camps, disagreement, places
@@ -117,7 +124,7 @@ def _summary(scene: Scene) -> str:
     if prints is not None and prints[1][2] != prints[2][2]:
         return (
             f"The ranks passed tensors of different size or type to {prints[1][1]}: {prints[1][2]}"
-            f" against {prints[2][2]}"
+            f" against {prints[2][2] or CUT}"
         )
     if (words := statement(scene, WORDING)) is not None:
         return f"The ranks do not have tensors of the same size: {short(words.text, 200)}"
