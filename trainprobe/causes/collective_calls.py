@@ -40,9 +40,7 @@ GAVE_UP = ("barrier-timeout", "collective-timeout")
 def _fingerprints(scene: Scene) -> list[tuple[str, list[tuple[str, str, str]]]]:
     """(line, (number, operation, shape) of each fingerprint in it), the longest line first."""
     texts = [
-        compared_text(event)
-        for event in scene.of(LogEvent)
-        if event.event == "collective-mismatch"
+        compared_text(event) for event in scene.of(LogEvent) if event.event == "collective-mismatch"
     ]
     texts += [
         fact.message for fact in scene.of(RankException) if "CollectiveFingerPrint" in fact.message
@@ -62,7 +60,7 @@ def _prints(text: str) -> list[tuple[str, str, str]]:
 
 
 def _length_shown(scene: Scene) -> str:
-    """The other rank's finger print where torch shows only how long it is; empty where it shows it."""
+    """The other rank's finger print where torch shows only how long it is, else empty."""
     for text, _ in _fingerprints(scene):
         pair = text.split("CollectiveFingerPrint(")[1:3]
         if len(pair) > 1 and is_length(*pair):
@@ -286,7 +284,9 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
         bare = has_no_tensor(_length_shown(scene))
         says = "The backend compared the calls: same number, other operation"
         if bare:
-            says = "The backend compared the calls: the other's has no tensor, as a barrier has none"
+            says = (
+                "The backend compared the calls: the other's has no tensor, as a barrier has none"
+            )
         yield weighing(13, "suspects-log", says, *_compared(timeouts))
         prints = said_sizes(scene)
         number = prints[1][0] if prints is not None else ""
@@ -323,7 +323,9 @@ def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
         # one operation, but from different lines: then it is not one call
         apart, cut = len(camps(places(scene))) > 1, _cut_alike(scene)
         says = f"The backend compared the tensors{op}, and they differ{sizes}"
-        yield weighing(6 if apart else 13 if cut else 26, "suspects-log", says, *_compared(timeouts))
+        yield weighing(
+            6 if apart else 13 if cut else 26, "suspects-log", says, *_compared(timeouts)
+        )
     elif what:
         says = "The backend says that the calls themselves differ"
         yield weighing(-13, "suspects-log", says, *_compared(timeouts))

@@ -21,6 +21,7 @@ from trainprobe.causes.statements import text_of
 from trainprobe.facts import CollectiveCall, LogEvent, LogJob, LogProgress, LogWork
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.signatures.messages import message
+from trainprobe.waits.waits_told import ranks_not_come
 
 GAVE_UP = message("meeting-told.gave-up")
 MOST_RANKS = 65_536
@@ -112,6 +113,20 @@ def _counted(scene: Scene) -> tuple[StartupFailure, int, int] | None:
 def _node_missing(joined: int, expected: int) -> bool:
     """Do so many lack that another node has sent nobody? The first to come prove nothing."""
     return FIRST_TO_COME < joined <= expected // 2
+
+
+def weigh_who_came(scene: Scene) -> Weighings:
+    """Those who wait in the store's barrier are all that it counts: the others are known."""
+    absent = ranks_not_come(scene.facts, scene.cell)
+    waits = lines(scene, "world-waits")
+    first = all((event.number("groups") or 1) == 1 for event in waits)  # who met before has started
+    if absent and first and not failed_of_something_else(scene):
+        world = max(event.number("world_size") or 0 for event in waits)
+        says = (
+            f"{world - len(absent)} of {world} ranks wait in the store's barrier, which has counted"
+            f" no other: {ranks_say(absent, capital=False)} did not come"
+        )
+        yield weighing(13, "other-stacks", says, *waits[:8])
 
 
 def weigh_missing_node(scene: Scene) -> Weighings:

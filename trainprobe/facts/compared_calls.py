@@ -1,9 +1,9 @@
 """Calls of collectives that torch compared and found to differ, from the finger prints that ranks
 printed (TORCH_DISTRIBUTED_DEBUG=DETAIL).
 
-torch compares the lengths of the finger prints first. Where these differ, it reads the other's length
-as if it were its finger print: the operation that it then shows is a number in disguise, the sequence
-number is 0, and there is no tensor.
+torch compares the lengths of the finger prints first. Where these differ, it reads the other's
+length as if it were its finger print: the operation that it then shows is a number in disguise, the
+sequence number is 0, and there is no tensor.
 
 Source: torch 1.8 to 2.13, torch/csrc/distributed/c10d/ProcessGroupWrapper.cpp; Types.hpp and
 Work.hpp there for the order of the operations.
@@ -101,7 +101,7 @@ def has_no_tensor(other: str) -> bool:
 
 
 def _shortest(other: str) -> int:
-    """Its operation, its number where torch keeps one (from 2.0 on), and how many tensors it has."""
+    """Operation, number where torch keeps one (from 2.0 on), and how many tensors there are."""
     return 3 if _NUMBER.search(other) else 2
 
 

@@ -4,47 +4,37 @@ come, or that nothing failed.
 
 from __future__ import annotations
 
-import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from trainprobe.facts import (
     Facts,
-    LogEvent,
     LogFailure,
     LogJob,
     LogProgress,
-    LogWork,
     RankEnding,
     Rung,
 )
 from trainprobe.facts.compared_calls import FOUND_APART
-from trainprobe.facts.counts_by_rank import RankCount, counts_apart
-from trainprobe.facts.failure_wording import STRANGER
-from trainprobe.facts.log_waits import WAIT_TOLD
 from trainprobe.facts.process_listings import ChildrenGone
-from trainprobe.logtext.quotes import quoted
-from trainprobe.logtext.retries import tries_again
-from trainprobe.model.diagnosis import Link, RankState, Verdict
-from trainprobe.model.facts import Fact
-from trainprobe.model.waits import SuspectHow
-from trainprobe.waits.absentees import given_up, world_of
-from trainprobe.waits.bars_apart import bars_of_other_lengths
-from trainprobe.waits.collective_waits import timed_out
+from trainprobe.model.diagnosis import Link, RankState
+from trainprobe.waits.absentees import world_of
 from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
+from trainprobe.waits.launcher_signals import interrupted, signalled
 from trainprobe.waits.log_hangs import hang_groups
-from trainprobe.waits.log_phases import phase_group
 from trainprobe.waits.log_stack_hangs import pressed, still_group
+from trainprobe.waits.log_suspects import PROBE, ended, log_group
 from trainprobe.waits.situation import Situation, failed_before
 from trainprobe.waits.standings import Standing
-from trainprobe.waits.suspects import Mode, SuspectGroup
+from trainprobe.waits.suspects import SuspectGroup
 from trainprobe.waits.timeline import echoes_in, failures_of
+from trainprobe.waits.unfailed_logs import did_not_end, unfailed
+from trainprobe.waits.waits_told import told_wait
 
 LAST = "job"
-PROBE = "job"
 NOBODY = "A rank that the log does not name"
 MOST_ROWS = 4096
 
@@ -84,89 +74,36 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
     origins = [failure for failure in failures if not failure.echo]
     if pressed(failures):
         done = [one for one in facts.of(LogProgress, cell=job.cell) if one.finished]
-        still = _did_not_end(job, done) or still_group(facts, job, failures)
+        still = did_not_end(job, done) or still_group(facts, job, failures)
         if still is not None:
-            return _ended(still)
-    if not origins and (by_hand := _interrupted(facts, job)) is not None:
-        return _ended(still_group(facts, job, failures) or by_hand)
+            return ended(still)
+    if not origins and (by_hand := interrupted(facts, job)) is not None:
+        return ended(still_group(facts, job, failures) or by_hand)
     if origins:
         divergence = divergence_in(facts, job.cell, world_of(job, failures), hung=True)
         if divergence is not None and FOUND_APART in origins[0].text:
             ranks = _standings(facts, job, failures)
             rung = Rung((), job.cell, None, 0, PROBE, "", len(ranks), "crashed")
-            return replace(_ended(parted_group(rung, ranks, divergence)), origin=True)
+            return replace(ended(parted_group(rung, ranks, divergence)), origin=True)
         group = _first_group(job, failures, origins)
-        return replace(_ended(replace(group, divergence=divergence)), origin=True)
+        return replace(ended(replace(group, divergence=divergence)), origin=True)
     hang = hang_groups(facts, job, failures)
     if hang:
-        return replace(_ended(hang[0]), groups=hang)
+        return replace(ended(hang[0]), groups=hang)
     if failures:
-        return _ended(_echoes_only(job, failures))
-    found = _unfailed(facts, job)
-    if found.verdict == "undetermined" and (sent := _signalled(facts, job)) is not None:
-        return _ended(sent)
+        return ended(_echoes_only(job, failures))
+    found = unfailed(facts, job)
+    if found.verdict == "undetermined" and (sent := signalled(facts, job)) is not None:
+        return ended(sent)
     if found.verdict == "undetermined":
         still = (
             still_group(facts, job, failures)
             or lock_group(facts, job)
             or _left_behind(facts, job)
-            or _told_wait(facts, job, found)
+            or told_wait(facts, job, found)
         )
-        return _ended(still) if still is not None else found
+        return ended(still) if still is not None else found
     return found
-
-
-def _interrupted(facts: Facts, job: LogJob) -> SuspectGroup | None:
-    """Somebody pressed Ctrl-C, as the launcher says that was sent it, and nothing had failed."""
-    sent = [
-        event
-        for event in facts.of(LogEvent, cell=job.cell)
-        if event.event == "launcher-signalled"
-        and event.captured.get("signal", "").removeprefix("Signals.") in PRESSED_SIGNALS
-    ]
-    if not sent or timed_out(facts, job.cell) or given_up(facts, job.cell):
-        return None
-    told = facts.of(LogProgress, cell=job.cell)
-    step = max((one.step for one in told if one.step is not None), default=None)
-    after = f" after step {step}" if step is not None else ""
-    says = f"Somebody pressed Ctrl-C{after} ({sent[0].seen_at}), and nothing had failed before"
-    return replace(_group(job, "stuck-inside", says, "hang", sent[0].evidence), waits=True)
-
-
-PRESSED_SIGNALS = frozenset({"2", "SIGINT"})
-
-
-def _signalled(facts: Facts, job: LogJob) -> SuspectGroup | None:
-    """The launcher says that it was sent a signal and ends its workers, and nothing had failed."""
-    sent = [
-        event
-        for event in facts.of(LogEvent, cell=job.cell)
-        if event.event == "launcher-signalled"
-        and event.captured.get("signal", "").removeprefix("Signals.") not in PRESSED_SIGNALS
-    ]
-    if not sent or timed_out(facts, job.cell) or given_up(facts, job.cell):
-        return None
-    says = (
-        f"The launcher was sent {signal_name(sent[0].captured.get('signal', ''))} and ended its"
-        f" workers ({sent[0].seen_at}), and nothing had failed before"
-    )
-    return _group(job, "failed-first", says, "crash", sent[0].evidence)
-
-
-def signal_name(told: str) -> str:
-    """`SIGHUP` of `Signals.SIGHUP`, and of `1`, as Python prints it from 3.11 on."""
-    number = int(told) if told.isdecimal() else 0
-    return _SIGNALS.get(number, told.removeprefix("Signals.") or "a signal")
-
-
-_SIGNALS = {1: "SIGHUP", 3: "SIGQUIT", 9: "SIGKILL", 10: "SIGUSR1", 12: "SIGUSR2", 15: "SIGTERM"}
-
-
-def _ended(group: SuspectGroup) -> Situation:
-    verdict: Verdict = (
-        "hung" if group.mode == "hang" else "slow" if group.mode == "slow" else "crashed"
-    )
-    return Situation(group.cell, verdict, conclusive=True, says=group.says, groups=(group,))
 
 
 def _first_group(
@@ -281,109 +218,6 @@ def _echoes_only(job: LogJob, failures: Sequence[LogFailure]) -> SuspectGroup:
     )
 
 
-def _unfailed(facts: Facts, job: LogJob) -> Situation:
-    """Nothing failed: the job finished, fell short of its plan, or the log simply stops."""
-    told = facts.of(LogProgress, cell=job.cell)
-    last = max(
-        (one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None
-    )
-    well = [
-        one
-        for one in facts.of(RankEnding, cell=job.cell)
-        if one.phase == "COMPLETED"
-        or (one.how == "exited" and one.code == 0 and one.role != "scheduler")
-    ]
-    said = [one for one in told if one.finished]
-    left = _left_well(facts, job)
-    of = max((one.of for one in told if one.of is not None), default=None)
-    step = max((one.step for one in told if one.step is not None), default=None)
-    count = (
-        f"step {step} of {of}"
-        if of and step is not None
-        else f"step {step}"
-        if step is not None
-        else ""
-    )
-    empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
-    all_made = bool(of and step is not None and step >= of) and not _epochs_left(last)
-    if said or well or left or all_made:
-        done_before = any(
-            event.event == "already-trained" for event in empty
-        )  # the step that is told is the one that was resumed
-        nothing = done_before or (
-            not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told))
-        )
-        short = nothing or (
-            of is not None and step is not None and step < of - max(1, _stride(told))
-        )
-        ways = (
-            [f"{one.seen_at}: {one.finished_line}" for one in said]
-            + [one.reason for one in well[:1]]
-            + [f"{one.seen_at}: {one.line}" for one in left[-1:]]
-        )
-        how = f"; {ways[0]}" if ways and ways[0] else ""
-        told_so = next((one.nothing_line for one in told if one.nothing_line), "") or (
-            empty[0].line if empty else ""
-        )
-        why = told_so if nothing else ""
-        if short and (said or well):
-            says = (
-                "The job ended as if it were done at"
-                f" {count or 'no step at all'}{f': {why}' if why else ''}"
-            )
-            ids = _ids((*said, *well, *told))[:8]
-            return _ended(_group(job, "failed-first", says, "crash", ids))
-        if (lingering := _did_not_end(job, said)) is not None:
-            return _ended(lingering)
-        where = f" at {count}" if count else ""
-        says = f"Nothing failed: the job finished{where}{how}"
-        return Situation(job.cell, "healthy", conclusive=True, says=says)
-    slow = next(
-        (event for event in facts.of(LogEvent, cell=job.cell) if event.event == "straggler-told"),
-        None,
-    )
-    if slow is not None:
-        return _slow(job, slow)
-    waiting = _still_waiting(facts, job)
-    says = _stops(job, last, count)
-    stopped = phase_group(facts, job, says)
-    if waiting is not None:
-        return _ended(replace(waiting, phase=stopped.phase) if stopped is not None else waiting)
-    words = _last_words(facts, job, told, says)
-    if stopped is not None and stopped.waits and (words is None or words.mode == "hang"):
-        return _ended(stopped)
-    groups = tuple(one for one in (words, stopped) if one is not None)
-    return Situation(
-        job.cell,
-        "undetermined",
-        conclusive=False,
-        says=says if groups else _goes_on(job, last, count) or says,
-        groups=groups,
-        tentative=bool(groups),
-    )
-
-
-def _epochs_left(last: LogProgress | None) -> bool:
-    """Whether its last line tells of an epoch with others to come: what is full is that one's bar.
-    An epoch may be counted from 0.
-    """
-    if last is None or last.epoch is None or last.of_epochs is None:
-        return False
-    return last.epoch < last.of_epochs - 1
-
-
-def _did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | None:
-    """The training was over by its own word, and yet somebody had to press Ctrl-C."""
-    done = next((one for one in said if one.pressed_at), None)
-    if done is None:
-        return None
-    says = (
-        f"It said that it was done ({done.seen_at}: {done.finished_line[:100]}) and did not end"
-        f" until somebody pressed Ctrl-C ({done.pressed_at})"
-    )
-    return _group(job, "stuck-inside", says, "hang", done.evidence)
-
-
 def _left_behind(facts: Facts, job: LogJob) -> SuspectGroup | None:
     """A listing of processes shows some of several alike ended and others alive."""
     shown = max(
@@ -401,237 +235,7 @@ def _left_behind(facts: Facts, job: LogJob) -> SuspectGroup | None:
         f" {'lives' if alive == 1 else 'live'} on without"
         f" {'it' if gone == 1 else 'them'} ({shown.seen_at})"
     )
-    return _group(job, "left", says, "hang", shown.evidence)
-
-
-def _still_waiting(facts: Facts, job: LogJob) -> SuspectGroup | None:
-    """The log ends with a process that says what it waits for (a lock, or ranks that did not
-    come), or that tries again and again.
-    """
-    events = facts.of(LogEvent, cell=job.cell)
-    got = {event.captured.get("id") for event in events if event.event == "lock-got"}
-    waits = [
-        event
-        for event in events
-        if (event.event in WAITS or (event.count >= AGAIN and tries_again(event.line)))
-        and not (event.event == "lock-asked" and event.captured.get("id") in got)
-        and not (event.event == "world-waits" and _all_came(event))
-        and not (event.event == "rank-joining" and _all_joined(events))
-        and not (event.event == "workers-silent" and event.count < AGAIN)
-    ]
-    last = max(waits, key=lambda event: event.place or 0, default=None)
-    # of alike lines an event keeps the first one's place
-    alike = sum(event.count - 1 for event in waits)
-    if last is None or not job.ends or job.last_place - (last.place or 0) > 1 + alike:
-        return None
-    what = "a wait" if last.event in WAITS else "tries in vain"
-    says = f"The log ends with {what} ({last.seen_at}): {quoted(last.line)}"
-    return replace(_group(job, "stuck-inside", says, "hang", _ids(waits)[:8]), waits=True)
-
-
-def _told_wait(facts: Facts, job: LogJob, found: Situation) -> SuspectGroup | None:
-    """The log ends with a wait in words that nothing else knows, in the phase that was found."""
-    told = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == WAIT_TOLD]
-    if not told or not job.ends:
-        return None
-    last = told[-1]
-    who = "Whoever watched it says" if last.captured.get("watched") else "The log ends with a wait"
-    says = f"{who} ({last.seen_at}): {quoted(last.line).rstrip(':')}"
-    phase = found.groups[0].phase if found.groups else ""
-    group = _group(job, "stuck-inside", says, "hang", _ids(told)[:8])
-    return replace(group, waits=True, phase=phase)
-
-
-def _all_came(event: LogEvent) -> bool:
-    world, joined = event.number("world_size"), event.number("joined")
-    return world is None or world == joined
-
-
-def _all_joined(events: Sequence[LogEvent]) -> bool:
-    joining = [event for event in events if event.event == "rank-joining"]
-    world = max((event.number("world") or 0 for event in joining), default=0)
-    return len({event.number("rank") for event in joining}) >= world
-
-
-def _left_well(facts: Facts, job: LogJob) -> list[LogEvent]:
-    """The launcher's words that its processes left of their own will, where the log ends with
-    them and no process is known to be missing.
-    """
-    left = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == "process-left"]
-    pids = {event.captured.get("pid") for event in left}
-    ends = bool(left) and job.last_place - max(event.place or 0 for event in left) <= 2
-    return left if ends and len(pids) >= (job.world_size or 2) else []
-
-
-def _slow(job: LogJob, told: LogEvent) -> Situation:
-    """A detector in the job has told of ranks that are slower than the others, and the log
-    simply goes on.
-    """
-    ranks = tuple(
-        sorted(
-            {
-                int(part)
-                for part in told.captured.get("ranks", "").split(",")
-                if part.strip().isdecimal()
-            }
-        )
-    )
-    says = (
-        f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower than"
-        f" the others ({told.seen_at})"
-    )
-    return _ended(_group(job, "slow", says, "slow", told.evidence, ranks))
-
-
-# Lines in which a process says that it waits, and for what.
-WAITS = frozenset({"lock-waiting", "lock-asked", "world-waits", "rank-joining", "workers-silent"})
-AGAIN = 3  # such lines, of which one comes a minute: workers that compile are silent as well
-NEAR_LINES = 80
-NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
-TROUBLE = re.compile(
-    r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
-    r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
-)
-HARMLESS = frozenset({"given", STRANGER})
-_RETRY = re.compile(r"(?i)\bretry\b")
-
-
-def _last_words(
-    facts: Facts, job: LogJob, told: Sequence[LogProgress], says: str
-) -> SuspectGroup | None:
-    """Known lines near the end of a log behind which no step was taken: what it said last may be
-    why it stops.
-    """
-    stepped = max((place for one in told for place, _ in one.marks), default=-1)
-    events = [
-        event
-        for event in facts.of(LogEvent, cell=job.cell)
-        if event.event not in HARMLESS and not event.echo and (event.place or 0) >= stepped
-    ]
-    last = max(
-        (one for one in told if one.step is not None), key=lambda one: one.place or 0, default=None
-    )
-    if last is not None and NAN.search(
-        last.line
-    ):  # the first such line stands before, and it never got better
-        events = [
-            *events,
-            *(
-                event
-                for event in facts.of(LogEvent, cell=job.cell)
-                if event.event == "nan-printed" and event not in events
-            ),
-        ]
-        return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
-    apart = bars_of_other_lengths(facts.of(LogWork, cell=job.cell))
-    if apart:
-        return _group(job, "stuck-inside", says, "hang", _ids(apart))
-    counts = counts_apart(facts.of(RankCount, cell=job.cell))
-    if counts and counts[0].tells and stepped < 0:
-        return _group(job, "stuck-inside", says, "hang", _ids(counts))
-    near = [event for event in events if job.last_place - (event.place or 0) <= NEAR_LINES]
-    if not near:
-        return None
-    lagging = next((event for event in near if event.event == "straggler-told"), None)
-    if lagging is not None:
-        ranks = tuple(
-            sorted(
-                {int(text) for text in re.findall(r"\d{1,6}", lagging.captured.get("ranks", ""))}
-            )
-        )
-        says = (
-            f"{ranks_say(ranks) if ranks else 'A rank'} {'is' if len(ranks) < 2 else 'are'} slower"
-            f" than the others, as {lagging.seen_at} tells"
-        )
-        return _group(job, "slow", says, "slow", lagging.evidence, ranks)
-    trouble = any(TROUBLE.search(event.line) and not _not_yet(event) for event in near)
-    diverged = all(event.event.startswith("nan") for event in near)
-    mode: Mode = "check" if diverged else "crash" if trouble else "hang"
-    return _group(job, "failed-first" if trouble else "stuck-inside", says, mode, _ids(near)[:8])
-
-
-def _not_yet(event: LogEvent) -> bool:
-    """Whether it tells of who tries again, and has not failed yet."""
-    return tries_again(event.line) or _RETRY.search(event.line) is not None
-
-
-def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:
-    """The last step told of has no number for its loss."""
-    return _group(job, "stuck-inside", says, "check", _ids(events)[:8]) if events else None
-
-
-def _group(
-    job: LogJob,
-    how: SuspectHow,
-    says: str,
-    mode: Mode,
-    evidence: tuple[str, ...],
-    ranks: tuple[int, ...] = (),
-) -> SuspectGroup:
-    """These ranks of one attempt, or nobody in particular."""
-    world = job.world_size or 1
-    return SuspectGroup(
-        job.cell, PROBE, ranks, how, says, mode, evidence=evidence, world_size=world
-    )
-
-
-def _ids(facts: Iterable[Fact]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(id_ for fact in facts for id_ in fact.evidence))
-
-
-# Log events (signatures/) that say that there was nothing to train on.
-EMPTY_EVENTS = frozenset(
-    {
-        "empty-loader",
-        "empty-dataset",
-        "no-steps",
-        "already-trained",
-        "nothing-to-do",
-        "nothing-to-train",
-    }
-)
-
-
-def _stride(told: Sequence[LogProgress]) -> int:
-    """How many steps apart two lines of progress are: the last one may be as far from the end."""
-    most = 0
-    for one in told:
-        steps = sorted({step for _, step in one.marks})
-        most = max([most, *(high - low for low, high in itertools.pairwise(steps))])
-    return most
-
-
-def _stops(job: LogJob, last: LogProgress | None, count: str) -> str:
-    if not job.last_seen_at:
-        return (
-            f"The log{'s are' if len(job.files) > 1 else ' is'} empty"
-            if job.ends
-            else "Nothing could be read of the log"
-        )
-    where = f" at {job.last_seen_at}"
-    if not job.ends:
-        return (
-            f"What was read of the log stops{where}, before its own end, and nothing in it failed"
-        )
-    after = f" after {count}" if count and last is not None else ""
-    return (
-        f"The log stops{where}{after}: it says neither that the job finished nor that anything"
-        " failed"
-    )
-
-
-def _goes_on(job: LogJob, last: LogProgress | None, count: str) -> str:
-    """That the log ends in the midst of steps; empty where it does not. A job that hangs there
-    has printed the same, so it is not called healthy.
-    """
-    if not job.ends or last is None or len(last.marks) < 2:
-        return ""
-    if job.last_place - (last.place or 0) > 1:
-        return ""
-    return (
-        f"The log shows steps up to its last line ({job.last_seen_at}, {count}), and nothing in it"
-        " failed or waits: as far as it goes the job is well, and whether it went on it cannot tell"
-    )
+    return log_group(job, "left", says, "hang", shown.evidence)
 
 
 def _consequence(facts: Facts, last: Situation, before: Situation) -> bool:

@@ -18,7 +18,7 @@ from trainprobe.facts import (
     sacct_tables,
 )
 from trainprobe.stacks import faulthandler_text, traceback_forms, traceback_text
-from trainprobe.waits import log_verdicts
+from trainprobe.waits import unfailed_logs
 
 MODULES = (
     log_endings,
@@ -31,7 +31,7 @@ MODULES = (
     faulthandler_text,
     traceback_forms,
     traceback_text,
-    log_verdicts,
+    unfailed_logs,
 )
 SEEDS = (
     "worker exit ",

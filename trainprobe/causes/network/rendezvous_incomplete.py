@@ -24,6 +24,7 @@ from trainprobe.causes.rendezvous_failures import (
     giving_up_summary,
     weigh_gave_up,
     weigh_missing_node,
+    weigh_who_came,
 )
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import CollectiveCall, JobRank, MainThread
@@ -111,6 +112,7 @@ def _weigh(scene: Scene) -> Weighings:
     if not waiting:
         if scene.live is None:
             yield from weigh_gave_up(scene)
+            yield from weigh_who_came(scene)
             yield from weigh_missing_node(scene)
         return
     ranks = [thread.rank or 0 for thread in waiting]
