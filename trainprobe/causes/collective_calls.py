@@ -174,16 +174,19 @@ def _compared(timeouts: Timeouts) -> list[LogEvent]:
     return timeouts.events("collective-mismatch", "fingerprint-diff")
 
 
-def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
-    """Only some ranks reach a collective."""
+def _of_compared(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """What the backend found when it compared the calls."""
     parted, what = scene.parted, differs(scene)
     found = said_sizes(scene)
-    if what == "number" or (what == "operation" and parted is None):
+    bare = has_no_tensor(_length_shown(scene))
+    if what == "number" or (what == "operation" and (parted is None or bare)):
         calls = f": {found[1][1]} against {found[2][1]}" if found is not None else ""
+        if bare:
+            calls = ": the other's has no tensor, as a barrier has none"
         # with one number for both, two orders of the same calls are nearer; where both make the
         # same call, what is not compared has counted too, such as a send
         same = found is not None and found[1][1:] == found[2][1:]
-        points = 13 if what == "number" and not same else 6
+        points = 13 if bare or (what == "number" and not same) else 6
         says = f"The backend compared the calls, and they differ{calls}"
         yield weighing(points, "suspects-log", says, *_compared(timeouts))
         if what == "number" and not same:
@@ -200,6 +203,12 @@ def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
         says = f"The backend compared the calls, and another rank's is not this{of_one}"
         shown = _compared(timeouts) or scene.of(RankException)
         yield weighing(13 if of_one else 6, "suspects-log", says, *shown[:3])
+
+
+def of_conditional(scene: Scene, timeouts: Timeouts) -> Weighings:
+    """Only some ranks reach a collective."""
+    parted, what = scene.parted, differs(scene)
+    yield from _of_compared(scene, timeouts)
     if timeouts.saved_together and timeouts.task is not None:
         says = (
             f"The others waited {(timeouts.timeout_s or 0) / 60:.0f} min in"
@@ -283,16 +292,14 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     if what == "operation":
         bare = has_no_tensor(_length_shown(scene))
         says = "The backend compared the calls: same number, other operation"
-        if bare:
-            says = (
-                "The backend compared the calls: the other's has no tensor, as a barrier has none"
-            )
-        yield weighing(13, "suspects-log", says, *_compared(timeouts))
-        prints = said_sizes(scene)
-        number = prints[1][0] if prints is not None else ""
-        if (number or bare) and len(camps(places(scene))) < 2:
-            times = f" (#{number})" if number else ", since each of them was compared"
-            says = f"All had made as many calls before{times}"
+        yield weighing(6 if bare else 13, "suspects-log", says, *_compared(timeouts))
+        if (
+            (prints := said_sizes(scene)) is not None
+            and prints[1][0]
+            and not bare
+            and len(camps(places(scene))) < 2
+        ):
+            says = f"All had made as many calls before (#{prints[1][0]})"
             yield weighing(6, "other-stacks", says, *timeouts.events("collective-mismatch"))
     elif scene.parted is None and lone_print(scene) is not None:
         says = "The backend compared the calls, and they differ; what the other is was cut off"

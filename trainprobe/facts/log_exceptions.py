@@ -21,6 +21,13 @@ from trainprobe.stacks.traceback_text import NAME_CUT_OFF, Printed, Raised, pars
 
 EACH_CAP = 40  # of one rank and file: the first ones tell what happened
 PRESSED = "KeyboardInterrupt"
+_WAITING = re.compile(
+    r"/(?:threading|selectors|subprocess|multiprocessing/(?:connection|popen_fork|synchronize))\.py$"
+)
+_AN_ERROR = re.compile(r"(?i)\b(?:error|fatal|critical|killed)\b")
+_A_WAIT = re.compile(
+    r"^(?!raise\b).{0,80}(?:\.(?:acquire|wait|select|poll|join|_semlock\.__enter__)|os\.waitpid|_recv|_poll)\("
+)
 WARNED = "warning"  # the source of an exception that its program seems to have lived through
 # torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after
 # `Process`.
@@ -73,6 +80,17 @@ def _cut(fact: RankException) -> bool:
     return fact.type == NAME_CUT_OFF
 
 
+def _in_a_wait(raised: Raised, above: Sequence[str]) -> bool:
+    """Whether a traceback of which the end is cut off ends in a call that waits and raises nothing
+    of its own: only a signal gets a program out of it. Below an error that is the one of a child
+    that died, else Ctrl-C.
+    """
+    last = raised.frames[-1] if raised.frames else None
+    if last is None or any(_AN_ERROR.search(line[:200]) for line in above):
+        return False
+    return _WAITING.search(last.file) is not None and _A_WAIT.search(last.text) is not None
+
+
 def _by_process(by_rank: Mapping[int | None, list[Row]]) -> Iterator[tuple[int | None, list[Row]]]:
     """Rows that name no rank, apart by their hosts; and tracebacks that were written line by
     line into one another, one after the other.
@@ -96,7 +114,10 @@ def _fact(
         rows[min(printed.begins, len(rows) - 1)],
         rows[min(max(printed.ends, printed.begins), len(rows) - 1)],
     )
-    pressed = printed.begins and rows[printed.begins - 1].text.rstrip().endswith("^C")
+    above = [one.text for one in rows[max(0, printed.begins - 3) : printed.begins]]
+    pressed = bool(above and above[-1].rstrip().endswith("^C")) or _in_a_wait(
+        printed.chain[-1], above
+    )
     if printed.chain[-1].type == NAME_CUT_OFF and pressed:
         printed = replace(printed, chain=(replace(printed.chain[-1], type=PRESSED),))
     fact = exception_of(record, printed.chain, "output", row.at)

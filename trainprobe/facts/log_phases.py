@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.phases import (
+    Phase,
     is_beside,
     is_of_others,
     is_warning,
@@ -44,6 +45,11 @@ _MATRIX = re.compile(r"^\s{1,8}\d{1,3}((?: +\d{1,6}\.\d{2})+)\s{0,4}$")
 _BUSY = re.compile(r"\|\s{1,8}100%\s{1,8}(?:Default|E\. ?Process|N/A)")
 _CONNECTING = re.compile(r"\bsocket\.cpp:\d")  # such a warning belongs to what it does
 MUCH_SLOWER = 2.0
+OTHERS_S = 1800.0  # torch/distributed/constants.py: default_pg_timeout; NCCL's is shorter
+# How far it is, of how much, for how long it has run, and how long it will.
+_BAR = re.compile(
+    r"\b(\d{1,15})/(\d{1,15}) \[((?:\d{1,3} days?, )?[\d:]{4,9})<((?:\d{1,5} days?, )?[\d:]{4,9}),"
+)
 FULL_USE = "nvidia-smi shows 100 %"
 
 
@@ -91,7 +97,7 @@ def parse_log_phases(record: Evidence) -> list[Fact]:
     return [
         LogPhase(
             one.evidence, one.cell, one.rank, one.phase, one.line, one.place, one.first_place,
-            one.seen_at, one.at, signs | _speakers(rows, one), waits,
+            one.seen_at, one.at, signs | one.signs | _speakers(rows, one), waits,
         )
         for one in found
     ]  # fmt: skip
@@ -117,9 +123,12 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
     ends = last[-1].text if last else ""
     if is_warning(ends) and read_phase(ends) is None and not _CONNECTING.search(ends):
         return None  # where the warning is what somebody asks about, nothing need have stopped
+    otherwise: LogPhase | None = None
     for number, row in reversed(list(enumerate(last))):
         phase = read_phase(_latest(row.text))
-        if phase is not None:
+        if phase is not None and phase.otherwise:
+            otherwise = otherwise or _told(record, rank, phase, row, row)
+        elif phase is not None:
             first = row
             for before in reversed(last[:number]):
                 told = read_phase(before.text)
@@ -127,26 +136,50 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> LogPhas
                     first = before
                 elif not _by_the_way(before.text):
                     break
-            return LogPhase(
-                (record.id,),
-                record.cell,
-                rank,
-                phase.id,
-                row.text.strip()[:TEXT],
-                row.place,
-                first.place,
-                row.seen_at,
-                row.at,
-            )
+            return _told(record, rank, phase, first, row)
         if _by_the_way(row.text):
             continue
         step = read_step(row.text)
         strange += 1
         if _COUNTER.search(row.text) and _METRIC.search(_latest(row.text)):
             return None  # a step was made, which the bar does not show yet
-        if strange > UNKNOWN_LINES or has_loss(row.text) or (step and step.step is not None):
+        if has_loss(row.text) or (step and step.step is not None):
             return None
-    return None
+        if strange > UNKNOWN_LINES:
+            break
+    return otherwise
+
+
+def _told(record: Evidence, rank: int | None, phase: Phase, first: Row, last: Row) -> LogPhase:
+    return LogPhase(
+        (record.id,),
+        record.cell,
+        rank,
+        phase.id,
+        last.text.strip()[:TEXT],
+        last.place,
+        first.place,
+        last.seen_at,
+        last.at,
+        _of_a_bar(last.text),
+    )
+
+
+def _of_a_bar(text: str) -> frozenset[str]:
+    """`long-work` where the bar of a line takes longer by its own rate than other ranks wait."""
+    bar = _BAR.search(text)
+    if bar is None or bar[1] == bar[2] or _seconds(bar[3]) + _seconds(bar[4]) <= OTHERS_S:
+        return frozenset()
+    return frozenset({"long-work"})
+
+
+def _seconds(clock: str) -> float:
+    """Of `1:02:03`, and of `1 day, 1:02:03`."""
+    days, _, rest = clock.rpartition(" day")
+    parts = [int(part) for part in re.findall(r"\d+", rest)][-3:]
+    return int(days or 0) * 86_400.0 + sum(
+        part * 60.0**power for power, part in enumerate(reversed(parts))
+    )
 
 
 def _latest(text: str) -> str:

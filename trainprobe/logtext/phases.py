@@ -44,7 +44,7 @@ class Phase:
     """`when` ends the sentence `The log stops …`. `causes` are the usual ones by id, `given` those
     that another sign puts in their place; `separates` tells them apart. `everyone`: each rank
     prints lines of it. `warns`: they may be warnings, which tell no other phase. `ranks`: its
-    causes are those of several ranks.
+    causes are those of several ranks. `otherwise`: it counts where no other phase is told.
     """
 
     id: str
@@ -55,6 +55,7 @@ class Phase:
     everyone: bool
     warns: bool
     ranks: bool
+    otherwise: bool
 
     def likely(self, signs: frozenset[str]) -> dict[str, Likely]:
         """The causes where these signs were seen, the likeliest first."""
@@ -79,6 +80,7 @@ def phases() -> Mapping[str, Phase]:
             bool(row.get("everyone", False)),
             bool(row.get("warns", False)),
             bool(row.get("ranks", False)),
+            bool(row.get("otherwise", False)),
         )
         for name, row in _data()["phases"].items()
     }

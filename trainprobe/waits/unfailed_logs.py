@@ -24,6 +24,7 @@ NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
 TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
     r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
+    r"|\bnot (?:compatible|supported)\b|unsupported|incompatible"
 )
 HARMLESS = frozenset({"given", STRANGER})
 _RETRY = re.compile(r"(?i)\bretry\b")

@@ -26,7 +26,7 @@ BUCKET = f"OpType=ALLREDUCE, TensorShape=[7102], {OF_A_TENSOR.format('Float')}"
     ("mine", "theirs", "cause", "says"),
     [
         # torch shows a length of 3 as REDUCE: operation, number, and that there is no tensor
-        (FLAG, "SequenceNumber=0OpType=REDUCE).", "collective-order-mismatch", "no tensor"),
+        (FLAG, "SequenceNumber=0OpType=REDUCE).", "rank-conditional-collective", "no tensor"),
         # a length of 8, as of one tensor of two dimensions
         (FLAG, "SequenceNumber=0OpType=SCATTER).", "rank-conditional-collective", "not this"),
         (BUCKET, "OpType=ALLRED", "collective-shape-mismatch", "cut off"),

@@ -5,7 +5,7 @@ that it was dropped, finds none: the first kernel fails. On AMD it is the list o
 
 It is recognised by "no kernel image is available" (HIP: "invalid device function"), and by torch's
 warning at start with the list of what was built. The warning without a CUDA error after it says
-little.
+little, unless the text ends with it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,14 @@ from trainprobe.causes.phrases import fixes, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import all_of, first_of, stated
 from trainprobe.causes.statements import statement
+from trainprobe.facts import LogEvent, LogJob, LogProgress
 from trainprobe.signatures.messages import message
 
 WORDING = message("no-kernel-image")
 WARNED = message("no-kernel-image.warned")
 GPU_SPEAKS = message("no-kernel-image.gpu-speaks")
 CAPABILITY = re.compile(r"(?:capability |\(CC\) )(sm_\d{1,4}|\d{1,2}\.\d)")
+NEAR = 4  # lines: the warning itself has as many
 BUILT = r"supports CUDA capabilities ((?:sm_\d{1,4} ?){1,20})"
 
 
@@ -31,6 +33,17 @@ def _failed_after_warning(scene: Scene) -> Weighings:
     if warned is not None and error is not None and statement(scene, WORDING) is None:
         says = f"torch warned that it was not built for this GPU, then: {short(error.text, 100)}"
         yield weighing(13, "suspects-log", says, warned.fact, error.fact)
+
+
+def _ends_with_warning(scene: Scene) -> Weighings:
+    """Such a job fails at its first kernel: where the text ends with that, there it failed."""
+    job = scene.one(LogJob)
+    warned = [event for event in scene.of(LogEvent) if event.event == "sm-not-supported"]
+    if job is None or not warned or not job.ends or scene.of(LogProgress):
+        return
+    if job.last_place - (warned[-1].place or 0) <= NEAR:
+        says = f"The log ends with the warning of torch: {short(warned[0].line, 120)}"
+        yield weighing(13, "suspects-log", says, warned[0])
 
 
 def _warned(scene: Scene) -> Weighings:
@@ -51,7 +64,7 @@ def _summary(scene: Scene) -> str:
 CAUSE = Cause(
     id="no-kernel-image",
     title="This build has no code for this GPU",
-    weigh=first_of(_failed_after_warning, all_of(stated(WORDING), _warned)),
+    weigh=first_of(_failed_after_warning, all_of(stated(WORDING), _ends_with_warning, _warned)),
     summary=_summary,
     fixes=fixes("""
         See both lists

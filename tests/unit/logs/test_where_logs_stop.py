@@ -1,0 +1,93 @@
+"""Logs that simply stop, or of which the end is cut off: what their last lines tell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainprobe.model.diagnosis import Report
+from trainprobe.pipelines import explain
+
+
+def explained(folder: Path, text: str) -> Report:
+    path = folder / "a.log"
+    path.write_text(text, encoding="utf-8")
+    return explain([str(path)])
+
+
+BAR = "Running tokenizer on dataset (num_proc=16): {0} [{1}, 410.20 examples/s]\n"
+TRACKER = "wandb: Tracking run with wandb version 0.19.1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [
+        (
+            BAR.format(" 21%|##   | 210000/1000000", "45:10<2:50:00")
+            + BAR.format(" 22%|##   | 220000/1000000", "47:02<2:46:40"),
+            "rank0-long-task",
+        ),
+        (BAR.format(" 22%|##   | 2200/10000", "00:05<00:19"), "unknown"),
+        (
+            "[extension] Compiling the JIT fused_optim kernel during runtime now\n",
+            "extension-build-lock",
+        ),
+        ("parsing\nread 4 files\n" + TRACKER, "remote-service-wait"),
+        ("2031-01-01 10:00:00 timer.py:31 - Timer train_actor start\n", "rank-stuck"),
+        (
+            "2031-01-01 10:00:00 timer.py:31 - Timer train_actor start\n"
+            '(Engine pid=7) INFO:     10.0.0.7:41646 - "GET /metrics HTTP/1.1" 200 OK\n' * 4,
+            "rank-stuck",
+        ),
+    ],
+)
+def test_the_last_words_tell_the_phase(text: str, cause: str, tmp_path: Path) -> None:
+    report = explained(tmp_path, text)
+
+    assert (report.verdict, report.causes[0].id) == ("undetermined", cause)
+
+
+@pytest.mark.parametrize(
+    "text", ["epoch 1 step 10 loss 2.1\n" + TRACKER, "***** Running training *****\n" + TRACKER]
+)
+def test_a_tracker_that_starts_hides_no_other_phase(text: str, tmp_path: Path) -> None:
+    assert "remote-service-wait" not in [one.id for one in explained(tmp_path, text).causes]
+
+
+TRACEBACK = """{0}Traceback (most recent call last):
+  File "train.py", line 31, in main
+    for batch in loader:
+  File "/opt/lib/python3.9/site-packages/torch/utils/data/dataloader.py", line 1011, in _try_get_data
+    data = self._data_queue.get(timeout=timeout)
+  File "/opt/lib/python3.9/queue.py", line 180, in get
+    self.not_empty.wait(remaining)
+  File "/opt/lib/python3.9/threading.py", line 316, in wait
+    gotit = waiter.acquire(True, timeout)
+"""
+
+
+def test_a_traceback_that_is_cut_off_in_a_wait_is_that_of_a_ctrl_c(tmp_path: Path) -> None:
+    waits = explained(tmp_path, TRACEBACK.format(""))
+    of_a_child = explained(tmp_path, TRACEBACK.format("ERROR: Unexpected bus error in worker\n"))
+
+    assert (waits.verdict, of_a_child.verdict) == ("hung", "crashed")
+
+
+def test_a_log_that_ends_with_torch_s_warning_failed_there(tmp_path: Path) -> None:
+    warning = (
+        "NVIDIA B300 with CUDA capability sm_103 is not compatible with the current PyTorch"
+        " installation.\n"
+    )
+    ends, went_on = (
+        explained(tmp_path, warning + rest) for rest in ("", "step 1 loss 2.0\nstep 2 loss 1.9\n")
+    )
+
+    assert (ends.verdict, ends.causes[0].id) == ("crashed", "no-kernel-image")
+    assert "no-kernel-image" not in [one.id for one in went_on.causes]
+
+
+def test_what_sglang_writes_before_it_gives_up_tells_of_a_hang(tmp_path: Path) -> None:
+    assert (
+        explained(tmp_path, "[2031-03-09 00:57:15 TP1] Scheduler debug info:\n").verdict == "hung"
+    )
