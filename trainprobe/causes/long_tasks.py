@@ -35,6 +35,7 @@ _LONG_TASK = re.compile(
 _A_STEP = re.compile(
     r"(?i)\b(?:step|iter(?:ation)?)\b.{0,40}\bloss\b|Watchdog|ProcessGroup|Error|Traceback"
 )
+OF_ALL = ("", "0", "default_pg")  # the group of all ranks, as lines name it, or do not
 LAST_LINES = 3
 NEAR = 20  # lines
 TIMEOUTS = ("store-timeout", "collective-timeout", "barrier-timeout")
@@ -239,7 +240,12 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         for call in timeouts.calls
         if call.op == "barrier" or (call.numel_in == 1 and call.op in ("all_reduce", "broadcast"))
     ]
-    early = [call for call in barriers if NO_NUMBER < call.number <= FIRST_COLLECTIVES]
+    # the first calls of a group of some ranks may come at any time
+    early = [
+        call
+        for call in barriers
+        if NO_NUMBER < call.number <= FIRST_COLLECTIVES and call.group in OF_ALL
+    ]
     if first is not None:
         says = f"The others waited inside {first[0]}, in which one rank goes first"
         yield weighing(13, "other-stacks", says, first[1])

@@ -9,9 +9,11 @@ from collections.abc import Sequence
 from trainprobe.stacks.frames import Frame
 
 # What inductor and triton write and run (torch 2.13: TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR) is
-# nobody's own code.
+# nobody's own code. A framework may be installed in place, from its sources.
 _LIBRARY = re.compile(
-    r"/(?:site|dist)-packages/|/torchinductor_[^/]+/|/\.triton/cache/"
+    r"/src/(?:transformers|accelerate|lightning(?:_fabric)?|pytorch_lightning|peft|datasets)/"
+    r"|(?:^|/)deepspeed/(?:runtime|comm|ops|accelerator|launcher)/"
+    r"|/(?:site|dist)-packages/|/torchinductor_[^/]+/|/\.triton/cache/"
     r"|/\w\w/c\w\w[a-z2-7]{40,}\.py$"
 )
 # With the drives and folders of Windows.

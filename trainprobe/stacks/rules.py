@@ -36,8 +36,9 @@ class Rule:
     """A frame whose file ends in, or contains, `path` and whose function is one of `names` (all
     when empty).
 
-    `weight`: 3 says it all, 2 is a part of the standard library or a tool that waits for something
-    named, 1 is a bare wait that a frame further out may explain.
+    `weight`: 4 says what a wait of 3 inside it is for, 3 says it all, 2 is a part of the standard
+    library or a tool that waits for something named, 1 is a bare wait that a frame further out may
+    explain.
     """
 
     leaf: str
@@ -163,6 +164,8 @@ RULES: tuple[Rule, ...] = (
         "all_gather",
         2,
     ),
+    # Its first versions wait for a stream of the GPU, on which the parameters come.
+    _rule("comm-wait", "deepspeed/runtime/zero/", "_synchronize_communication", "all_gather", 4),
     # A debugger or a prompt waits for a person.
     _rule("child-wait", "/pdb.py", "interaction cmdloop _cmdloop user_line set_trace", "debugger"),
     _rule("child-wait", "/bdb.py", "trace_dispatch dispatch_line user_line set_trace", "debugger"),

@@ -91,3 +91,53 @@ def test_what_sglang_writes_before_it_gives_up_tells_of_a_hang(tmp_path: Path) -
     assert (
         explained(tmp_path, "[2031-03-09 00:57:15 TP1] Scheduler debug info:\n").verdict == "hung"
     )
+
+
+DUMP = """Process 41: python -u job.py
+Thread 41 (idle): "MainThread"
+"""
+
+
+def test_who_gives_up_its_group_alone_has_left_the_loop(tmp_path: Path) -> None:
+    dump = DUMP + (
+        "    destroy_process_group (torch/distributed/distributed_c10d.py:2184)\n"
+        "    main (job.py:389)\n    <module> (job.py:401)\n"
+    )
+    first = explained(tmp_path, dump).causes[0]
+
+    assert first.id == "rank-exited-early"
+    assert "exit code" not in first.summary
+
+
+def test_a_gpu_that_zero_waits_for_is_a_wait_for_the_ranks(tmp_path: Path) -> None:
+    """DeepSpeed is installed in place, so that its path names no folder of packages."""
+    dump = DUMP + (
+        "    synchronize (torch/cuda/streams.py:95)\n"
+        "    _synchronize_communication (/src/DeepSpeed/deepspeed/runtime/zero/stage3.py:490)\n"
+        "    fetch_sub_module (/src/DeepSpeed/deepspeed/runtime/zero/stage3.py:406)\n"
+        "    _call_impl (torch/nn/modules/module.py:881)\n"
+        "    main (job.py:389)\n    <module> (job.py:401)\n"
+    )
+    nearest = [one.id for one in explained(tmp_path, dump).causes[:2]]
+
+    assert nearest == ["unknown", "rank-divergent-forward"]
+
+
+WATCHDOG = (
+    "Loading safetensors checkpoint shards: 25% Completed | 1/4 [00:00<00:00, 3.72it/s]\n"
+    "[rank7]:[E618 09:41:52.487 ProcessGroupNCCL.cpp:629] [Rank 3] Watchdog caught collective operation"
+    " timeout: WorkNCCL(SeqNum=3, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for"
+    " 600066 milliseconds before timing out.\n"
+    "[rank7]:[E618 09:41:52.488 ProcessGroupNCCL.cpp:2168] [PG ID {0} PG GUID {1} Rank 3] failure"
+    " detected by watchdog at work sequence id: 3 PG status: last enqueued work: 3, last completed"
+    " work: 2\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("group", "cause"), [(("0", "0(default_pg)"), "rank0-long-task"), (("4", "12(tp)"), "unknown")]
+)
+def test_only_the_first_calls_of_all_ranks_are_at_the_start(
+    group: tuple[str, str], cause: str, tmp_path: Path
+) -> None:
+    assert explained(tmp_path, WATCHDOG.format(*group)).causes[0].id == cause

@@ -127,6 +127,12 @@ def _weigh(scene: Scene) -> Weighings:
         yield from out_of_the_step(scene)
         yield from _outside(scene, sides, by_rank)
         yield from _branch(scene, sides)
+    elif len(sharded) == len(scene.world) == 1:
+        text = (
+            f"It waits for the parameters of a layer ({_word(sharded[0])}), which all ranks gather:"
+            " the others may be at other layers"
+        )
+        yield weighing(10, "suspects-stack", text, *sharded)
     elif len(sharded) == len(scene.world):
         text = f"All ranks wait in the same call of the same layer ({_word(sharded[0])})"
         yield weighing(-13, "other-stacks", text, *sharded)

@@ -112,12 +112,18 @@ def _takes_leave(scene: Scene) -> Weighings:
     told = scene.one(LogJob) is not None if scene.live is None else only_dumps(scene.live)
     if not told or scene.group.mode != "hang":
         return
-    threads = scene.threads(scene.world)
-    leaves = [thread for thread in threads if thread.op == "destroy_process_group"]
-    if leaves and len(leaves) < max(len(threads), 2):
+    leaves = _leaving(scene)
+    if leaves:
         where = leaves[0].where or "the end of the program"
         says = f"A rank has left its loop and waits in destroy_process_group at {where}"
-        yield weighing(10, "suspects-stack", says, *leaves[:4])
+        yield weighing(13, "suspects-stack", says, *leaves[:4])
+
+
+def _leaving(scene: Scene) -> list[MainThread]:
+    """Ranks that stand where the process group is given up, if they are not all."""
+    threads = scene.threads(scene.world)
+    leaves = [thread for thread in threads if thread.op == "destroy_process_group"]
+    return leaves if len(leaves) < max(len(threads), 2) else []
 
 
 def _summary(scene: Scene) -> str:
@@ -136,6 +142,8 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} came to the end of the program{thread} while"
             f" {ranks_say(scene.others, capital=False)} still needed it"
         )
+    if not left and (leaving := next(_takes_leave(scene), None)) is not None:
+        return f"{leaving.says}, for which the others must have left theirs too"
     gone = absent(scene)
     if gone and not left:
         rest = [rank for rank in scene.world if rank not in gone]
