@@ -179,7 +179,7 @@ def form_of(text: str) -> Form:
 class RecordClass:
     """`count` records of one form."""
 
-    __slots__ = ("_columns", "_packed", "_right", "count", "form")
+    __slots__ = ("_columns", "_data", "_left", "_packed", "_right", "_wrap", "count", "form")
 
     def __init__(
         self, form: str, columns: List[List[Any]], count: int, *, right: bool = False
@@ -190,6 +190,9 @@ class RecordClass:
         self.form, self.count = form_of(form), count
         self._columns: Optional[List[List[Any]]] = columns
         self._packed = b""
+        self._data: List[Any] = []
+        self._left = 0
+        self._wrap: Optional[Wrap] = None
         self._right = right
         if not right:
             _check(self.form, columns, count)
@@ -209,17 +212,30 @@ class RecordClass:
 
     def rows(self) -> List[Dict[str, Any]]:
         """The records as plain JSON."""
-        return [self._filled(self.form.shape, 0, place, None) for place in range(self.count)]
+        return list(_filled(self.form.shape, iter(self.columns), self.count, None))
 
-    def field(self, name: str, place: int, wrap: Optional[Wrap]) -> Any:
-        """The field `name` of the record at `place`."""
-        return self._filled(self.form.shape[name], self.form.begins[name], place, wrap)
+    def data(self, place: int, wrap: Optional[Wrap]) -> Dict[str, Any]:
+        """The data of the record at `place`. Those of all records are made at once, share what is
+        the same in all of them, and are kept until each was asked for.
+        """
+        if not self._left or wrap is not self._wrap or self._data[place] is None:
+            columns = iter(self.columns[self.form.begins["data"] :])
+            self._data = list(_filled(self.form.shape["data"], columns, self.count, wrap))
+            self._wrap, self._left = wrap, self.count
+        found: Dict[str, Any] = self._data[place]
+        self._data[place], self._left = None, self._left - 1
+        if not self._left:
+            self._data, self._wrap = [], None
+        return found
 
     def column(self, *path: str) -> List[Any]:
         """What stands at `path`. Raises ValueError where there is no value."""
+        return self._at(path, self.columns)
+
+    def _at(self, path: Path, columns: List[List[Any]]) -> List[Any]:
         if path not in self.form.paths:
             raise ValueError(f"{'.'.join(path)} is no value")
-        return self.columns[self.form.paths[path]]
+        return columns[self.form.paths[path]]
 
     def table(self, path: Path, place: int) -> Optional[Dict[str, Sequence[Any]]]:
         """The columns of the table at `path` in the record at `place`."""
@@ -240,21 +256,13 @@ class RecordClass:
             columns[self.form.paths[path]] = column
         return RecordClass(self.form.text, columns, self.count, right=self._right)
 
-    def _filled(self, shape: Any, begin: int, place: int, wrap: Optional[Wrap]) -> Any:
-        columns = self.columns
-        values = (
-            column[place] if len(column) > 1 else column[0]
-            for column in (columns[begin:] if begin else columns)
-        )
-        return _filled(shape, values.__next__, wrap)
-
     def check(self) -> None:
         """Raises ValueError where the records are no evidence, or have fields that this version
         does not know.
         """
         if self._right:
             return
-        shape = self.form.shape
+        shape, columns = self.form.shape, self.columns
         whole = (
             tuple(shape) == _FIELDS
             and isinstance(shape["subject"], dict)
@@ -264,7 +272,7 @@ class RecordClass:
         if not whole:
             raise ValueError("these are no records")
         for path, is_right in _IS_RIGHT.items():
-            if not all(map(is_right, self.column(*path))):
+            if not all(map(is_right, self._at(path, columns))):
                 raise ValueError(f"{'.'.join(path)} has another type")
         if not {"ok"}.issuperset(self.column("outcome")) and not all(self.column("reason")):
             raise ValueError("a look that failed has a reason")
@@ -275,8 +283,15 @@ class RecordClass:
         does.
         """
         self.check()
-        subjects = zip(*(self._spread(("subject", name)) for name in _OF_SUBJECT))
-        own = zip(*(self._spread((name,)) for name in _FIELDS if name not in ("subject", "data")))
+        columns = self.columns
+        subjects = zip(*(self._spread(("subject", name), columns) for name in _OF_SUBJECT))
+        own = zip(
+            *(
+                self._spread((name,), columns)
+                for name in _FIELDS
+                if name not in ("subject", "data")
+            )
+        )
         found = []
         for place, (subject, values) in enumerate(zip(subjects, own)):
             id_, kind, cell, source, began, took_s, outcome, reason, files, redacted, schema = (
@@ -302,8 +317,8 @@ class RecordClass:
             )
         return found
 
-    def _spread(self, path: Path) -> Iterable[Any]:
-        column = self.column(*path)
+    def _spread(self, path: Path, columns: List[List[Any]]) -> Iterable[Any]:
+        column = self._at(path, columns)
         if path[-1] in _FEW:  # each node says the same
             column = list(map(sys.intern, column))
         return column if len(column) > 1 else repeat(column[0], self.count)
@@ -321,8 +336,7 @@ class LazyData(Mapping[str, Any]):
         """All of it, to be looked at more than once, with each number of a process passed through
         `wrap`.
         """
-        found: Dict[str, Any] = self._of.field("data", self._place, wrap)
-        return found
+        return self._of.data(self._place, wrap)
 
     def table(self, name: str) -> Optional[Dict[str, Sequence[Any]]]:
         """The columns of the table under `name` by their names; None where there is no table."""
@@ -388,32 +402,52 @@ def _check_table(place: Table, table: Any) -> None:
         raise ValueError("a column does not fit its table")
 
 
-def _filled(shape: Any, take: Callable[[], Any], wrap: Optional[Wrap]) -> Any:
+def _filled(
+    shape: Any, columns: Iterator[List[Any]], count: int, wrap: Optional[Wrap]
+) -> Sequence[Any]:
+    """What stands at a place of a form in each of `count` records."""
+    found = _shared(shape, columns, wrap)
+    if len(found) == count:
+        return found
+    # a record may be changed, its parts may not
+    return [dict(found[0]) if shape.__class__ is dict else found[0] for _ in range(count)]
+
+
+def _shared(shape: Any, columns: Iterator[List[Any]], wrap: Optional[Wrap]) -> Sequence[Any]:
+    """The same, once where it is the same in all records."""
     kind = shape.__class__
     if kind is Value:
-        return take() if wrap is None or not shape.of_pid else wrap(take())
-    if kind is dict:
-        return {
-            key: (
-                take()
-                if part.__class__ is Value and (wrap is None or not part.of_pid)
-                else _filled(part, take, wrap)
-            )
-            for key, part in shape.items()
-        }
+        column = next(columns)
+        return column if wrap is None or not shape.of_pid else list(map(wrap, column))
     if kind is Table:
-        count, *columns = take()
+        return [_rows(shape, table, wrap) for table in next(columns)]
+    parts = shape.values() if kind is dict else shape
+    several = [
+        next(columns)
+        if part.__class__ is Value and (wrap is None or not part.of_pid)
+        else _shared(part, columns, wrap)
+        for part in parts
+    ]
+    count = max(map(len, several), default=1)
+    spread = zip(*(each if len(each) == count else repeat(each[0], count) for each in several))
+    if kind is dict:
+        names = tuple(shape)
+        return [dict(zip(names, values)) for values in spread] if names else [{}]
+    return [list(values) for values in spread] if several else [[]]
+
+
+def _rows(shape: Table, table: List[Any], wrap: Optional[Wrap]) -> List[Dict[str, Any]]:
+    count, *columns = table
+    several: List[Iterable[Any]] = [
+        column if len(column) == count else repeat(column[0], count) for column in columns
+    ]
+    if wrap is not None:
         several = [
-            column if len(column) == count else repeat(column[0], count) for column in columns
+            map(wrap, column) if place.of_pid else column
+            for place, column in zip(shape.columns, several)
         ]
-        if wrap is not None:
-            several = [
-                map(wrap, column) if place.of_pid else column
-                for place, column in zip(shape.columns, several)
-            ]
-        names = [place.name for place in shape.columns]
-        return [dict(zip(names, row)) for row in zip(*several)]
-    return [_filled(part, take, wrap) for part in shape]
+    names = [place.name for place in shape.columns]
+    return [dict(zip(names, row)) for row in zip(*several)]
 
 
 def _is_text(value: Any) -> bool:
