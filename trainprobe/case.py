@@ -208,7 +208,7 @@ class Case:
             for number, (_, at) in enumerate(classes)
             for seat, place in enumerate(at)
         )
-        if not all(self._is_plain(records) for records, _ in classes):
+        if not self._are_plain([records for records, _ in classes]):
             several = [records.evidence() for records, _ in classes]
             for _, number, seat in places:
                 self.keep(several[number][seat])
@@ -246,20 +246,20 @@ class Case:
         except (OSError, ValueError) as error:
             self._lost = f"{META} could not be written into the case {self.name}: {why(error)}."
 
-    def _is_plain(self, records: RecordClass) -> bool:
-        """Whether records of a class can be kept as they are."""
-        columns: List[Tuple[str, Sequence[Any]]] = [("", records.form.keys)]
-        for place, column in zip(records.form.places, records.columns):
-            if isinstance(place, Table):
-                for table in column:
-                    columns += [(each.name, one) for each, one in zip(place.columns, table[1:])]
-            else:
-                columns.append((place.name, column))
-        return (
-            not any(records.column("files"))
-            and {Evidence.schema}.issuperset(records.column("schema"))
-            and self.redactor.has_nothing_in(columns)
-        )
+    def _are_plain(self, classes: Sequence[RecordClass]) -> bool:
+        """Whether the records of classes can be kept as they are."""
+        columns: List[Tuple[str, Sequence[Any]]] = []
+        for records in classes:
+            if any(records.column("files")) or set(records.column("schema")) != {Evidence.schema}:
+                return False
+            columns.append(("", records.form.keys))
+            for place, column in zip(records.form.places, records.columns):
+                if place.__class__ is Table:
+                    for table in column:
+                        columns += zip((each.name for each in place.columns), table[1:])
+                else:
+                    columns.append((place.name, column))
+        return self.redactor.has_nothing_in(columns)
 
     def forget(self, ids: Collection[str]) -> None:
         """Drop evidence that later evidence has made worthless, here and in the folder.

@@ -302,6 +302,8 @@ class Redactor:
         plain = self._plain
         fresh: Set[str] = set()
         for name, values in columns:
+            if len(values) == 1 and self._same_as_before(name, values[0]):
+                continue
             kinds = set(map(type, values))
             if kinds <= _UNHIDDEN:
                 continue
@@ -329,6 +331,12 @@ class Redactor:
                 plain.clear()
             plain.update(one for one in fresh if len(one) <= SHORT and not _random(one))
         return True
+
+    def _same_as_before(self, name: str, value: Any) -> bool:
+        """Whether a value has nothing to hide under this name, told without a look at its text."""
+        if value.__class__ is str:
+            return value in self._plain and not looks_secret(name)
+        return value.__class__ in _UNHIDDEN or (value.__class__ is list and not value)
 
     def _cleaned(self, text: str) -> Tuple[str, int]:
         harmless = self._seen

@@ -206,9 +206,12 @@ class RecordClass:
         are read again when somebody asks for them.
         """
         text = json.dumps(self.columns).encode()
-        self._packed, self._columns = zlib.compress(text, 1), None
-        form = json.dumps(self.form.text).encode()
-        return b'{"form": %b, "count": %d, "columns": %b}\n' % (form, self.count, text)
+        self._packed, self._columns = _packed(text), None
+        return b'{"form": %b, "count": %d, "columns": %b}\n' % (
+            _quoted(self.form.text),
+            self.count,
+            text,
+        )
 
     def rows(self) -> List[Dict[str, Any]]:
         """The records as plain JSON."""
@@ -373,8 +376,24 @@ _subject = functools.lru_cache(maxsize=256)(functools.partial(Subject, extra=_NO
 # The columns of the classes of some nodes, which are read in their order.
 @functools.lru_cache(maxsize=64)
 def _unpacked(packed: bytes) -> List[List[Any]]:
-    found: List[List[Any]] = json.loads(zlib.decompress(packed))
+    found: List[List[Any]] = json.loads(zlib.decompress(packed, _WINDOW))
     return found
+
+
+# Most nodes send the same forms.
+@functools.lru_cache(maxsize=256)
+def _quoted(text: str) -> bytes:
+    return json.dumps(text).encode()
+
+
+# For the few thousand characters of a class the usual tables of zlib take five times as long to
+# make as the rest, and save nothing.
+_WINDOW, _MEMORY = -13, 5
+
+
+def _packed(text: bytes) -> bytes:
+    packing = zlib.compressobj(1, zlib.DEFLATED, _WINDOW, _MEMORY)
+    return packing.compress(text) + packing.flush()
 
 
 def _check(form: Form, columns: List[List[Any]], count: int) -> None:
