@@ -13,6 +13,7 @@ from trainprobe.sbatch.layout import Shape, shape
 from trainprobe.sbatch.options import Option
 from trainprobe.sbatch.script import Invocation, Script, Step
 
+MOST_COMPONENTS = 128  # MAX_HET_JOB_COMPS of SLURM
 _PYTHON = re.compile(r"(?:.*/)?python[0-9.]*")
 _LAUNCHERS = ("torchrun", "accelerate", "deepspeed")
 _MODULES = {
@@ -100,6 +101,17 @@ class Launch:
         return self.run.command.loop or (self.step is not None and self.step.command.loop)
 
     @property
+    def groups(self) -> frozenset[int]:
+        """The components of a heterogeneous job in which it runs: srun(1), --het-group."""
+        found: set[int] = set()
+        for part in self.option("het-group").split(","):
+            low, _, high = part.partition("-")
+            first, last = numbers.whole(low), numbers.whole(high or low)
+            if first is not None and last is not None:
+                found.update(range(first, min(last, first + MOST_COMPONENTS) + 1))
+        return frozenset(found or {0})
+
+    @property
     def several_tasks(self) -> bool:
         """Whether it is started in more than one task."""
         return self.step is not None and self.shape.all_tasks > 1
@@ -183,6 +195,8 @@ def launches(script: Script) -> tuple[Launch, ...]:
         for launch in chosen
         if not (launch.program == "python" and _NO_TRAINING.fullmatch(launch.script))
     ]
+    if len(script.components) > 1:  # of a heterogeneous job, the parts without GPUs serve the rest
+        training = [launch for launch in training if launch.shape.gpus] or training
     return tuple(training or chosen)
 
 

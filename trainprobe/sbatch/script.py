@@ -498,7 +498,7 @@ def unwrapped(words: Sequence[str]) -> tuple[str, ...]:
             break
         name = rest[0].rpartition("/")[2]
         if name in _CONTAINERS:
-            contained = _in_container(rest)
+            contained = in_container(rest)
             if contained is None:
                 break
             rest = contained
@@ -530,7 +530,7 @@ def _behind_wrapper(words: list[str]) -> list[str]:
     return words
 
 
-def _in_container(words: list[str]) -> list[str] | None:
+def in_container(words: list[str]) -> list[str] | None:
     """What runs in a container: the words behind the image, which is the first word that is
     neither an option nor an option's value.
     """

@@ -5,14 +5,14 @@ set, that the batch shell expands for all tasks, and the software that the scrip
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from trainprobe.sbatch.expanding import OWN_OF_TASK, frozen
 from trainprobe.sbatch.findings import Check, Edits, Finding
 from trainprobe.sbatch.launches import Launch
 from trainprobe.sbatch.numbers import counted
 from trainprobe.sbatch.plan import Plan
-from trainprobe.sbatch.script import Invocation
+from trainprobe.sbatch.script import Invocation, in_container
 
 ENVIRONMENT, SOFTWARE = CHECKS = Check("plan.environment"), Check("plan.software")
 # sbatch(1), OUTPUT ENVIRONMENT VARIABLES: set only if one of these options is.
@@ -45,6 +45,10 @@ _BRINGS_ITS_OWN = re.compile(
     r"|conda run|mamba run|\buv run|poetry run|pixi run|_wrapper\b|--environment"
 )
 _HOOKS = ("source", ".", "eval")
+# apptainer-exec(1): other containers start without the variables around them, or with all
+_CONTAINER = re.compile(r"(?:.*/)?(?:apptainer|singularity)")
+_CLEANED = ("--cleanenv", "-e", "--containall", "-C")
+_CLEANED_BY = ("APPTAINER_CLEANENV", "SINGULARITY_CLEANENV")
 
 
 def check(plan: Plan) -> Iterator[Finding]:
@@ -55,6 +59,7 @@ def check(plan: Plan) -> Iterator[Finding]:
         return
     wrong = [
         *(found for launch in plan.launches for found in _kept_back(plan, launch)),
+        *(found for launch in plan.launches for found in _left_outside(launch)),
         *_unset_by_slurm(plan),
         *(found for launch in plan.launches for found in _never_set(plan, launch)),
         *(found for launch in plan.launches for found in _expanded_once(launch)),
@@ -111,6 +116,61 @@ def _kept_back(plan: Plan, launch: Launch) -> Iterator[Finding]:
         f" {launch.run.words[0]} may not be found"
     )
     yield ENVIRONMENT.likely(says, fix, line, step.limited, edits)
+
+
+def _left_outside(launch: Launch) -> Iterator[Finding]:
+    """A container that gets nothing of the environment around it, where the ranks need some."""
+    words = launch.step.words if launch.step is not None else launch.run.command.words
+    at = next((n for n, word in enumerate(words) if _CONTAINER.fullmatch(word)), None)
+    inside = in_container(list(words[at:])) if at is not None else None
+    if at is None or inside is None or launch.run.file:
+        return
+    environ = launch.run.environment()
+    name, options = words[at].rpartition("/")[2], words[at : len(words) - len(inside)]
+    option = next((word for word in options if word in _CLEANED), "")
+    if not option:
+        option = next((one for one in _CLEANED_BY if environ.get(one, "0") not in ("", "0")), "")
+    if not option:
+        return
+    given = _given_to_container(options, environ)
+    if "*" in given:
+        return
+    written = (launch.step or launch.run).command.words
+    text = " ".join(word for word in written if word.startswith("'"))  # expanded in the image
+    set_inside = set(re.findall(r"(?:^|[\s;&'])(?:export\s+)?([A-Z_]+)=", text))
+    needed = re.findall(r"\$\{?((?:SLURM|MASTER)_[A-Z_]+|WORLD_SIZE|RANK|LOCAL_RANK)\b", text)
+    if launch.program == "python":
+        needed += [one for one in _OF_MEETING if one in environ]
+    lost = [one for one in dict.fromkeys(needed) if one not in given and one not in set_inside]
+    if lost:
+        says = (
+            f"{name} {option} in line {launch.line} keeps the environment out of the image:"
+            f" {', '.join(lost[:5])} {'is' if len(lost) == 1 else 'are'} not set there"
+        )
+        passed = ",".join(f"{one}=${one}" for one in lost[:5])
+        task = any(one.startswith("SLURM_") for one in lost)
+        # the batch shell would expand what each task has of its own
+        fix = (
+            f"leave out {option}" if task else f"{name} exec --env {passed}, or leave out {option}"
+        )
+        yield ENVIRONMENT.fail(says, fix, launch.line, option)
+
+
+def _given_to_container(words: Sequence[str], environ: Mapping[str, str]) -> set[str]:
+    """The variables that are passed into an image by name; `*` where a file names them."""
+    found = {
+        name.partition("ENV_")[2]
+        for name in environ
+        if name.startswith(("APPTAINERENV_", "SINGULARITYENV_"))
+    }
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, has_value, value = word.partition("=")
+        if option == "--env-file":
+            return {"*"}
+        if option == "--env":
+            given = value if has_value else following
+            found.update(part.partition("=")[0] for part in given.split(","))
+    return found
 
 
 def _steps_of_unknown_programs(plan: Plan) -> list[Finding]:

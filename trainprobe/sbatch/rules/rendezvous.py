@@ -134,16 +134,39 @@ def _address(plan: Plan, launch: Launch) -> Finding:
     if state == "ok":
         return ADDRESS.ok(f"The address is {says}", value)
     says = f"The address of line {line} {says}"
+    first_node = _first_node(plan, launch)
+    fix = f"export MASTER_ADDR={first_node}"
     if state == "unknown":
-        return ADDRESS.unknown(says, SET_ADDRESS, line, value)
+        return ADDRESS.unknown(says, fix, line, value)
     assigned, edits = plan.assignment(line=line, value=address), ()
     if assigned is not None and assigned.raw in plan.script.line(line) and not assigned.task:
         name = assigned.name
-        edits = plan.swap_in(line, f"{name}={assigned.raw}", f"{name}={_FIRST_NODE}")
+        edits = plan.swap_in(line, f"{name}={assigned.raw}", f"{name}={first_node}")
     elif "$" not in address:
-        edits = plan.swap_in(line, address, _FIRST_NODE)
+        edits = plan.swap_in(line, address, first_node)
     made = {"fail": ADDRESS.fail, "likely": ADDRESS.likely}.get(state, ADDRESS.warn)
-    return made(says, SET_ADDRESS, line, value, edits)
+    return made(says, fix, line, value, edits)
+
+
+def _first_node(plan: Plan, launch: Launch) -> str:
+    """The command for it; in a heterogeneous job SLURM_JOB_NODELIST is that of component 0."""
+    group = min(launch.groups)
+    if group == 0 or len(plan.script.components) < 2:
+        return _FIRST_NODE
+    return _FIRST_NODE.replace("_NODELIST", f"_NODELIST_HET_GROUP_{group}")
+
+
+def _component_of(address: str, *, task: bool) -> int | None:
+    """The component of a heterogeneous job of which an address is a node, None where it does not
+    say. The batch shell runs on the first node of component 0.
+    """
+    listed = re.search(r"SLURM_(?:JOB_)?NODELIST(?:_(?:HET|PACK)_GROUP_(\d{1,3}))?", address)
+    if listed is not None:
+        return int(listed[1] or 0)
+    of_shell = any(
+        says == _OWN_NAME and re.search(pattern, address) for pattern, _, says in _ADDRESSES
+    )
+    return 0 if of_shell and not task else None
 
 
 def _judge_address(plan: Plan, launch: Launch, address: str, *, task: bool) -> tuple[State, str]:
@@ -151,6 +174,12 @@ def _judge_address(plan: Plan, launch: Launch, address: str, *, task: bool) -> t
     there; with a sentence without its subject.
     """
     several = launch.shape.nodes > 1
+    component = _component_of(address, task=task) if len(plan.script.components) > 1 else None
+    if component is not None and component not in launch.groups:
+        return "fail", (
+            f"is a node of component {component} of this heterogeneous job, and line {launch.line}"
+            f" starts the ranks in component {min(launch.groups)}"
+        )
     if _LOOPBACK.fullmatch(address):
         if several:
             return "fail", f"is {address}, which is each node itself: the nodes would not meet"
