@@ -69,6 +69,19 @@ def test_who_ran_out_first_is_told_by_the_count() -> None:
     assert "`it` is 19 on rank 0, 20 on rank 1" in UNEVEN.summary(scene)
 
 
+def test_a_loop_that_counts_items_is_over_data_where_its_ends_differ() -> None:
+    counting = Block("for", 53, "for start in range(0, len(mine), 8):")
+    sites = (site(57, EPOCH, counting), site(66, EPOCH))
+    values = {0: {"epoch": "1", "start": "152"}, 1: {"epoch": "1", "start": "160"}}
+
+    assert points(UNEVEN, scene_of(APART, values, *sites), "source") == [13]
+    assert points(UNEVEN, scene_of(APART, {}, *sites), "source") == []
+    # the same number on all ranks, and left early
+    fixed = Block("for", 53, "for start in range(0, 400, 8):")
+    sites = (site(57, EPOCH, fixed), site(66, EPOCH))
+    assert points(UNEVEN, scene_of(APART, values, *sites), "source") == []
+
+
 def test_of_many_ranks_in_one_place_some_speak_for_all() -> None:
     stacks = {0: in_call(66), **dict.fromkeys(range(1, 12), in_step())}
     values = {0: {"epoch": "1", "it": "19"}, 3: {"epoch": "1", "it": "20"}}

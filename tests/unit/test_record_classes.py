@@ -241,6 +241,45 @@ def test_what_would_be_hidden_is_never_passed_over(name: str, value: Any) -> Non
         assert passed, "else every record would be looked at one by one"
 
 
+@pytest.mark.parametrize(("name", "value"), VALUES)
+def test_what_was_harmless_under_another_name_is_not_passed_over(name: str, value: Any) -> None:
+    redactor = Redactor({})
+    shown, count = redactor.data({name: value})
+    redactor.has_nothing_in([("state", [value])])
+    passed = redactor.has_nothing_in([(name, [value])])
+    assert not passed or (count == 0 and json.dumps(shown) == json.dumps({name: value}))
+
+
+def test_one_record_with_a_secret_is_found_among_the_classes_of_a_node(tmp_path: Path) -> None:
+    plain, other = rank(0), rank(1, extra={"more": f"token={SECRET}"})
+    case = Case.create(str(tmp_path / "case"), "attach", [])
+    case.keep_classes(classes(plain, other))
+    case.close()
+    saved = read_case(str(tmp_path / "case"))
+    assert [record.subject.rank for record in saved.evidence] == [0, 1]
+    assert SECRET not in (tmp_path / "case" / "evidence.jsonl").read_text()
+
+
+def test_records_of_a_class_share_what_is_the_same_and_can_be_asked_again() -> None:
+    stacks = [{"name": "main", "frames": [{"file": "train.py", "line": 3}]}]
+    records = [rank(number, stacks=stacks, of={"a": {"b": 1}}) for number in range(3)]
+    ((of_class, _),) = classes(*records)
+    first, *others = [LazyData(of_class, place).whole() for place in range(3)]
+    assert all(one["stacks"] is first["stacks"] and one["of"] is first["of"] for one in others)
+    assert [one["pid"] for one in (first, *others)] == [40, 41, 42]
+    assert LazyData(of_class, 1).whole() == others[0]
+    wrapped = [LazyData(of_class, place).whole(lambda pid: -pid) for place in (2, 0)]
+    assert [one["pid"] for one in wrapped] == [-42, -40]
+    assert LazyData(of_class, 0).whole()["pid"] == 40
+
+
+def test_what_was_packed_comes_back_as_it_was() -> None:
+    ((of_class, _),) = classes(*(rank(number, text="x" * 70_000) for number in range(2)))
+    before = json.dumps(of_class.columns)
+    line = json.loads(of_class.line())
+    assert json.dumps(of_class.columns) == before == json.dumps(line["columns"])
+
+
 def test_a_secret_that_became_known_later_is_found_in_words_that_were_harmless() -> None:
     redactor = Redactor({})
     column = [("name", ["correct-horse-1"])]

@@ -201,7 +201,7 @@ def is_command(step: str) -> bool:
 def _goes_on(scene: Scene, steps: Sequence[str]) -> bool:
     """Is the job still there after `steps`, which only look or end other processes?"""
     ended = {word for step in steps for kills in _KILLS.findall(step) for word in kills.split()}
-    mine = {str(int(pid)) for pid in _pids_of_job(scene) if pid}
+    mine = {str(pid).partition("@")[0] for pid in _pids_of_job(scene) if pid}
     return all(_ON_WHAT_RUNS.match(step) for step in steps) and not ended & mine
 
 

@@ -15,7 +15,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     ways_out,
 )
-from trainprobe.causes.parting_values import PartedValue, behind
+from trainprobe.causes.parting_values import PartedValue, behind, passes_made
 from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import Block, Skip
 from trainprobe.stacks.frames import Frame
@@ -29,7 +29,8 @@ OWN_LENGTH = re.compile(
     r"range\(|parameters\(|modules\(|buffers\(|children\(|param_groups|state_dict"
 )
 
-OVER_DATA = re.compile(r"(?i)load|data|batch|iter|sampl|shard|stream|line|enumerate")
+_OVER_DATA = re.compile(r"(?i)load|data|batch|iter|sampl|shard|stream|line|enumerate")
+_COUNTS_ITEMS = re.compile(r"\brange\(.*\blen\(")
 
 # Conditions that count, and so hold on all ranks in the same passes: steps already done at a
 # restart, every n-th step, the last step allowed.
@@ -155,7 +156,7 @@ def out_of_loop(scene: Scene) -> tuple[int, ...]:
             if side and rest and all(rank in found for rank in side)
             else None
         )
-        if loop is None or OVER_DATA.search(loop.text) is None or not is_behind(scene, side, loop):
+        if loop is None or not over_data(scene, loop) or not is_behind(scene, side, loop):
             continue
         if all(any(_holds(scene, frame, loop) for frame in found[rank].frames) for rank in rest):
             return tuple(side)
@@ -268,8 +269,21 @@ def _loops(scene: Scene, frames: tuple[Frame, ...]) -> list[Block]:
         block
         for site in sites
         for block in site.blocks
-        if block.kind == "for" and block.branch == "body" and not OWN_LENGTH.search(block.text)
+        if block.kind == "for"
+        and block.branch == "body"
+        and (not OWN_LENGTH.search(block.text) or _of_unlike_length(scene, block))
     ]
+
+
+def over_data(scene: Scene, loop: Block) -> bool:
+    """Is it a loop over what need not be equally much on all ranks?"""
+    return _OVER_DATA.search(loop.text) is not None or _of_unlike_length(scene, loop)
+
+
+def _of_unlike_length(scene: Scene, loop: Block) -> bool:
+    """Does it count the items of something, and have the ranks come to different numbers?"""
+    counts_items = _COUNTS_ITEMS.search(loop.text) is not None
+    return counts_items and passes_made(scene, loop) is not None
 
 
 def is_behind(scene: Scene, out: Sequence[int], loop: Block) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -244,6 +245,10 @@ def crowd_themselves(ranks: Sequence[ProcessState | None], usable_cpus: float | 
     return wanting >= CROWD * max(usable_cpus, len(ranks))
 
 
+_OF_A_STATE = tuple(field.name for field in dataclasses.fields(ProcessState))
+_state_of = operator.attrgetter(*_OF_A_STATE)
+
+
 def join_processes(facts: list[Fact]) -> list[Fact]:
     """One state per process and cell: the last look, with what changed since the first."""
     by_process: dict[tuple[str, int], list[ProcessLook]] = {}
@@ -273,7 +278,7 @@ def _joined(looks: list[ProcessLook]) -> ProcessState:
         for tid, before in (first.thread_ticks.items() if len(looks) > 1 else ())
         if tid != last.pid and tid in last.thread_ticks
     }
-    values = {name.name: getattr(last, name.name) for name in dataclasses.fields(ProcessState)}
+    values = dict(zip(_OF_A_STATE, _state_of(last), strict=True))
     values.update(
         evidence=tuple(dict.fromkeys(id_ for look in looks for id_ in look.evidence)),
         cpu_moved=None if len(ticks) < 2 else ticks[-1] != ticks[0],

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from trainprobe.collect.collector import every_collector
+from trainprobe.collect.collectors.files import OpenFile, PipeEnd
 from trainprobe.collect.collectors.sockets import Connection
+from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.facts import collectives
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
@@ -201,8 +203,9 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
 )
 
 
-# From here on no join looks at connections, of which there are more than of all other facts.
-_FIRST_WITHOUT_CONNECTIONS = join_log_jobs
+# From here on no join looks at these, of which there are more than of all other facts.
+_OF_LOOKS: tuple[type[Fact], ...] = (Connection, OpenFile, PipeEnd, SourceSite)
+_FIRST_WITHOUT_LOOKS = join_log_jobs
 
 
 def read(evidence: Iterable[Evidence]) -> Facts:
@@ -266,16 +269,16 @@ def read(evidence: Iterable[Evidence]) -> Facts:
                 facts = collector.join(facts)
             except Exception:  # noqa: BLE001 - a plug-in's join must not end the judgement
                 unreadable.append(f"all of kind {collector.kind}")
-    connections: list[Fact] = []
+    of_looks: list[Fact] = []
     for join in JOINS:
-        if join is _FIRST_WITHOUT_CONNECTIONS:
-            connections = [fact for fact in facts if isinstance(fact, Connection)]
-            facts = [fact for fact in facts if not isinstance(fact, Connection)]
+        if join is _FIRST_WITHOUT_LOOKS:
+            of_looks = [fact for fact in facts if isinstance(fact, _OF_LOOKS)]
+            facts = [fact for fact in facts if not isinstance(fact, _OF_LOOKS)]
         try:
             facts = join(facts)
         except Exception:  # noqa: BLE001 - what one join cannot tell must not end the judgement
             unreadable.append(f"all that {join.__name__} adds")
-    return Facts([*facts, *connections], looked=looked, refused=refused, unreadable=unreadable)
+    return Facts([*facts, *of_looks], looked=looked, refused=refused, unreadable=unreadable)
 
 
 def _at_a_real_time(record: Evidence) -> Evidence:

@@ -289,11 +289,7 @@ class RecordClass:
         columns = self.columns
         subjects = zip(*(self._spread(("subject", name), columns) for name in _OF_SUBJECT))
         own = zip(
-            *(
-                self._spread((name,), columns)
-                for name in _FIELDS
-                if name not in ("subject", "data")
-            )
+            *(self._spread((name,), columns) for name in _FIELDS if name not in ("subject", "data"))
         )
         found = []
         for place, (subject, values) in enumerate(zip(subjects, own)):

@@ -19,6 +19,8 @@ from trainprobe.waits.divergence import ranks_say
 UNSET = "not set"
 DEBUG = "TORCH_DISTRIBUTED_DEBUG"
 DETAIL = "DETAIL"
+COPY = "of sha256 "
+SHOWN = 8  # characters of a digest
 # By these each rank chooses transport, algorithm or size of its messages for itself.
 _OF_NCCL = frozenset(
     f"NCCL_{name}"
@@ -56,7 +58,12 @@ class UnlikeRanks:
 
     @property
     def of_source(self) -> bool:
-        return ":" in self.name
+        """Is it a line of the program, or a whole file of it?"""
+        return ":" in self.name or self.of_file
+
+    @property
+    def of_file(self) -> bool:
+        return self.value.startswith(COPY)
 
     @property
     def says(self) -> str:
@@ -95,15 +102,32 @@ Row = tuple[str, Mapping[int, str], bool, tuple[str, ...]]
 
 
 def _of_source(sites: Iterable[SourceSite], hosts: Mapping[int, str]) -> Iterable[Row]:
-    """What the same line of the same file says on the hosts of ranks that stand there."""
-    found: dict[tuple[str, int], dict[int, SourceSite]] = {}
+    """What the same line of the same file says on the hosts of ranks that stand there; where no
+    line tells, whether the files of ranks that stand in them are the same.
+    """
+    lines: dict[tuple[str, int], dict[int, SourceSite]] = {}
+    files: dict[str, dict[int, SourceSite]] = {}
     for site in sites:
-        if site.rank is not None and site.rank in hosts and site.text:
-            found.setdefault((site.file, site.line), {})[site.rank] = site
-    for (file, line), by_rank in found.items():
-        seen = tuple(dict.fromkeys(id_ for one in by_rank.values() for id_ in one.evidence))
+        if site.rank is None or site.rank not in hosts:
+            continue
+        if site.text:
+            lines.setdefault((site.file, site.line), {})[site.rank] = site
+        if site.digest:
+            files.setdefault(site.file, {})[site.rank] = site
+    told = set()
+    for (file, line), by_rank in lines.items():
         values = {rank: f"`{site.text.splitlines()[0][:60]}`" for rank, site in by_rank.items()}
-        yield f"{os.path.basename(file)}:{line}", values, True, seen
+        if len(set(values.values())) > 1:
+            told.add(file)
+            yield f"{os.path.basename(file)}:{line}", values, True, _seen(by_rank)
+    for file, by_rank in files.items():
+        if file not in told:
+            copies = {rank: f"{COPY}{site.digest[:SHOWN]}" for rank, site in by_rank.items()}
+            yield os.path.basename(file), copies, True, _seen(by_rank)
+
+
+def _seen(sites: Mapping[int, SourceSite]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(id_ for one in sites.values() for id_ in one.evidence))
 
 
 def _of_libraries(loaded: Mapping[int, RankLibraries]) -> Iterable[Row]:

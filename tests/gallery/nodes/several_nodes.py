@@ -24,7 +24,6 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from tests.cluster import hosts as made_hosts
 from tests.cluster import slurm as made_slurm

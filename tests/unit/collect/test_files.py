@@ -222,6 +222,9 @@ def test_the_blocks_around_each_ranks_line(case: Case, tmp_path: Path) -> None:
         case, "user_script@2", [*sites, Site("train.py", 4, "train", 1)], cwd=str(tmp_path)
     )
     assert [site["line"] for site in third.data["sites"]] == [4]
+    assert first.data["digest"] == third.data["digest"]
+    path.write_text(TRAIN + "# another state of it\n")
+    assert read_source("train.py", str(path), {6}).data["digest"] != first.data["digest"]
 
 
 def test_the_places_that_a_text_names() -> None:

@@ -139,6 +139,39 @@ def test_a_line_that_reads_otherwise_on_one_host_is_another_state_of_the_program
     )
 
 
+def copies(*digests: str) -> list[Fact]:
+    """Where each rank stands at a line of its own, in such a copy of the program."""
+    return [
+        *rows(),
+        *(
+            SourceSite(
+                (f"E{rank}",), CELL, rank, "/app/train.py", 30 + rank, text="x()", digest=digest
+            )
+            for rank, digest in enumerate(digests)
+        ),
+    ]
+
+
+def test_ranks_that_part_by_their_copy_of_the_program_run_two_programs() -> None:
+    barrier = (MAIN, Frame("barrier", C10D, 4159))
+    found = copies("aaaaaaaaaaaa", "bbbbbbbbbbbb", "aaaaaaaaaaaa")
+
+    parted = (ALL_REDUCE, barrier, ALL_REDUCE)
+    points, says = told("environment-differs", found, *parted)
+    assert points == 26
+    assert says.startswith(
+        "Rank 1 on node2 has train.py of sha256 bbbbbbbb, the others of sha256 aaaaaaaa"
+    )
+    alike = copies("aaaaaaaaaaaa", "aaaaaaaaaaaa", "aaaaaaaaaaaa")
+    for cause_id in ("rank-conditional-collective", "collective-order-mismatch"):
+        assert told(cause_id, found, *parted)[0] == told(cause_id, alike, *parted)[0] - 13
+
+    # where others part, or nobody does, the copies may differ in a comment
+    assert told("environment-differs", found, ALL_REDUCE, ALL_REDUCE, barrier)[0] == 6
+    assert told("environment-differs", found, *3 * [ALL_REDUCE])[0] == 6
+    assert told("environment-differs", alike, *parted)[0] == 0
+
+
 def test_a_debug_level_of_one_rank_hinders_while_its_group_is_made() -> None:
     detail = rows({}, {"TORCH_DISTRIBUTED_DEBUG": "DETAIL"}, {})
 

@@ -119,3 +119,5 @@ def test_the_store_goes_with_the_launcher_of_rank_0() -> None:
     assert LAUNCHER_LOST.summary(scene) == (
         "The launcher of rank 0 on node1 is gone, and with it the store at which all ranks wait"
     )
+    steps = [step for fix in LAUNCHER_LOST.fixes_for(scene) for step in fix.steps]
+    assert "on node1: kill 10" in steps

@@ -41,6 +41,7 @@ from trainprobe.causes.diverging_calls import (
 )
 from trainprobe.causes.parting_values import items_apart, roots_apart
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
+from trainprobe.causes.rank_differences import weigh_other_copies
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.stacks.places import is_user
@@ -93,6 +94,7 @@ def _weigh(scene: Scene) -> Weighings:
         return
     shown = [place.fact for place in found.values()]
     yield from all_asleep(scene, found)
+    yield from weigh_other_copies(scene)
     if len(sides) == 2 and not any(rank_block(scene, found, side) for side in sides):
         says = "; ".join(f"{ranks_say(side)}: {found[side[0]]}" for side in sides)
         text = f"Two camps are in different collectives, and no `if` on a rank is seen ({says})"

@@ -71,6 +71,7 @@ from trainprobe.causes.parting_values import (
     weigh_values,
 )
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
+from trainprobe.causes.rank_differences import weigh_other_copies
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.facts import Block, LintFinding, Skip
@@ -134,6 +135,7 @@ def _weigh(scene: Scene) -> Weighings:
         text = f"The ranks are in different collectives ({says})"
         yield weighing(10 if same_op else 13, "other-stacks", text, *shown)
         yield from all_asleep(scene, found)
+        yield from weigh_other_copies(scene)
     elif len(found) == len(scene.world):
         text = f"All ranks are in the same call, {next(iter(found.values()))}"
         if _made_one_more(scene) is not None:

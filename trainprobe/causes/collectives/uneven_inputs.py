@@ -23,12 +23,12 @@ from trainprobe.causes.collective_calls import of_uneven_inputs, printed_counts
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import called_alone, places, under
 from trainprobe.causes.early_loop_exits import (
-    OVER_DATA,
     is_behind,
     left_by,
     loop_left,
     may_be_missed,
     out_of_loop,
+    over_data,
     passed_by,
     step_skipped,
 )
@@ -69,9 +69,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(-13, "suspects-stack", says, *passed.facts)
     elif loop is not None:
-        behind_it = (
-            not left and OVER_DATA.search(loop.text) is not None and is_behind(scene, out, loop)
-        )
+        behind_it = not left and over_data(scene, loop) and is_behind(scene, out, loop)
         says = (
             f"The others are inside `{short(loop.text, 80)}` (line {loop.line}), which"
             f" {ranks_say(out, capital=False)} left"

@@ -54,7 +54,7 @@ def _versions(scene: Scene) -> tuple[str, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_differences(named_differences(scene, NCCL))
+    yield from weigh_differences(scene, named_differences(scene, NCCL))
     sure = startup_failure(scene, SURE, "nccl-version-mismatch")
     versions, elsewhere = _versions(scene), failed_of_something_else(scene)
     if sure is not None:

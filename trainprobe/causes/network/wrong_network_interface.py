@@ -52,7 +52,7 @@ def _odd(scene: Scene) -> tuple[LogEvent, ...]:
 
 
 def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_differences(named_differences(scene, IFNAMES))
+    yield from weigh_differences(scene, named_differences(scene, IFNAMES))
     found = startup_failure(scene, WORDING, *SURE)
     if found is None:
         yield from weigh_general(

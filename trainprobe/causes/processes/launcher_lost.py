@@ -75,7 +75,7 @@ See what ended the launcher
     journalctl -k --since -1h | grep -i -e oom -e killed   ({where})
     read the last lines that it printed: trainprobe explain <OUTPUT>
 [disruptive] Start the job again from its newest checkpoint, once that is written
-    kill {pids}   ({where})
+    kill {pids}
 Keep the launcher from going with a shell
     run it in a batch job, tmux or a service, not in the background of a login shell
 """
@@ -83,7 +83,7 @@ Keep the launcher from going with a shell
 
 def _fixes(scene: Scene) -> Fixes:
     job = scene.live
-    pids = " ".join(str(int(pid)) for pid in job.orphaned[:8]) if job is not None else "<PID>"
+    pids = " ".join(str(pid) for pid in job.orphaned[:8]) if job is not None else "<PID>"
     return fixes(FIXES, pids=pids, where=_hosts(scene).strip() or "on its host")
 
 

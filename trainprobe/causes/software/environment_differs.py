@@ -10,9 +10,10 @@ must share. Two halves that differ are told, and nobody is in the wrong then. Wh
 own, such as a limit or an interface, is told under that name.
 
 In a live job it is recognised by its ranks: they have loaded different versions of torch, made
-groups of different backends, stand at lines that the file of another host has otherwise, or only
-some of them have TORCH_DISTRIBUTED_DEBUG=DETAIL, with which torch makes one more group over all
-ranks, while all wait for each other. Other differences may be right, and are only told.
+groups of different backends, stand at lines that the file of another host has otherwise, or in
+another copy of a file while they are in another call, or only some of them have
+TORCH_DISTRIBUTED_DEBUG=DETAIL, with which torch makes one more group over all ranks, while all wait
+for each other. Other differences may be right, and are only told.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from trainprobe.model.ranks import and_list
 
 
 def _weigh(scene: Scene) -> Weighings:
-    yield from weigh_differences(other_differences(scene))
+    yield from weigh_differences(scene, other_differences(scene))
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:

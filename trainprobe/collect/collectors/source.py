@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import tokenize
@@ -41,6 +42,7 @@ FILE_CAP_BYTES = 2 * 2**20
 FILES_CAP = 40
 IMPORTED_CAP = 6  # modules that one file imports: only for the functions of a loop that polls
 SITES_CAP = 200
+DIGEST_CHARACTERS = 16
 TEXT_CAP = 400  # of one statement; rules search in it, and not all of them in linear time
 # Tracebacks say `File "x.py", line 3, in f`, faulthandler `File "x.py", line 3 in f`.
 _IN_TEXT = re.compile(r'File "([^"\n]{1,4096})", line (\d{1,8})(?:,? in ([^\s,]{1,300}))?')
@@ -52,7 +54,7 @@ B = TypeVar("B", Block, Skip)
 @dataclass(frozen=True)
 class SourceSite(Fact):
     """One line and what encloses it, innermost last; `made` is how its function made what it waits
-    for. Old cases have no `skips` and no `made`.
+    for, `digest` that of the whole file. Old cases have no `skips`, no `made` and no `digest`.
     """
 
     file: str = ""
@@ -64,6 +66,7 @@ class SourceSite(Fact):
     made: str = ""
     exits: Tuple[Skip, ...] = ()
     tries: str = ""
+    digest: str = ""
 
 
 @dataclass(frozen=True)
@@ -124,7 +127,7 @@ def look_at_source(
             replace(
                 whole,
                 data={
-                    "file": file,
+                    **whole.data,
                     "sites": [
                         place
                         for place in whole.data.get("sites", ())
@@ -175,6 +178,7 @@ def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
         )
     except OSError as error:
         return refused("unavailable", f"{file} cannot be read: {error.strerror}", **base)
+    base["digest"] = hashlib.sha256(content).hexdigest()[:DIGEST_CHARACTERS]
     imported = partial(_imported, path, [])
     found = read_places(_decode(content), sorted(lines)[:SITES_CAP], imported)
     base["sites"] = [asdict(place) for place in found.places]
@@ -242,6 +246,7 @@ def _known(case: Case, cell: str) -> Set[Tuple[Optional[int], str, int]]:
 
 def parse(record: Evidence) -> List[Fact]:
     file = fields.text(record.data, "file")
+    digest = fields.text(record.data, "digest", cap=DIGEST_CHARACTERS)
 
     def site(row: Mapping[str, Any]) -> Fact:
         if fields.whole(row, "line") is None:
@@ -256,6 +261,7 @@ def parse(record: Evidence) -> List[Fact]:
             blocks=_enclosing(Block, row, "blocks"),
             skips=_enclosing(Skip, row, "skips"),
             exits=_enclosing(Skip, row, "exits"),
+            digest=digest,
         )
 
     return fields.each(fields.items(record.data, "sites"), site)
