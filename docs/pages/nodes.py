@@ -8,7 +8,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tests.gallery.nodes import once_wrong
+from tests.gallery.live import blind
+from tests.gallery.nodes import once_wrong, several_nodes
 from tests.gallery.nodes.decoys import DECOYS
 from tests.gallery.nodes.faults import FURTHER, PROMISED, Fault
 from tests.gallery.nodes.score import RESULTS, rate
@@ -32,6 +33,7 @@ Run it: `python -m tests.gallery.nodes.score --runs 1 --healthy 100` (as root; h
 """
 
 BLIND = RESULTS.parent / "blind" / "round-1"
+ROUND = "round-2"
 OVER_NODES = """
 ## Jobs over nodes that nobody here knew, judged once
 
@@ -39,6 +41,17 @@ Somebody who knew neither the rules nor the gallery wrote 18 jobs over two to fo
 torchrun, srun, sbatch, plain ssh), noted the truth first, and let `trainprobe attach` look at each once over ssh or SLURM, on two cores on which
 other programs ran. These are the numbers to expect of a job over nodes that nobody here has seen. Of two jobs of Ray the hosts do not
 count, since Ray placed the ranks otherwise than the label says. What was missed was mended afterwards, and is no measure any more.
+
+"""
+
+
+UNDER_SLURM = """
+## A second round, under SLURM
+
+Eight jobs over three or four such hosts, written as users run them (srun for each rank, torchrun on each node, mpirun, two steps in one allocation), one fault in each.
+Whoever wrote them had worked on the tool, but looked at no rule beforehand, noted the truth first, and let `trainprobe attach --slurm` look at each once, with the rules of that day. Two scripts
+were put right before any look: of one the fault ended the job, of one the data could not be listed. What was missed was mended afterwards: the older copy and the rank that ran out of batches are named since.
+Of the firewall the ranks that get no answer are named, the label has those of the node that gives none.
 
 """
 
@@ -75,6 +88,7 @@ def pages() -> list[tuple[str, str]]:
         _healthy(kept["healthy"]),
         _once_wrong(),
         _blind(),
+        _under_slurm(),
     ]
     return [("nodes-accuracy.md", "".join(parts))]
 
@@ -102,6 +116,30 @@ def _blind() -> str:
         " most.\n\n| job | truth | said | hosts at fault | hosts named |\n|---|---|---|---|---|\n"
         + "".join(rows)
     )
+
+
+def _under_slurm() -> str:
+    """The second round, with what was said of each."""
+    answers = several_nodes.answers_of(ROUND)
+    found = {row["job"]: row for row in several_nodes.results_of(ROUND)}
+    rows = [(truth, blind.judged(truth, found[truth["job"]])) for truth in answers]
+    sums = blind.summary([row for _, row in rows])
+    right = (
+        f"- First cause and its ranks right: **{sums['cause and ranks']}**; cause: {sums['cause']};"
+        f" verdict: {sums['verdict']}."
+    )
+    lines = [
+        right,
+        "",
+        "| job | truth | said |",
+        "|---|---|---|",
+        *(
+            f"| {truth['class']} | `{truth['cause']}` {truth['ranks']} |"
+            f" `{row['answer']}` {row['causes'][0]['ranks']}, {row['verdict']} |"
+            for truth, row in rows
+        ),
+    ]
+    return UNDER_SLURM + "\n".join(lines) + "\n"
 
 
 def _once_wrong() -> str:

@@ -1,10 +1,10 @@
 """Jobs over several nodes of a real SLURM, written and labelled before the tool saw them; each is
 started once and looked at once by `attach --slurm`, as from a login node (root only).
 
-    python -m tests.gallery.nodes.several_nodes round-1                start each job that has no result, keep the answer
-    python -m tests.gallery.nodes.several_nodes round-1 JOB … --again  start these again, say what is answered now; keeps nothing
+    python -m tests.gallery.nodes.several_nodes round-2                start each job that has no result, keep the answer
+    python -m tests.gallery.nodes.several_nodes round-2 JOB … --again  start these again, say what is answered now; keeps nothing
 
-Each folder `jobs/round-N` holds `programs/JOB/` with `job.sbatch`, and `answers.yaml`: the truth,
+Each folder `blind/round-N` from round 2 on holds `programs/JOB/` with `job.sbatch`, and `answers.yaml`: the truth,
 and what is done to nodes. `plant` names nodes on which `plant.sh` of the job runs before it;
 `before` says what happens to a node ahead of the job, `after` once the job has printed `runs`.
 """
@@ -32,7 +32,7 @@ from tests.cluster.slurm import Slurm
 from tests.gallery.live import blind
 from tests.gallery.live.blind import Row
 
-JOBS = Path(__file__).resolve().parent / "jobs"
+BLIND = Path(__file__).resolve().parent / "blind"
 MUTE = Path(__file__).resolve().parents[2] / "programs" / "mute_mount.py"
 ROOT = Path(__file__).resolve().parents[3]
 LANE = 47
@@ -43,13 +43,13 @@ SHARDS, SHARD_BYTES = 12, 1 << 20
 def answers_of(name: str) -> list[Row]:
     import yaml
 
-    rows: list[Row] = yaml.safe_load((JOBS / name / "answers.yaml").read_text(encoding="utf-8"))
+    rows: list[Row] = yaml.safe_load((BLIND / name / "answers.yaml").read_text(encoding="utf-8"))
     return rows
 
 
 def results_of(name: str) -> list[Row]:
     """What was found when the round was judged."""
-    path = JOBS / name / "results.json"
+    path = BLIND / name / "results.json"
     rows: list[Row] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
     return rows
 
@@ -134,7 +134,7 @@ def look_at(name: str, truth: Row, keep: Path | None) -> Row:
     """Start the job under a name that says nothing, wait, attach once, end it."""
     folder = Path(tempfile.gettempdir()) / f"run-{secrets.token_hex(4)}"
     home = folder / "home"
-    shutil.copytree(JOBS / name / "programs" / truth["job"], home)
+    shutil.copytree(BLIND / name / "programs" / truth["job"], home)
     with standing(truth["nodes"], folder) as slurm:
         faults = Faults(slurm.hosts, home)
         faults.prepare(truth)
@@ -208,7 +208,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("round", choices=sorted(path.name for path in JOBS.iterdir()))
+    parser.add_argument("round")
     parser.add_argument("jobs", nargs="*")
     parser.add_argument("--again", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for cases, reports and outputs")
@@ -223,7 +223,7 @@ def main() -> int:
         print(json.dumps(blind.judged(truths[job], results[job])), flush=True)
         if not asked.again:
             lines = ",\n".join(json.dumps(results[one]) for one in truths if one in results)
-            (JOBS / asked.round / "results.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
+            (BLIND / asked.round / "results.json").write_text(f"[\n{lines}\n]\n", encoding="utf-8")
     for what, value in blind.summary(
         [blind.judged(truths[job], results[job]) for job in results]
     ).items():
