@@ -5,7 +5,7 @@ set, that the batch shell expands for all tasks, and the software that the scrip
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
 from trainprobe.sbatch.expanding import OWN_OF_TASK, frozen
 from trainprobe.sbatch.findings import Check, Edits, Finding
@@ -37,6 +37,7 @@ _OF_SYSTEM = re.compile(
     r"|mkdir|rm|cp|cat|which|id|whoami|(?:ba|z|da)?sh|killall|pkill|singularity|apptainer|podman"
 )
 _RANK_VARIABLES = ("RANK", "LOCAL_RANK")
+_OF_RANKS = (*_OF_MEETING, "LOCAL_RANK")
 _OWN_ADDRESS = re.compile(r"-*(?:local-addr|(?:node|host|local|my)[_-]?(?:ip|addr|address|name))")
 _WORLD = re.compile(r"--?(?:dist[_-])?world[_-]?size")
 _SETS_UP = re.compile(r"module|ml|spack|micromamba|mamba|conda|load_\w+")
@@ -45,8 +46,11 @@ _BRINGS_ITS_OWN = re.compile(
     r"|conda run|mamba run|\buv run|poetry run|pixi run|_wrapper\b|--environment"
 )
 _HOOKS = ("source", ".", "eval")
-# apptainer-exec(1): other containers start without the variables around them, or with all
-_CONTAINER = re.compile(r"(?:.*/)?(?:apptainer|singularity)")
+# apptainer-exec(1) takes the variables around it along unless told otherwise, docker-run(1) and
+# podman-run(1) those that are named
+_TAKES_ALL = re.compile(r"apptainer|singularity")
+_CONTAINER = re.compile(r"(?:.*/)?(?:apptainer|singularity|docker|podman)")
+_GIVEN_BY = ("APPTAINERENV_", "SINGULARITYENV_")
 _CLEANED = ("--cleanenv", "-e", "--containall", "-C")
 _CLEANED_BY = ("APPTAINER_CLEANENV", "SINGULARITY_CLEANENV")
 
@@ -120,56 +124,62 @@ def _kept_back(plan: Plan, launch: Launch) -> Iterator[Finding]:
 
 def _left_outside(launch: Launch) -> Iterator[Finding]:
     """A container that gets nothing of the environment around it, where the ranks need some."""
-    words = launch.step.words if launch.step is not None else launch.run.command.words
-    at = next((n for n, word in enumerate(words) if _CONTAINER.fullmatch(word)), None)
-    inside = in_container(list(words[at:])) if at is not None else None
-    if at is None or inside is None or launch.run.file:
+    own, step = launch.run.command.words, launch.step
+    found, written = _container_in(own), own
+    if found is None and step is not None:
+        found, written = _container_in(step.words), step.command.words
+    if found is None or launch.run.file:
         return
     environ = launch.run.environment()
-    name, options = words[at].rpartition("/")[2], words[at : len(words) - len(inside)]
-    option = next((word for word in options if word in _CLEANED), "")
-    if not option:
-        option = next((one for one in _CLEANED_BY if environ.get(one, "0") not in ("", "0")), "")
-    if not option:
+    (name, *options), inside = found
+    given, closed_by = set(), name
+    if _TAKES_ALL.fullmatch(name):
+        closing = [
+            *(f"{name} {word}" for word in options if word in _CLEANED),
+            *(f"{one}=1" for one in _CLEANED_BY if environ.get(one, "0") not in ("", "0")),
+        ]
+        closed_by = closing[0] if closing else ""
+        given = {one.partition("ENV_")[2] for one in environ if one.startswith(_GIVEN_BY)}
+    given |= _named_for_container(name, options)
+    if not closed_by or "*" in given:
         return
-    given = _given_to_container(options, environ)
-    if "*" in given:
-        return
-    written = (launch.step or launch.run).command.words
-    text = " ".join(word for word in written if word.startswith("'"))  # expanded in the image
-    set_inside = set(re.findall(r"(?:^|[\s;&'])(?:export\s+)?([A-Z_]+)=", text))
+    kept = inside if written is own else written
+    text = " ".join(word for word in kept if word.startswith("'"))  # expanded in the image
+    given.update(re.findall(r"(?:^|[\s;&'])(?:export\s+)?([A-Z_]+)=", text))
     needed = re.findall(r"\$\{?((?:SLURM|MASTER)_[A-Z_]+|WORLD_SIZE|RANK|LOCAL_RANK)\b", text)
-    if launch.program == "python":
-        needed += [one for one in _OF_MEETING if one in environ]
-    lost = [one for one in dict.fromkeys(needed) if one not in given and one not in set_inside]
+    needed += [one for one in environ if one in _OF_RANKS and launch.program == "python"]
+    lost = sorted(set(needed) - given)
     if lost:
         says = (
-            f"{name} {option} in line {launch.line} keeps the environment out of the image:"
+            f"{closed_by} in line {launch.line} keeps the environment out of the image:"
             f" {', '.join(lost[:5])} {'is' if len(lost) == 1 else 'are'} not set there"
         )
-        passed = ",".join(f"{one}=${one}" for one in lost[:5])
-        task = any(one.startswith("SLURM_") for one in lost)
-        # the batch shell would expand what each task has of its own
-        fix = (
-            f"leave out {option}" if task else f"{name} exec --env {passed}, or leave out {option}"
-        )
-        yield ENVIRONMENT.fail(says, fix, launch.line, option)
+        fix = f"leave out {closed_by.removeprefix(f'{name} ')}"
+        if not _TAKES_ALL.fullmatch(name):
+            fix = f"{name} run {' '.join(f'-e {one}' for one in lost[:5])}"
+        yield ENVIRONMENT.fail(says, fix, launch.line, closed_by)
 
 
-def _given_to_container(words: Sequence[str], environ: Mapping[str, str]) -> set[str]:
-    """The variables that are passed into an image by name; `*` where a file names them."""
-    found = {
-        name.partition("ENV_")[2]
-        for name in environ
-        if name.startswith(("APPTAINERENV_", "SINGULARITYENV_"))
-    }
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+def _container_in(words: Sequence[str]) -> tuple[Sequence[str], Sequence[str]] | None:
+    """The words that start a container, the first of them its program, and those inside."""
+    at = next((n for n, word in enumerate(words) if _CONTAINER.fullmatch(word)), None)
+    inside = in_container(list(words[at:])) if at is not None else None
+    if at is None or inside is None:
+        return None
+    outside = words[at : len(words) - len(inside)]
+    return (outside[0].rpartition("/")[2], *outside[1:]), inside
+
+
+def _named_for_container(name: str, options: Sequence[str]) -> set[str]:
+    """The variables that options pass into an image; `*` where they pass all or those of a file."""
+    found: set[str] = set()
+    for word, following in zip(options, [*options[1:], ""], strict=True):
         option, has_value, value = word.partition("=")
-        if option == "--env-file":
+        if option in ("--env-file", "--env-host"):
             return {"*"}
-        if option == "--env":
+        if option == "--env" or (option == "-e" and not _TAKES_ALL.fullmatch(name)):
             given = value if has_value else following
-            found.update(part.partition("=")[0] for part in given.split(","))
+            found.update(part.partition("=")[0].strip("\"'") for part in given.split(","))
     return found
 
 

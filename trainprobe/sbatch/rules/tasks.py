@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from trainprobe.sbatch.findings import Check, Edit, Edits, Finding
 from trainprobe.sbatch.launches import Launch
+from trainprobe.sbatch.layout import shape
 from trainprobe.sbatch.numbers import counted
 from trainprobe.sbatch.plan import Plan
 from trainprobe.sbatch.rules.script_and_site import SITE
@@ -194,7 +195,12 @@ def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
             f"{launch.place} takes {counted(machines[1], 'node')} ({name}), and the step has"
             f" {nodes}: one world too many, or idle nodes"
         )
-    edits: Edits = ()
+    if (group := _meant_component(plan, launch, machines)) is not None:
+        says += f"; without --het-group it is component 0, and component {group} is meant"
+        edits = plan.swap_in(launch.step.command.line, "srun", f"srun --het-group={group}")
+        yield TASKS.fail(says, f"srun --het-group={group}", launch.line, value or "1", edits)
+        return
+    edits = ()
     nnodes = "--nnodes=$SLURM_JOB_NUM_NODES"
     if launch.program == "torchrun" and value is not None:
         edits = plan.swap(launch, NNODES, nnodes)
@@ -202,6 +208,21 @@ def _node_counts(plan: Plan, launch: Launch) -> Iterator[Finding]:
         each = launch.options.get("nproc-per-node") or "1"
         edits = plan.swap(launch, NPROC, f"{nnodes} --nproc-per-node={each}")
     yield TASKS.fail(says, f"{name}=$SLURM_JOB_NUM_NODES", launch.line, value or "1", edits)
+
+
+def _meant_component(plan: Plan, launch: Launch, machines: tuple[int, int]) -> int | None:
+    """The component of a heterogeneous job with as many nodes as the launcher waits for and GPUs,
+    where its step names none: srun(1) then starts it in component 0.
+    """
+    if launch.option("het-group") or launch.shape.gpus or launch.step_program != "srun":
+        return None
+    shapes = [shape(part) for part in plan.script.components]
+    fit = [
+        number
+        for number, one in enumerate(shapes)
+        if number and one.gpus and machines[0] <= one.nodes <= machines[1]
+    ]
+    return fit[0] if len(fit) == 1 else None
 
 
 def _gpus_and_ranks(plan: Plan, launch: Launch) -> Iterator[Finding]:
