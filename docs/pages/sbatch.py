@@ -54,7 +54,7 @@ On 49 scripts after real ones, collected and labelled by somebody who knew none 
 of 20 wrong batch scripts 14 were told, of 14 sound ones none was called wrong; of 6 wrong scripts of PBS, LSF and Kubernetes 1 was told for the
 right reason, and of 9 sound ones 1 was called wrong. What was missed has been mended since, so these figures are of the state before.
 On 16 more, typical of sites (pyxis, apptainer, docker, modules and conda, arrays, heterogeneous jobs, requeues), written here out of public documentation before any rule was looked at: of 8 wrong
-ones 6 were told (one of them with the wrong cure), and of 8 sound ones 1 was called doubtful. They are among the scripts below, mended, as far as they were new.
+ones 5 were told (one of them with the wrong cure), and of 8 sound ones 1 was called doubtful. They are among the scripts below, mended, as far as they were new.
 
 On {planted} scripts with one planted fault each, on an invented site, the fault was told in {told}, and {healed} are free of it when
 they are corrected by rule. Of {sound} sound scripts something was called wrong or doubtful in {wrong}.
