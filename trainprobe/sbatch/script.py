@@ -476,9 +476,17 @@ _CONTAINERS = {
     "shifter": (),
     "enroot": ("start",),
 }
+# apptainer-exec(1), enroot(1)
 _CONTAINER_SWITCHES = set(
     """
     --nv --rocm --cleanenv -e --contain -c --containall -C --writable-tmpfs --rm -it --no-home --rw
+    """.split()
+)
+# docker-run(1), podman-run(1): there -e and -c take a value
+_DOCKER_SWITCHES = set(
+    """
+    --rm -it -ti -i -t -d --interactive --tty --detach --init --privileged --read-only --replace
+    --env-host --no-healthcheck --rmi
     """.split()
 )
 
@@ -539,8 +547,10 @@ def in_container(words: list[str]) -> list[str] | None:
     if verbs and not verb:
         return None
     at = words.index(verb) + 1 if verb else 1
+    of_docker = words[0].rpartition("/")[2].startswith(("docker", "podman"))
+    switches = _DOCKER_SWITCHES if of_docker else _CONTAINER_SWITCHES
     while at < len(words) and words[at].startswith("-"):
-        at += 1 if "=" in words[at] or words[at] in _CONTAINER_SWITCHES else 2
+        at += 1 if "=" in words[at] or words[at] in switches else 2
     if not verb:
         return words[at:] or None  # shifter takes its image from an option
     return words[at + 1 :] if at + 1 < len(words) else None

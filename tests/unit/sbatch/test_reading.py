@@ -328,6 +328,48 @@ def test_foreign_evidence_of_another_shape_is_left_out() -> None:
     assert checked(plan_of("#!/bin/sh\nsrun python t.py", (), None, here))
 
 
+@pytest.mark.parametrize(
+    ("planted", "check", "says"),
+    [
+        ("environment_kept_out_of_the_image", "plan.environment", "SLURM_LOCALID, SLURM_PROCID"),
+        ("environment_not_named_for_docker", "plan.environment", "docker in line 14 keeps"),
+        ("master_of_another_component", "plan.master", "is a node of component 0"),
+        ("tasks_in_the_first_component", "plan.tasks", "component 1 is meant"),
+    ],
+)
+def test_what_containers_and_components_keep_apart(planted: str, check: str, says: str) -> None:
+    _, found = score.told(planted, "planted")
+    assert any((one.id, one.state) == (check, "fail") and says in one.says for one in found), found
+
+
+@pytest.mark.parametrize(
+    ("planted", "right"),
+    [
+        (
+            "environment_not_named_for_docker",
+            ("docker run --rm", "docker run --env-file job.env --rm"),
+        ),
+        (
+            "environment_not_named_for_docker",
+            (
+                "docker run --rm",
+                "docker run -e RANK -e LOCAL_RANK -e WORLD_SIZE -e MASTER_ADDR -e MASTER_PORT --rm",
+            ),
+        ),
+        ("environment_kept_out_of_the_image", ("--nv --cleanenv", "--nv")),
+        ("master_of_another_component", ('NODELIST"', 'NODELIST_HET_GROUP_1"')),
+        ("master_of_another_component", ("--het-group=1", "--het-group=0,1")),
+        ("tasks_in_the_first_component", ("srun torchrun", "srun --het-group=1 torchrun")),
+    ],
+)
+def test_what_is_passed_on_and_named_is_right(planted: str, right: tuple[str, str]) -> None:
+    text = (score.HERE / "planted" / f"{planted}.sh").read_text(encoding="utf-8")
+    assert right[0] in text
+    found = checked(score.plan_for(planted, text.replace(*right)))
+    wrong = ("plan.environment", "plan.master", "plan.tasks")
+    assert [one for one in found if one.id in wrong and one.state in ("fail", "likely")] == []
+
+
 def test_planted_faults_are_told_sound_scripts_are_left_alone_and_corrections_heal() -> None:
     found = score.score()
     assert found["planted"] >= 80
