@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import NamedTuple
 
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.program import Program, remembered
 
 MOST_REACHED = 500
@@ -113,6 +113,49 @@ def class_and_bases(program: Program, name: str) -> list[str]:
                 if (base := program.dotted(cls.module, node)) and base not in found
             ]
     return found
+
+
+def heirs(program: Program, cls: Class) -> list[Class]:
+    """The project's classes that have `cls` among their bases."""
+    below: dict[str, list[Class]] | None = program.memory.get("classes below")
+    if below is None:
+        below = program.memory["classes below"] = {}
+        for module in program.modules.values():
+            for other in module.classes.values():
+                for base in class_and_bases(program, other.full_name)[1:]:
+                    below.setdefault(base, []).append(other)
+    return below.get(cls.full_name, [])
+
+
+def versions(program: Program, function: Function) -> list[Function]:
+    """What classes below have in place of this method."""
+    below = heirs(program, function.cls) if function.cls is not None else []
+    return [other.methods[function.name] for other in below if function.name in other.methods]
+
+
+def is_replaced(program: Program, function: Function) -> bool:
+    """Whether classes below have versions of their own of this method, and no object that keeps
+    this one is seen to be made.
+    """
+    return bool(versions(program, function)) and not makers(program, function)
+
+
+def makers(program: Program, function: Function) -> list[Call]:
+    """The calls that make an object whose method of this name is `function`."""
+    cls = function.cls
+    if cls is None:
+        return []
+    keep = {
+        each.full_name
+        for each in (cls, *heirs(program, cls))
+        if program.names.method(each, function.name) is function
+    }
+    return [
+        call
+        for name in sorted(keep)
+        for call in calls_to(program, name)
+        if program.dotted(call.module, call.node.func) == name
+    ]
 
 
 def is_subclass(program: Program, name: str, *of: str) -> bool:

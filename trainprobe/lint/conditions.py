@@ -177,6 +177,14 @@ def passed_on(
     return frozenset(found)
 
 
+def is_turned_off(program: Program, function: Function, node: ast.AST, site: Call) -> bool:
+    """Whether a call of `function` gives its parameters values with which `node` does not run, be
+    it by their defaults.
+    """
+    asked = conditions_of(program, function, node)
+    return passed_on(program, site.module, site.node, function, asked, None) is None
+
+
 def is_undecided(
     program: Program,
     module: Module,

@@ -180,7 +180,11 @@ def _is_asked_for(program: Program, module: Module, node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Attribute) and not kind_of(program, module, node)
 
 
-def _compare(program: Program, module: Module, node: ast.Compare, depth: int) -> Kind:  # noqa: PLR0911 - one return per form
+def _compare(program: Program, module: Module, node: ast.Compare, depth: int) -> Kind:
+    return _set_or_not(program, module, node) or _compared(program, module, node, depth)
+
+
+def _compared(program: Program, module: Module, node: ast.Compare, depth: int) -> Kind:  # noqa: PLR0911 - one return per form
     if len(node.ops) != 1:
         return ""
     left, right, operator = node.left, node.comparators[0], node.ops[0]
@@ -190,7 +194,7 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
         if isinstance(operator, ast.In | ast.NotIn):
             return ""
     if not kind:
-        return _set_or_not(program, module, node)
+        return ""
     value = program.values.of(module, other)
     equal = isinstance(operator, ast.Eq | ast.Is)
     unequal = isinstance(operator, ast.NotEq | ast.IsNot)
@@ -219,37 +223,77 @@ def _set_or_not(program: Program, module: Module, node: ast.Compare) -> Kind:
     """`reason is not None`, where only the main rank gives `reason` a value."""
     match node:
         case ast.Compare(
-            left=ast.Name() as name,
+            left=ast.Name() | ast.Attribute() as holder,
             ops=[ast.Is() | ast.IsNot() as operator],
             comparators=[ast.Constant(value=None)],
         ):
-            kind = set_on(program, module, name)
+            kind = set_on(program, module, holder)
             return kind if isinstance(operator, ast.IsNot) else NEGATED[kind]
     return ""
 
 
-def set_on(program: Program, module: Module, name: ast.Name) -> Kind:
-    """The ranks that give a name of this function a value other than its empty first one: "main",
-    or "" where others may, too, also by what they receive.
+def set_on(program: Program, module: Module, holder: ast.Name | ast.Attribute) -> Kind:
+    """The ranks that give a name of this function, or an attribute of `self`, a value other than
+    its empty first one: "main", or "" where others may, too, also by what they receive.
     """
-    found = program.names.bindings(module, name)
-    if len(found) < 2 or any(binding.kind not in {"value", "other"} for binding in found):
-        return ""
-    scope = module.scope_of(name)
-    empty = [binding for binding in found if _is_empty(binding.value)]
-    rest = [binding for binding in found if binding not in empty]
-    if not empty or not rest or any(module.scope_of(each.node) is not scope for each in found):
-        return ""
-    return (
-        "main"
-        if all(_under_main(program, module, binding.node) for binding in rest)
-        and not any(_under_main(program, module, binding.node) for binding in empty[:1])
-        else ""
-    )
+    memory: dict[ast.AST, Kind] = program.memory.setdefault("set on", {})
+    if holder not in memory:
+        memory[holder] = ""  # ends circles
+        told = {_value_on(program, *each) for each in _given_to(program, module, holder)}
+        # an empty value that the main rank alone gives takes nothing from the others
+        memory[holder] = "main" if told in ({"main"}, {"main", "empty"}) else ""
+    return memory[holder]
 
 
-def _is_empty(node: ast.expr | None) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _given_to(
+    program: Program, module: Module, holder: ast.Name | ast.Attribute
+) -> list[tuple[Module, ast.AST | None]]:
+    """All that gives a name or an attribute its value: an expression, a statement whose value is
+    not known, None for what nobody is seen to give.
+    """
+    if isinstance(holder, ast.Attribute):
+        cls = program.class_named(program.dotted(module, holder.value).removesuffix("()"))
+        return (
+            list(program.names.attribute_values(cls, holder.attr))
+            if cls is not None and program.names.method(cls, holder.attr) is None
+            else []
+        )
+    found = program.names.bindings(module, holder)
+    scope = module.scope_of(holder)
+    if len(found) == 1 and found[0].kind == "param":
+        function = module.function_of(holder)
+        if function is None or holder.id not in function.parameters:
+            return []
+        return [
+            (site.module, entry)
+            if (entry := argument_for(site.node, function, holder.id)) is not None
+            else (module, function.default_of(holder.id))
+            for site in callers(program, function)
+        ]
+    kinds = {"value", "other"}
+    if any(each.kind not in kinds or module.scope_of(each.node) is not scope for each in found):
+        return []
+    return [(module, each.value or each.node) for each in found]
+
+
+def _value_on(program: Program, module: Module, value: ast.AST | None) -> str:
+    """Return "main" for a value that only the main rank has, "empty" for None, "" for others."""
+    match value:
+        case None:
+            return ""
+        case ast.Constant(value=None):
+            return "empty"
+        case ast.IfExp(test=test, body=body, orelse=orelse):
+            kind = _as_truth(kind_of(program, module, test))
+            own, other = (body, orelse) if kind == "main" else (orelse, body)
+            if kind in {"main", "others"} and _value_on(program, module, other) == "empty":
+                return "empty" if _value_on(program, module, own) == "empty" else "main"
+        case ast.Name() | ast.Attribute():
+            if set_on(program, module, value):
+                return "main"
+    # what a caller gives stands under the caller's conditions, which say nothing of the parameter
+    given = isinstance(module.parents.get(value), ast.Call | ast.keyword)
+    return "main" if not given and _under_main(program, module, value) else ""
 
 
 def _under_main(program: Program, module: Module, node: ast.AST) -> bool:
@@ -286,6 +330,9 @@ def _against(
 
 
 def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
+    held = set_on(program, module, node)
+    if held:
+        return held
     found = program.names.bindings(module, node)
     kinds: list[Kind] = []
     unknown = not found
@@ -358,6 +405,9 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             method = program.names.method(cls, node.attr)
             if method is not None:
                 return returned(program, method, depth)
+            held = set_on(program, module, node)
+            if held:
+                return held
             values = program.names.attribute_values(cls, node.attr)
             found = _first(kind_of(program, where, value, depth) for where, value in values)
             if found or (values and all(isinstance(value, ast.Constant) for _, value in values)):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainprobe.lint import flow, ranks
-from trainprobe.lint.calls import argument_for
+from trainprobe.lint.calls import argument_for, is_replaced, versions
 from trainprobe.lint.collectives import (
     ENGINE,
     SHARDED_METHODS,
@@ -236,6 +236,15 @@ def _is_option(node: ast.expr) -> bool:
     return False
 
 
+def _is_of_another(program: Program, function: Function, item: ReachedCollective) -> bool:
+    """Whether the objects that are made have a method of their own, which does not meet in this."""
+    return is_replaced(program, function) and any(
+        item.collective.name
+        not in {each.collective.name for each in reached_by_function(program, version)}
+        for version in versions(program, function)
+    )
+
+
 def _bound(
     program: Program,
     module: Module,
@@ -258,6 +267,7 @@ def _bound(
             chain=(*way, *item.chain),
             conditions=conditions,
             is_asked=item.is_asked
+            or _is_of_another(program, function, item)
             or is_undecided(program, module, call, function, item.conditions, holder)
             or (holder is not None and _is_asked(program, holder, call)),
         )

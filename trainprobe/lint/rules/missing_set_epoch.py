@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterator
 
-from trainprobe.lint.calls import Call, calls_ending_in
+from trainprobe.lint.calls import Call, callers, calls_ending_in
+from trainprobe.lint.conditions import is_turned_off
 from trainprobe.lint.expressions import argument_value
 from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.loaders import LOADER
@@ -48,6 +49,8 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         if _is_for_evaluation(call) or _is_of_evaluation(program, call):
             continue
+        if _is_never_made(program, call):
+            continue
         modules = job_modules(program, call.module)
         loops = [module for module in modules if _epochs(program, module) is not None]
         if not loops or _has_own_order(program, call):
@@ -62,6 +65,17 @@ def find(program: Program) -> Iterator[Finding]:
                 " several epochs."
             )
             yield RULE.finding(call.module, call.node, message)
+
+
+def _is_never_made(program: Program, call: Call) -> bool:
+    """Whether a parameter asks for the sampler, and no caller of the function does."""
+    holder = call.module.function_of(call.node)
+    sites = callers(program, holder) if holder is not None else []
+    return (
+        holder is not None
+        and all(is_turned_off(program, holder, call.node, site) for site in sites)
+        and bool(sites)
+    )
 
 
 def _is_for_evaluation(call: Call) -> bool:

@@ -8,7 +8,18 @@ from collections.abc import Iterator
 
 from trainprobe.lint import flow, ranks
 from trainprobe.lint.alone import is_alone
-from trainprobe.lint.calls import Call, callers, calls_ending_in, calls_to, class_and_bases, reaches
+from trainprobe.lint.calls import (
+    Call,
+    callers,
+    calls_ending_in,
+    calls_to,
+    class_and_bases,
+    is_replaced,
+    makers,
+    reaches,
+    versions,
+)
+from trainprobe.lint.conditions import is_turned_off
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
@@ -94,7 +105,9 @@ def find(program: Program) -> Iterator[Finding]:
         if not _is_one_path(program, path, 0, given_alike=of_trainer):
             continue
         message = f"Every rank saves to {path.module.source_of(path.node)}."
-        sure = RULE.confidence if of_trainer or not _only_converts(program, call) else HINT
+        replaced = function is not None and is_replaced(program, function)
+        unsure = replaced or (not of_trainer and _only_converts(program, call))
+        sure = HINT if unsure else RULE.confidence
         yield RULE.finding(
             call.module, call.node, message, confidence=sure, edits=_edits(program, call)
         )
@@ -251,7 +264,7 @@ def _edits(program: Program, call: Call) -> tuple[Edit, ...] | None:
     return guarded(module, statement, f"not {dist}.is_initialized() or {dist}.get_rank() == 0")
 
 
-def _is_guarded(
+def _is_guarded(  # noqa: PLR0911 - one return per reason
     program: Program, module: Module, node: ast.AST, within: tuple[Function, ...] = ()
 ) -> bool:
     """Whether only some ranks get here, or nothing is known of how this is reached."""
@@ -273,6 +286,8 @@ def _is_guarded(
         return False
     if _is_of_trainer(program, function):
         return False
+    if _is_made_by_some(program, function):
+        return True
     if function.cls is not None and function.name == "__getitem__":
         return True  # a file of each row, and ranks have rows of their own
     sites = [
@@ -283,10 +298,23 @@ def _is_guarded(
     of_ranks = [site for site in sites if calls_in_job(program, site.module, *STARTS)]
     if sites and not of_ranks:
         return True
+    if of_ranks and all(is_turned_off(program, function, node, site) for site in of_ranks):
+        return True
     sites = of_ranks
     if not sites:
         return not (_is_start(program, function) or _is_entry(program, function))
     return all(_is_guarded(program, site.module, site.node, (*within, function)) for site in sites)
+
+
+def _is_made_by_some(program: Program, function: Function) -> bool:
+    """Whether only some ranks make an object with this method, or all of them make those with
+    another version of it.
+    """
+    made = makers(program, function)
+    of_ranks = [call for call in made if calls_in_job(program, call.module, *STARTS)]
+    if not of_ranks:
+        return bool(made) and bool(versions(program, function))
+    return all(flow.guards(program, call.module, call.node) for call in of_ranks)
 
 
 FIRST = re.compile(r"(zero|main|master|process|rank_?0)\w*_first|lock\w*\(", re.IGNORECASE)
