@@ -6,7 +6,7 @@ import ast
 import re
 
 from trainprobe.lint import ranks
-from trainprobe.lint.conditions import Stated, stated_around
+from trainprobe.lint.conditions import Stated, stated_ahead, stated_around
 from trainprobe.lint.modules import Module, last_name
 from trainprobe.lint.program import Program
 
@@ -19,10 +19,11 @@ JOINED = re.compile(r"is_initialized\(\)$|(\.|^)(is_)?distributed$|(\.|^)(use_)?
 
 
 def is_alone(program: Program, module: Module, node: ast.AST) -> bool:
-    """Whether a condition around `node` says that there is one process: `world_size <= 1`,
-    `local_rank == -1`.
+    """Whether a condition around `node`, or one upon which its function is left ahead of it, says
+    that there is one process: `world_size <= 1`, `local_rank == -1`.
     """
-    return any(_says_alone(program, module, each) for each in stated_around(module, node))
+    told = [*stated_around(module, node), *stated_ahead(program, module, node)]
+    return any(_says_alone(program, module, each) for each in told)
 
 
 def _says_alone(program: Program, module: Module, test: Stated) -> bool:

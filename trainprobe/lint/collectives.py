@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainprobe.lint import sharded
 from trainprobe.lint.calls import argument_for
 from trainprobe.lint.expressions import origin
+from trainprobe.lint.gradients import is_without_gradients
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_run_by, mentions, mentions_pattern
 from trainprobe.lint.modules import Class, Module
@@ -142,6 +143,10 @@ SHARDED_METHODS = set(
     """.split()
 )
 FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
+DDP = {"ddp", "ddp?"}
+"""Kinds whose forward pass broadcasts buffers. Without gradients, a rank that does it alone leaves
+out its next broadcast, which makes up for it (measured with torch 2.13).
+"""
 FSDP_WIDE = {"summon_full_params", "optim_state_dict", "full_optim_state_dict"}
 """Static methods of FSDP in which all ranks meet (docs of torch 2.x)."""
 SHARDS = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded", re.IGNORECASE)
@@ -353,7 +358,10 @@ def _sharded(
     """A method of a wrapped model in which all ranks meet."""
     if last not in SHARDED_METHODS and last not in ENGINE:
         return None
-    found = of_wrapped(wrapped(program, module, receiver), last)
+    kinds = wrapped(program, module, receiver)
+    if kinds & DDP and is_without_gradients(program, module, call):
+        kinds -= DDP
+    found = of_wrapped(kinds, last)
     gathered = any(keyword.arg == "state_dict" for keyword in call.keywords)
     if found is None and last == "save_pretrained" and isinstance(receiver, ast.Name):
         return None if gathered else _of_trained(program, module, receiver)
@@ -436,7 +444,7 @@ def of_wrapped(kinds: set[str], last: str) -> Collective | None:
     if "deepspeed" in kinds and last in ENGINE:
         sentence = f"{name_of_step} of a DeepSpeed engine is a collective of all ranks"
         return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
-    if kinds & {"ddp", "ddp?"} and last in {"__call__", "forward"}:
+    if kinds & DDP and last in {"__call__", "forward"}:
         sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
         sure = 0.6 if "ddp" in kinds else 0.45
         return Collective(f"model.{last}", sentence, sure, "framework", group)

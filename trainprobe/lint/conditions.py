@@ -52,6 +52,18 @@ def stated_around(module: Module, node: ast.AST) -> list[Stated]:
     return found
 
 
+def stated_ahead(program: Program, module: Module, node: ast.AST) -> list[Stated]:
+    """What must hold for a function not to be left ahead of `node`: `if world_size != 1: raise`."""
+    found: list[Stated] = []
+    holder = module.function_of(node)
+    for leave in module.of(ast.If) if holder is not None else ():
+        if leave.lineno < node.lineno and module.function_of(leave) is holder:  # type: ignore[attr-defined]
+            way, branch = flow.way_out(program, module, leave)
+            if way and flow.is_left_behind(module, leave, way, node):
+                found += stated(module, leave.test, holds=branch != "body")
+    return found
+
+
 class Condition(NamedTuple):
     """A parameter, or `self.x`, and whether it must be true."""
 

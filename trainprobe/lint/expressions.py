@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from typing import Any, NamedTuple
 
-from trainprobe.lint.calls import Call, callers
-from trainprobe.lint.modules import Binding, Class, Module
+from trainprobe.lint.calls import Call, argument_for, callers
+from trainprobe.lint.modules import Binding, Class, Function, Module
 from trainprobe.lint.program import Program
 from trainprobe.lint.values import argument
 
@@ -140,9 +140,20 @@ def _behind(
             item = argument(sites[0].node, node.id, place)
             if item is not None:
                 return origin(program, sites[0].module, item, depth + 1)
-        if default is not None:
+        if default is not None and (
+            not sites or any(_leaves_off(program, site, holder, node.id) for site in sites)
+        ):
             return origin(program, module, default, depth + 1)
     return None
+
+
+def _leaves_off(program: Program, site: Call, function: Function | None, parameter: str) -> bool:
+    """Whether a call may leave a parameter to its default."""
+    return (
+        function is None
+        or argument_for(site.node, function, parameter) is None
+        or has_unknown_arguments(program, site)
+    )
 
 
 def class_of_object(program: Program, place: Expression) -> Class | None:

@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from trainprobe.lint.calls import Call, callers, calls_to, reaches
+from trainprobe.lint.conditions import stated_around
 from trainprobe.lint.environment import counts_all_cpus
 from trainprobe.lint.expressions import Expression, argument_value, resolved_argument
 from trainprobe.lint.jobs import imported_modules, runs_on_ranks
 from trainprobe.lint.loaders import loaders, loaders_in, workers
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Function, Module
+from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.order import exclusive
 from trainprobe.lint.program import Program, remembered
 from trainprobe.lint.rewrites import shared_cpus
@@ -49,6 +50,7 @@ OWN_DESCRIPTORS = 12
 HOOKS = {"train_dataloader", "val_dataloader"}
 HOLDS = {"iter", "itertools.cycle", "itertools.chain", "~cycle", "zip", "next"}
 MOST = 16
+HINT = 0.45
 ARGUMENTS = ("transformers.TrainingArguments", "transformers.Seq2SeqTrainingArguments")
 
 
@@ -73,7 +75,11 @@ def find(program: Program) -> Iterator[Finding]:
                 " every rank of the node starts that many workers."
             )
             yield RULE.finding(
-                call.module, _spot(call, place), message, edits=shared_cpus(program, place)
+                call.module,
+                _spot(call, place),
+                message,
+                confidence=HINT if _asks_a_type(call.module, call.node) else None,
+                edits=shared_cpus(program, place),
             )
             reported.add(call.node)
     yield from _all_together(program, reported)
@@ -87,7 +93,10 @@ def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]
         if not found or reported.intersection(item.call.node for item in found):
             continue
         ranks = _ranks(program, script, modules)
-        for cause, message, sure in _judged(program, _together(found), found[0], ranks):
+        on_ranks = any(runs_on_ranks(program, load.call.module) for load in found)
+        for cause, message, sure in _judged(
+            program, _together(found), found[0], ranks, on_ranks=on_ranks
+        ):
             if (found[0].call.node, cause) not in visited:
                 visited.add((found[0].call.node, cause))
                 call = found[0].call
@@ -95,7 +104,7 @@ def _all_together(program: Program, reported: set[ast.AST]) -> Iterator[Finding]
 
 
 def _judged(
-    program: Program, alive: list[Load], largest: Load, ranks: int
+    program: Program, alive: list[Load], largest: Load, ranks: int, *, on_ranks: bool
 ) -> Iterator[tuple[str, str, float]]:
     total = sum(load.number * load.times for load in alive)
     sum_of = " + ".join(
@@ -107,7 +116,8 @@ def _judged(
     who = f"{total} workers each ({sum_of})"
     shared = f"share the {cpus} CPUs of this node."
     if total >= MANY:
-        message = f"The loaders of this script run {total} workers at once in each rank: {sum_of}."
+        where = " in each rank" if on_ranks else ""
+        message = f"The loaders of this script run {total} workers at once{where}: {sum_of}."
         yield RULE.cause, message, 0.65
     elif cpus is not None and largest.number * ranks > cpus:
         yield RULE.cause, f"{_count(ranks)} with {largest.number} workers each {shared}", 0.7
@@ -122,6 +132,18 @@ def _judged(
             f" {most}: {sum_of}."
         )
         yield "fd-exhaustion", message, 0.65
+
+
+def _asks_a_type(module: Module, node: ast.AST) -> bool:
+    """Whether the type of what callers give decides: `if isinstance(files, list)`."""
+    holder = module.function_of(node)
+    return holder is not None and any(
+        isinstance(each.node, ast.Call)
+        and last_name(each.node.func) == "isinstance"
+        and bool(each.node.args)
+        and last_name(each.node.args[0]) in holder.parameters
+        for each in stated_around(module, node)
+    )
 
 
 def _count(ranks: int) -> str:
