@@ -15,7 +15,7 @@ MORE = {(ast.Gt, 1), (ast.NotEq, 1), (ast.GtE, 2)}
 NO_RANK = {(ast.Eq, -1), (ast.Lt, 0)}
 A_RANK = {(ast.NotEq, -1), (ast.GtE, 0), (ast.Gt, -1)}
 SIZE = re.compile(r"(get_)?world_size|num_processes|n_?gpus?|num_gpus|nprocs")
-JOINED = re.compile(r"is_initialized\(\)$|(\.|^)(is_)?distributed$|(\.|^)(use_)?ddp$")
+JOINED = re.compile(r"is_initialized\(\)$|(\.|^)(is_)?distributed$|(\.|^)(is_|use_)?ddp$")
 
 
 def is_alone(program: Program, module: Module, node: ast.AST) -> bool:

@@ -81,7 +81,7 @@ def calls_by_last_name(program: Program) -> dict[str, list[Call]]:
     for module in program.modules.values():
         with program.tolerance(module):
             for node in module.of(ast.Call):
-                if called := program.dotted(module, node.func):
+                for called in _names_called(program, module, node.func):
                     for name in class_and_bases(program, called):
                         known.setdefault(name.rpartition(".")[2], []).append(
                             Call(module, node, name)
@@ -89,6 +89,17 @@ def calls_by_last_name(program: Program) -> dict[str, list[Call]]:
     for found in known.values():
         found.sort(key=lambda call: (call.module.path, call.node.lineno, call.node.col_offset))
     return known
+
+
+def _names_called(program: Program, module: Module, func: ast.expr) -> list[str]:
+    """The full name of what is called, or both of `Sampler = Random if alone else Distributed`."""
+    binding = program.names.latest(module, func) if isinstance(func, ast.Name) else None
+    options: list[ast.expr] = [func]
+    if binding is not None and binding.kind == "value" and isinstance(binding.value, ast.IfExp):
+        either = (binding.value.body, binding.value.orelse)
+        if all(isinstance(each, ast.Name | ast.Attribute) for each in either):
+            options = [*either]
+    return [name for each in options if (name := program.dotted(module, each))]
 
 
 def calls_to(program: Program, *names: str) -> list[Call]:

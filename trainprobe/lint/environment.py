@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainprobe.lint.alone import is_alone
 from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.modules import Module
 from trainprobe.lint.program import Program, remembered
@@ -71,6 +72,8 @@ def counts_all_cpus(program: Program, place: Expression) -> bool:
     behind = origin(program, place.module, place.node)
     found = False
     for node in ast.walk(behind.node):
+        if isinstance(node, ast.Call | ast.Name) and is_alone(program, behind.module, node):
+            continue  # `cpu_count() if not ddp else 0`
         if isinstance(node, ast.BinOp) and isinstance(
             node.op, ast.FloorDiv | ast.Div | ast.RShift | ast.Mod
         ):

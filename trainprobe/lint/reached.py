@@ -106,8 +106,30 @@ def reached_by_function(
                     around = [] if met == {"body", "orelse"} else around
                 if not around:
                     found[key] = item
-    memory[function] = tuple(found.values())
+    memory[function] = _either_way(list(found.values()))
     return memory[function]
+
+
+def _either_way(found: list[ReachedCollective]) -> tuple[ReachedCollective, ...]:
+    """Drop a condition where its opposite leads to the same collective: `if rows: save_rows()`,
+    `else: save_sums()`, which both meet in a barrier.
+    """
+    made: list[ReachedCollective] = []
+    for item in found:
+        for at, other in enumerate(made):
+            apart = item.conditions ^ other.conditions
+            if (
+                (item.collective.name, item.parameter) == (other.collective.name, other.parameter)
+                and len(apart) == len({each.holds for each in apart}) == 2
+                and len({each.name for each in apart}) == 1
+            ):
+                both = item.conditions & other.conditions
+                asked = item.is_asked or other.is_asked
+                made[at] = replace(other, conditions=both, is_asked=asked)
+                break
+        else:
+            made.append(item)
+    return tuple(made)
 
 
 def reached_by_call(

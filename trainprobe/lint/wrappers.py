@@ -8,7 +8,7 @@ import re
 from trainprobe.lint.calls import argument_for, callers, reaches
 from trainprobe.lint.conditions import stated_around
 from trainprobe.lint.expressions import Expression, class_of_object, origin
-from trainprobe.lint.flow import before
+from trainprobe.lint.flow import LOOPS, before
 from trainprobe.lint.jobs import module_of
 from trainprobe.lint.mentions import mentions_pattern
 from trainprobe.lint.modules import Binding, Function, Module, last_name, receiver_of
@@ -61,7 +61,9 @@ def wrapped(program: Program, module: Module, node: ast.expr, depth: int = 0) ->
         values = [
             (module, item.value)
             for item in _since_made_anew(module, node, found)[:10]
-            if item.value is not None and item.kind in {"value", "unpack"}
+            if item.value is not None
+            and item.kind in {"value", "unpack"}
+            and not _comes_later(module, node, item)
         ]
     elif isinstance(node, ast.Attribute):
         base = program.dotted(module, node.value)
@@ -118,6 +120,16 @@ def _since_made_anew(module: Module, node: ast.Name, found: list[Binding]) -> li
         ):
             return found[at:]
     return found
+
+
+def _comes_later(module: Module, node: ast.Name, item: Binding) -> bool:
+    """Whether a name is given a value only after this, and no loop comes back."""
+    loops = {up for up in module.ancestors(item.node) if isinstance(up, LOOPS)}
+    return (
+        module.scope_of(item.node) is module.scope_of(node)
+        and before(module, node, item.node)
+        and not loops.intersection(module.ancestors(node))
+    )
 
 
 def is_whole_here(module: Module, node: ast.expr) -> bool:

@@ -84,5 +84,12 @@ def _is_only_mps(program: Program, module: Module) -> bool:
         isinstance(call.func, ast.Attribute)
         and call.func.attr == "to"
         and _device(program, module, call) == {"mps"}
+        and not _may_be_another(program, module, call)
         for call in module.of(ast.Call)
     )
+
+
+def _may_be_another(program: Program, module: Module, call: ast.Call) -> bool:
+    """Whether the name of the device has other values too, as `"cuda"` where there is one."""
+    item = argument(call, "device", 0)
+    return isinstance(item, ast.Name) and len(program.names.bindings(module, item)) > 1

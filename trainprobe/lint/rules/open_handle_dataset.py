@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint.calls import callers
+from trainprobe.lint.flow import before
 from trainprobe.lint.loaders import is_dataset
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Class, Function
+from trainprobe.lint.modules import Class, Function, method_called
 from trainprobe.lint.program import Program
 
 RULE = Rule(
@@ -50,6 +51,7 @@ def find(program: Program) -> Iterator[Finding]:
                     isinstance(value, ast.Call)
                     and program.dotted(cls.module, value.func) in OPENERS
                     and _at_construction(program, cls, value)
+                    and not _is_closed(cls, name, value)
                 ):
                     message = (
                         f"self.{name} of {cls.name} is opened in the constructor and carried into"
@@ -57,6 +59,21 @@ def find(program: Program) -> Iterator[Finding]:
                     )
                     yield RULE.finding(cls.module, cls.module.statement_of(value), message)
                     break
+
+
+def _is_closed(cls: Class, name: str, value: ast.expr) -> bool:
+    """Whether the function that opens it closes it at its end: `self.env.close()`, `self.env =
+    None`.
+    """
+    holder = cls.module.function_of(value)
+    return holder is not None and any(
+        method_called(call) == "close"
+        and isinstance(call.func, ast.Attribute)
+        and isinstance(call.func.value, ast.Attribute)
+        and call.func.value.attr == name
+        and before(cls.module, value, call)
+        for call in holder.calls
+    )
 
 
 def _at_construction(program: Program, cls: Class, value: ast.expr) -> bool:

@@ -165,6 +165,9 @@ def _writes(program: Program) -> Iterator[tuple[Call, Expression | None]]:
         yield call, resolved_argument(program, call, "f", 1)
     for call in calls_to(program, "safetensors.torch.save_file"):
         yield call, resolved_argument(program, call, "filename", 1)
+    for call in calls_ending_in(program, "save_to_disk"):  # a method of datasets' tables alone
+        if program.called(call.module, call.node) is None:
+            yield call, resolved_argument(program, call, "dataset_path", 0)
     for call in calls_ending_in(program, "save"):
         receiver = receiver_of(call.node, "save")
         if receiver is None:
