@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainprobe.lint import sharded
 from trainprobe.lint.calls import argument_for
@@ -31,6 +31,10 @@ class Collective:
     """
     group: bool = False
     """It names a process group, so some ranks may rightly not call it."""
+    is_made_up_for: bool = False
+    """A rank that does it alone leaves out its next one, and nobody waits unless another
+    collective comes between.
+    """
 
 
 def of_all_ranks(
@@ -143,10 +147,6 @@ SHARDED_METHODS = set(
     """.split()
 )
 FSDP = "torch.distributed.fsdp.FullyShardedDataParallel"
-DDP = {"ddp", "ddp?"}
-"""Kinds whose forward pass broadcasts buffers. Without gradients, a rank that does it alone leaves
-out its next broadcast, which makes up for it (measured with torch 2.13).
-"""
 FSDP_WIDE = {"summon_full_params", "optim_state_dict", "full_optim_state_dict"}
 """Static methods of FSDP in which all ranks meet (docs of torch 2.x)."""
 SHARDS = re.compile(r"fsdp|deepspeed|zero_?3|FullySharded", re.IGNORECASE)
@@ -359,9 +359,9 @@ def _sharded(
     if last not in SHARDED_METHODS and last not in ENGINE:
         return None
     kinds = wrapped(program, module, receiver)
-    if kinds & DDP and is_without_gradients(program, module, call):
-        kinds -= DDP
     found = of_wrapped(kinds, last)
+    if found is not None and "ddp" in kinds and is_without_gradients(program, module, call):
+        found = replace(found, sure=min(found.sure, 0.45), is_made_up_for=True)
     gathered = any(keyword.arg == "state_dict" for keyword in call.keywords)
     if found is None and last == "save_pretrained" and isinstance(receiver, ast.Name):
         return None if gathered else _of_trained(program, module, receiver)
@@ -444,7 +444,7 @@ def of_wrapped(kinds: set[str], last: str) -> Collective | None:
     if "deepspeed" in kinds and last in ENGINE:
         sentence = f"{name_of_step} of a DeepSpeed engine is a collective of all ranks"
         return Collective(f"engine.{last}", sentence, ENGINE[last], "framework")
-    if kinds & DDP and last in {"__call__", "forward"}:
+    if kinds & {"ddp", "ddp?"} and last in {"__call__", "forward"}:
         sentence = f"{name_of_step} of a DDP model broadcasts its buffers from rank 0"
         sure = 0.6 if "ddp" in kinds else 0.45
         return Collective(f"model.{last}", sentence, sure, "framework", group)

@@ -29,8 +29,8 @@ NEAR = 60
 
 
 class HistoricFault(NamedTuple):
-    """A fault, its place before the fix, the rules of which any may find it, and what was found:
-    when it was judged once, and with today's rules.
+    """A fault, its place before the fix, the rules of which any may find it ("none" where no rule
+    is about it), and what was found: when it was judged once, and with today's rules.
     """
 
     part: str

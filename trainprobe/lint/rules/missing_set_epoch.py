@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from trainprobe.lint.calls import Call, callers, calls_ending_in
 from trainprobe.lint.conditions import is_turned_off
-from trainprobe.lint.expressions import argument_value
+from trainprobe.lint.expressions import origin, resolved_argument
 from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.loaders import LOADER
 from trainprobe.lint.mentions import is_run_by, mentions_pattern
@@ -44,8 +44,7 @@ def find(program: Program) -> Iterator[Finding]:
     for call in calls_ending_in(program, "DistributedSampler"):
         if call.name != "torch.utils.data.DistributedSampler":
             continue
-        spread = any(keyword.arg is None for keyword in call.node.keywords)
-        if argument_value(program, call, "shuffle", 3, default=not spread) is not True:
+        if not _shuffles(program, call):
             continue
         if _is_for_evaluation(call) or _is_of_evaluation(program, call):
             continue
@@ -65,6 +64,17 @@ def find(program: Program) -> Iterator[Finding]:
                 " several epochs."
             )
             yield RULE.finding(call.module, call.node, message)
+
+
+def _shuffles(program: Program, call: Call) -> bool:
+    """Whether it draws rows at random: by its default, as told, or as the default of a parameter
+    says that nobody is seen to give.
+    """
+    place = resolved_argument(program, call, "shuffle", 3)
+    if place is None:
+        return not any(keyword.arg is None for keyword in call.node.keywords)
+    value = program.value(*place)
+    return (program.value(*origin(program, *place)) if value is UNKNOWN else value) is True
 
 
 def _is_never_made(program: Program, call: Call) -> bool:

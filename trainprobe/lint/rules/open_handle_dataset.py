@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainprobe.lint.calls import callers
+from trainprobe.lint.calls import callers, reaches
+from trainprobe.lint.expressions import origin
 from trainprobe.lint.flow import before
 from trainprobe.lint.loaders import is_dataset
 from trainprobe.lint.model import Finding, Rule
-from trainprobe.lint.modules import Class, Function, method_called
+from trainprobe.lint.modules import Class, Function, Module
 from trainprobe.lint.program import Program
 
 RULE = Rule(
@@ -47,33 +48,55 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         for name, values in cls.attributes.items():
             for value in values:
-                if (
-                    isinstance(value, ast.Call)
-                    and program.dotted(cls.module, value.func) in OPENERS
-                    and _at_construction(program, cls, value)
-                    and not _is_closed(cls, name, value)
-                ):
+                if not _is_open(program, cls.module, value) or _is_closed(cls, name, value):
+                    continue
+                where = (
+                    "in the constructor"
+                    if _at_construction(program, cls, value)
+                    else "by __len__, which the loader asks first,"
+                    if _at_length(program, cls, name, value)
+                    else ""
+                )
+                if where:
                     message = (
-                        f"self.{name} of {cls.name} is opened in the constructor and carried into"
-                        " every worker."
+                        f"self.{name} of {cls.name} is opened {where} and carried into every"
+                        " worker."
                     )
                     yield RULE.finding(cls.module, cls.module.statement_of(value), message)
                     break
 
 
+def _is_open(program: Program, module: Module, value: ast.expr) -> bool:
+    """Whether a value is a handle, or a part of one that was just opened: `file["rows"]`."""
+    if isinstance(value, ast.Subscript):
+        made = origin(program, module, value.value)
+        return isinstance(made.node, ast.Call) and (
+            program.dotted(made.module, made.node.func) == "h5py.File"
+        )
+    return isinstance(value, ast.Call) and program.dotted(module, value.func) in OPENERS
+
+
+def _at_length(program: Program, cls: Class, name: str, value: ast.expr) -> bool:
+    """Whether the length is asked of what is open, in the process that then starts the workers."""
+    holder, length = cls.module.function_of(value), program.names.method(cls, "__len__")
+    asked = reaches(program, length) if length is not None else []
+    return holder in asked and not any(_closes(call, name) for each in asked for call in each.calls)
+
+
 def _is_closed(cls: Class, name: str, value: ast.expr) -> bool:
-    """Whether the function that opens it closes it at its end: `self.env.close()`, `self.env =
-    None`.
-    """
+    """Whether the function that opens it closes it at its end."""
     holder = cls.module.function_of(value)
     return holder is not None and any(
-        method_called(call) == "close"
-        and isinstance(call.func, ast.Attribute)
-        and isinstance(call.func.value, ast.Attribute)
-        and call.func.value.attr == name
-        and before(cls.module, value, call)
-        for call in holder.calls
+        _closes(call, name) and before(cls.module, value, call) for call in holder.calls
     )
+
+
+def _closes(call: ast.Call, name: str) -> bool:
+    """Whether a call is `self.NAME.close()`."""
+    match call.func:
+        case ast.Attribute(value=ast.Attribute(attr=attribute), attr="close"):
+            return attribute == name
+    return False
 
 
 def _at_construction(program: Program, cls: Class, value: ast.expr) -> bool:

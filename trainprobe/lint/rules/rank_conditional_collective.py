@@ -126,6 +126,8 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
         ]
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
             surest = max(alone, key=lambda each: (each.is_certain, each.collective.sure))
+            if surest.collective.is_made_up_for and _meets_next(module, place, met):
+                surest = replace(surest, collective=replace(surest.collective, sure=0.6))
             found = _finding(program, module, place, surest, guard, met)
             unsure = (
                 not surest.is_certain
@@ -140,6 +142,19 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
                 found = replace(found, confidence=min(found.confidence, RULE.plain_hint))
             yield found
     yield from _swapped(module, met)
+
+
+def _meets_next(module: Module, place: Met, met: list[Met]) -> bool:
+    """Whether all ranks meet in something else after a call, ahead of the next step."""
+    return any(
+        not there.around
+        and before(module, place.call, there.call)
+        and any(
+            each.collective.kind in {"barrier", "collective"} and not each.collective.group
+            for each in there.bears
+        )
+        for there in met
+    )
 
 
 def _swapped(module: Module, met: list[Met]) -> Iterator[Finding]:
