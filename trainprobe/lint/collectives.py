@@ -358,10 +358,7 @@ def _sharded(
     """A method of a wrapped model in which all ranks meet."""
     if last not in SHARDED_METHODS and last not in ENGINE:
         return None
-    kinds = wrapped(program, module, receiver)
-    found = of_wrapped(kinds, last)
-    if found is not None and "ddp" in kinds and is_without_gradients(program, module, call):
-        found = replace(found, sure=min(found.sure, 0.45), is_made_up_for=True)
+    found = of_wrapped_in(program, module, call, wrapped(program, module, receiver), last)
     gathered = any(keyword.arg == "state_dict" for keyword in call.keywords)
     if found is None and last == "save_pretrained" and isinstance(receiver, ast.Name):
         return None if gathered else _of_trained(program, module, receiver)
@@ -426,6 +423,16 @@ def _is_given(program: Program, module: Module, trainer: ast.expr, model: str) -
     parameter = next((name for name in function.parameters if name.endswith("model")), "")
     given = argument_for(made.node, function, parameter) if parameter else None
     return isinstance(given, ast.Name) and given.id == model
+
+
+def of_wrapped_in(
+    program: Program, module: Module, call: ast.Call, kinds: set[str], last: str
+) -> Collective | None:
+    """The collective in a method of a wrapped model, as it is called here."""
+    found = of_wrapped(kinds, last)
+    if found is not None and "ddp" in kinds and is_without_gradients(program, module, call):
+        return replace(found, sure=min(found.sure, 0.45), is_made_up_for=True)
+    return found
 
 
 def of_wrapped(kinds: set[str], last: str) -> Collective | None:

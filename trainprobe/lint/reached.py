@@ -15,6 +15,7 @@ from trainprobe.lint.collectives import (
     Collective,
     collective_of,
     of_wrapped,
+    of_wrapped_in,
 )
 from trainprobe.lint.conditions import (
     Condition,
@@ -306,7 +307,8 @@ def _bound(
         ):
             found.append(replace(bound, parameter=argument.id))
             continue
-        real = of_wrapped(wrapped(program, module, argument), item.method)
+        kinds = wrapped(program, module, argument)
+        real = of_wrapped_in(program, item.module, item.node, kinds, item.method)
         if real is not None:
             found.append(replace(bound, collective=real, parameter="", method=""))
     return found

@@ -229,6 +229,8 @@ CASES = [
     (MEET, DDP.format(around="", after="pass"), [True]),
     (MEET, DDP.format(around="@torch.no_grad()", after="pass"), [False]),
     (MEET, DDP.format(around="@torch.no_grad()", after="dist.barrier()"), [True]),
+    (MEET, DDP.format(around="@torch.no_grad()", after="pass") + "evaluate(plain())", [False]),
+    (MEET, DDP.format(around="", after="pass") + "evaluate(plain())", [True]),
     (MEET, EITHER, [True]),
     (EPOCH, SAMPLED.format(sampler=CHOICE, given=""), []),
     (EPOCH, SAMPLED.format(sampler=CHOICE, given=", True"), [True]),
