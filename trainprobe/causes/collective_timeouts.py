@@ -149,6 +149,8 @@ class Timeouts:
             event
             for event in self.events("task-began", "load-began")
             if event.place is None or event.place < begins or event.rank not in self.first
+            # a rank whose bar is full waits itself
+            if event.rank not in self.first or event.rank is None or "100%" not in event.line
         ]
         for event in reversed(shown):
             ended = [

@@ -141,3 +141,14 @@ def test_only_the_first_calls_of_all_ranks_are_at_the_start(
     group: tuple[str, str], cause: str, tmp_path: Path
 ) -> None:
     assert explained(tmp_path, WATCHDOG.format(*group)).causes[0].id == cause
+
+
+def test_who_gave_up_with_a_full_bar_was_not_at_work(tmp_path: Path) -> None:
+    text = (
+        "[rank1]: Evaluating: 100%|##########| 125/125 [01:02<00:00,  2.0it/s]\n"
+        "[rank1]:[E1010 04:11:52.100 ProcessGroupNCCL.cpp:616] [Rank 1] Watchdog caught collective"
+        " operation timeout: WorkNCCL(SeqNum=9120, OpType=ALLGATHER, NumelIn=4096, NumelOut=8192,"
+        " Timeout(ms)=600000) ran for 600021 milliseconds before timing out.\n"
+    )
+    for cause in explained(tmp_path, text).causes:
+        assert not any("Evaluating: 100%" in row.says for row in cause.because)
