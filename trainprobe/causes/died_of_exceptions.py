@@ -5,9 +5,9 @@ from __future__ import annotations
 from trainprobe.causes.child_processes import threads_of
 from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import MainThread, RankException
+from trainprobe.waits.loops import own_frames
 
 _BY_A_PROCESS = ("multiprocessing/", "multiprocess/", "/subprocess.py", "concurrent/futures/")
-_INNERMOST = 6
 _ASKS_AGAIN = frozenset({"sleep", "net-io", "file-io"})
 _BY_A_THREAD = frozenset({"queue", "threading", "futex"})  # operations of the leaf "lock"
 
@@ -23,9 +23,10 @@ def dead_helper(scene: Scene) -> tuple[RankException, MainThread] | None:
     waiting = scene.thread(scene.ranks[0])
     if waiting is None or waiting.moved is True:
         return None
-    asks = any(
-        path in frame.file for frame in waiting.frames[-_INNERMOST:] for path in _BY_A_PROCESS
-    )
+    below = waiting.frames[
+        len(own_frames(waiting.frames)) :
+    ]  # a rank may be a process's task itself
+    asks = any(path in frame.file for frame in below for path in _BY_A_PROCESS)
     locked = not asks and waiting.leaf == "lock" and waiting.op in _BY_A_THREAD
     polls = waiting.leaf in _ASKS_AGAIN
     alive = {thread.name for thread in threads_of(scene, waiting.pid)}

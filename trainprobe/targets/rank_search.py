@@ -147,7 +147,7 @@ def spawned_ranks(table: Table, top: ProcessRow) -> list[ProcessRow]:
         return _of_another_program(trainers, own) or _numbered_copies(table, top, trainers)
     others = [kid for kid in kids if kid.name != LOADER_THREAD]
     numbered = [kid for kid in others if _apart(kid, own)]
-    if numbered or len(others) < len(kids):
+    if numbered or len(others) < len(kids) or _is_one_of_several(table, top):
         return _made_alike(numbered)
     kids = [kid for kid in kids if multiprocessed(kid, top) or (top.backend and kid.backend)]
     kids = _made_alike(kids)
@@ -184,6 +184,18 @@ def _numbered_copies(table: Table, top: ProcessRow, kids: Sequence[ProcessRow]) 
     together = (_started_together(table).get(kid.pid) for kid in kids)
     team = next((each for each in together if each is not None), None)
     return [] if team is None else [kid for kid in kids if kid in team.ranks]
+
+
+def _is_one_of_several(table: Table, process: ProcessRow) -> bool:
+    """Whether it carries the number of one rank beside others of its job: what such a one spawns
+    without a number, as a process that writes its checkpoints, is no rank.
+    """
+    key = key_of(process)
+    below = {each.pid for each in table.descendants(process)}
+    return key is not None and any(
+        own_number(other).rank != own_number(process).rank and other.pid not in below
+        for other in _by_key(table).get(key, ())
+    )
 
 
 def _apart(kid: ProcessRow, own: Number) -> bool:

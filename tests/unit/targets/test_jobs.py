@@ -622,6 +622,19 @@ def test_bare_ranks_are_grouped_by_address(tree: ProcTree) -> None:
     assert (job.absent, job.elsewhere, others(job)) == ((2,), False, {120: ("loader-worker", 1)})
 
 
+def test_what_a_numbered_rank_spawns_for_itself_is_no_rank(tree: ProcTree) -> None:
+    """As a process that writes checkpoints and has a store of its own."""
+    for rank in (0, 1, 2):
+        tree.add(100 + rank, 50, f"{PY} train.py", rank_env(rank, 3))
+        inodes = (900 + rank, 910 + rank)
+        tree.add(110 + rank, 100 + rank, spawn(9), rank_env(rank, 3), sockets=inodes)
+        tree.connect(*inodes, 40000 + rank)
+
+    job = job_of(100, tree.path)
+
+    assert (job.launcher.kind, sorted(ranks(job)), job.absent) == ("bare", [100, 101, 102], ())
+
+
 def test_bare_ranks_by_their_arguments(tree: ProcTree) -> None:
     for rank in (0, 1):
         tree.add(100 + rank, 50, f"{PY} train.py --rank {rank} --world-size 2", {})

@@ -129,28 +129,41 @@ def _of_writers(
 
 
 def _of_joined(main: MainThread, thread: Thread) -> Weighings:
-    says = f"{who(main)} waits at {main.where} for the end of {_thread(thread)}"
+    what = "a result of" if main.op == "future" else "the end of"
+    says = f"{who(main)} waits at {main.where} for {what} {_thread(thread)}"
     yield weighing(13, "suspects-stack", says, main)
     says = f"That thread stands in a queue's {queue_call(thread)}, and no other is at its end"
     yield weighing(10, "other-stacks", says, thread)
 
 
 def joined_threads(scene: Scene) -> tuple[tuple[MainThread, Thread], ...]:
-    """Main threads that wait for the end of a thread of their own, and that thread, which stands at
-    a queue at whose other end no thread of the process is.
+    """Main threads that wait for the end of a thread of their own, or for a result out of one, and
+    that thread, which stands at a queue at whose other end no thread of the process is.
     """
     found = []
-    ends = {"put": "get", "join": "get", "get": "put"}
     for main in scene.threads(scene.suspects):
-        if main.moved is True or not any(
-            frame.base == "threading.py" and frame.name.rsplit(".", 1)[-1] == "join"
-            for frame in main.frames[-3:]
-        ):
+        ends = _ENDS if _calls(main, "threading.py", "join") else {}
+        if main.op == "future":  # the idle threads of a pool stand in the get of theirs
+            ends = {"put": "get"}
+        if main.moved is True or not ends:
             continue
         calls = [(one, queue_call(one)) for one in threads_of(scene, main.pid) if not one.main]
         there = {call for _, call in calls}
-        found += [(main, one) for one, call in calls if call in ends and ends[call] not in there]
+        found += [
+            (main, one)
+            for one, call in calls
+            if call in ends and ends[call] not in there and (main.op != "future" or in_process(one))
+        ]
     return tuple(found)
+
+
+_ENDS = {"put": "get", "join": "get", "get": "put"}
+
+
+def _calls(thread: MainThread, base: str, name: str) -> bool:
+    return any(
+        frame.base == base and frame.name.rsplit(".", 1)[-1] == name for frame in thread.frames[-3:]
+    )
 
 
 def in_process(thread: MainThread | Thread) -> bool:
@@ -222,9 +235,10 @@ def _summary(scene: Scene) -> str:
     if not (reading_of(scene) or piping_of(scene)) and (joined := joined_threads(scene)):
         main, thread = joined[0]
         does = "fills" if queue_call(thread) == "get" else "empties"
+        what = "a result of" if main.op == "future" else "the end of"
         return (
-            f"{who(main)} waits at {main.where} for the end of {_thread(thread)}, which stands at a"
-            f" queue that nobody {does}"
+            f"{who(main)} waits at {main.where} for {what} {_thread(thread)}, which stands at a queue"
+            f" that nobody {does}"
         )
     if not reading_of(scene):
         first = piping_of(scene)[0]
@@ -304,11 +318,22 @@ Let the thread end before its join
 """
 
 
+ASKED = """
+Let the thread not wait for the one that waits for it
+    queue.put_nowait(item), or put(item, timeout=1) in a loop, in the thread that makes the result
+    or empty the queue before the call that waits for the result
+Let waits end
+    future.result(timeout=600)
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     piping = piping_of(scene)
     at_an_end = writers_of(scene) or reading_of(scene) or piping
     if not at_an_end and (joined := joined_threads(scene)):
-        return (fix("See both ends", look_at(scene, joined[0][0].pid)), *fixes(JOINED))
+        main = joined[0][0]
+        mend = ASKED if main.op == "future" else JOINED
+        return (fix("See both ends", look_at(scene, main.pid)), *fixes(mend))
     if not piping or writers_of(scene) or reading_of(scene):
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
         writer = next(iter(writers_of(scene)), None)
