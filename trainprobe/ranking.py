@@ -485,8 +485,11 @@ def _next_steps(scene: Scene, ordered: Sequence[Candidate]) -> tuple[str, ...]:
     told = component_told(scene) if scene.one(LogJob) is not None else None
     if told is not None:
         nearest = [told.component.separates, *nearest]
-    if nearest:
-        return tuple(nearest)
+    wait = None
+    if scene.live is not None and scene.group.mode == "hang" and scene.group.ranks:
+        wait = awaited(scene, scene.group.ranks[0])
+    if nearest or wait is not None:
+        return tuple(dict.fromkeys((*(wait.look if wait is not None else ()), *nearest)))
     if scene.live is not None and scene.group.mode == "crash":  # nobody is left to look at
         return (
             (

@@ -93,6 +93,8 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             f"its child `{short(child.cmdline, 60)}` (pid {child.pid}){_beyond(scene, child.pid)}"
         )
         yield Awaited(whom, look, (mend,))
+    if thread.leaf == "net-io":
+        yield from _answering(scene, thread)
     if thread.at_a_key:
         yield from _key(scene, thread)
     if at_exit(thread):
@@ -229,6 +231,13 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         )
         whom = "a lock shared between processes, which nobody here is seen to hold"
         yield Awaited(whom, (which,), (mend,))
+    elif thread.op == "future" and (worker := _pool_worker(scene, thread)) is not None:
+        mend = (
+            "bound the work inside the task itself: a timeout of the caller leaves it running, and"
+            " the end of the `with` waits for it; executor.shutdown(wait=False) does not"
+        )
+        whom = f"a task of a process pool: worker {worker.pid} is at {worker.where}"
+        yield Awaited(whom, (f"py-spy dump --pid {worker.pid}",), (mend,))
     elif thread.op == "future":
         whom = f", which stands in {_place(others[0])}" if others else ""
         mend = "future.result(timeout=600)"
@@ -246,6 +255,40 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             whom = f"; another thread stands in {_place(others[0])}"
         mend = "a lock that one thread takes twice must be an RLock; no locks in signal handlers"
         yield Awaited(f"a lock within its own process{whom}", (dump,), (mend,))
+
+
+def _pool_worker(scene: Scene, thread: MainThread) -> MainThread | None:
+    """A worker of its process pool that is at a task."""
+    return first_found(
+        one
+        for one in scene.workers(scene.world)
+        if (process := scene.process_of(one.pid)) is not None
+        and process.ppid == thread.pid
+        and one.where
+        and any(
+            (frame.base, frame.name) == ("process.py", "_process_worker") for frame in one.frames
+        )
+    )
+
+
+def _answering(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
+    """Another process of this host, at the other end of the socket or pipe on which it waits."""
+    process = scene.process_of(thread.pid)
+    for end in far_ends(scene.facts, scene.cell, process) if process is not None else ():
+        for pid in end.pids:
+            there = first_found(one for one in scene.of(MainThread) if one.pid == pid)
+            other = scene.process_of(pid)
+            child = "its child " if other is not None and other.ppid == thread.pid else ""
+            command = other.cmdline if other is not None else end.commands.get(pid, "")
+            named = f"`{short(command, 60)}` (pid {pid})" if command else f"pid {pid}"
+            stands = f", which stands at {there.where}" if there is not None and there.where else ""
+            answer = (
+                "have the other end answer also when it fails, or close the connection: then this"
+                " wait ends with EOFError"
+            )
+            mend = (answer, "poll(60) before recv(), or settimeout(60), raises where none comes")
+            look = (f"py-spy dump --pid {pid}   (all its threads: is one at work for this?)",)
+            yield Awaited(f"an answer of {child}{named}{stands}", look, mend)
 
 
 def _key(scene: Scene, thread: MainThread) -> Iterator[Awaited]:

@@ -18,7 +18,9 @@ from trainprobe.causes.scene import Scene, waits_for_ranks
 from trainprobe.facts import MainThread, ProcessState
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.progress import is_before
+from trainprobe.stacks.rules import RPC
 from trainprobe.waits.dump_hangs import only_dumps
+from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.standings import AT_THE_STORE
 
 # How often a class is right, by hand: judged without the causes of one family after the other
@@ -65,6 +67,7 @@ TITLES: Mapping[str, str] = {
     "asks-again": "A rank asks again and again for what does not come",
     "waits-in-store": "A rank waits for a key in the store that nobody sets",
     "works-alone": "A rank works alone",
+    "unanswered": "A rank's call of another one is not answered",
 }
 _OUTSIDE = frozenset({"net-io", "file-io"})
 WAITS_FOR_SOMEBODY = {
@@ -240,12 +243,13 @@ def _class_of(scene: Scene, thread: MainThread, process: ProcessState | None) ->
         return "works-alone", "works"
     if thread.leaf == AT_THE_STORE:
         return "waits-in-store", "waits in the store"
+    asks_below = thread.leaf == "net-io" and _answers_from_below(scene, process)
+    if thread.leaf in _CHILD or asks_below:
+        whom = "its loader workers" if thread.leaf == "dataloader" else "a process that it started"
+        return "waits-for-child", f"waits for {whom}"
     if thread.leaf in _OUTSIDE or thread.op in WAITS_FOR_SOMEBODY:
         what = "a file" if thread.leaf == "file-io" else "an answer from the network"
         return "waits-outside", f"waits for {WAITS_FOR_SOMEBODY.get(thread.op, what)}"
-    if thread.leaf in _CHILD:
-        whom = "its loader workers" if thread.leaf == "dataloader" else "a process that it started"
-        return "waits-for-child", f"waits for {whom}"
     if thread.leaf in ("import-lock", "teardown") or (
         thread.leaf == "lock" and lock_is_seen(scene, thread)
     ):
@@ -256,7 +260,21 @@ def _class_of(scene: Scene, thread: MainThread, process: ProcessState | None) ->
         or (thread.leaf == "python-run" and thread.moved is False)
     ):
         return "asks-again", "asks again and again"
+    if thread.op == RPC:
+        return (
+            "unanswered",
+            "waits for the answer to a remote call, at which nobody is seen to work,",
+        )
     return "call-does-not-return", "is inside a call that does not return"
+
+
+def _answers_from_below(scene: Scene, process: ProcessState | None) -> bool:
+    """Is a process below it at the other end of what it waits on?"""
+    if process is None or scene.live is None:
+        return False
+    below = {child.pid for child in scene.watch.children(process.pid)}
+    ends = far_ends(scene.facts, scene.cell, process) if below else ()
+    return any(pid in below for end in ends for pid in end.pids)
 
 
 def _camps(scene: Scene) -> str:

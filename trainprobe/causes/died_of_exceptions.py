@@ -23,9 +23,8 @@ def dead_helper(scene: Scene) -> tuple[RankException, MainThread] | None:
     waiting = scene.thread(scene.ranks[0])
     if waiting is None or waiting.moved is True:
         return None
-    below = waiting.frames[
-        len(own_frames(waiting.frames)) :
-    ]  # a rank may be a process's task itself
+    # below its own code: a rank may itself be the task of a process that multiprocessing made
+    below = waiting.frames[len(own_frames(waiting.frames)) :]
     asks = any(path in frame.file for frame in below for path in _BY_A_PROCESS)
     locked = not asks and waiting.leaf == "lock" and waiting.op in _BY_A_THREAD
     polls = waiting.leaf in _ASKS_AGAIN

@@ -1,16 +1,18 @@
-"""Ranks that wait inside the handler of an exception: it was caught, and what is called there meets
-no other rank.
+"""Ranks that an exception took out of the step: they wait inside its handler, where what is called
+meets no other rank, or it was caught and they have gone on past the call in which the others wait.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainprobe.causes.last_printed import last_printed
-from trainprobe.causes.phrases import short
+from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, waits_for_ranks, weighing
-from trainprobe.facts import MainThread, Output, SourceSite
+from trainprobe.facts import MainThread, Output, RankException, SourceSite
+from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 
 # What is caught in the course of things: the end of an iterator, an empty queue, a missing module.
@@ -74,6 +76,70 @@ def out_of_the_step(scene: Scene) -> Weighings:
             f"An exception took it out of the step: rank {caught[0].thread.rank} {caught[0].says}"
         )
         yield weighing(-26, "suspects-stack", says, *(one.thread for one in caught))
+
+
+@dataclass(frozen=True)
+class Caught:
+    """An exception that was caught and printed last of all: it was raised `at` a line shortly
+    before the call in which `others` wait, `before` that line, in the same function.
+    """
+
+    raised: RankException
+    at: Frame
+    before: Frame
+    others: tuple[int, ...]
+
+    @property
+    def what(self) -> str:
+        return short(f"{self.raised.type}: {self.raised.message}".rstrip(": "), 90)
+
+    @property
+    def says(self) -> str:
+        return (
+            f"{self.what} was raised at {self.at.where} and caught, and so the call at"
+            f" {self.before.where}, in which {ranks_say(self.others, capital=False)} wait, was left"
+            " out"
+        )
+
+
+def caught_before(scene: Scene) -> Caught | None:
+    """What took some ranks past the call in which the others wait; None where nothing tells."""
+    if scene.live is None or scene.group.mode != "hang":
+        return None
+    last = last_printed(scene, None)
+    raised = [one for one in scene.of(RankException) if not (one.echo or one.interrupted)]
+    for one in reversed(raised):
+        name = one.type.rsplit(".", 1)[-1]
+        if last is None or not name or name not in last.line:
+            continue  # those that went on have trained since
+        for thread in scene.threads(scene.world):
+            found = _line_before(one.frames, thread.frames) if thread.rank != one.rank else None
+            if found is None or not waits_for_ranks(thread):
+                continue
+            there = thread.where
+            others = tuple(
+                other.rank
+                for other in scene.threads(scene.world)
+                if other.where == there and other.rank is not None
+            )
+            if len(others) < len(scene.world):
+                return Caught(one, *found, others)
+    return None
+
+
+def _line_before(raised: Sequence[Frame], waits: Sequence[Frame]) -> tuple[Frame, Frame] | None:
+    """The innermost frames of the user's that two stacks have in one function, where the first is
+    not further down in it.
+    """
+    for there in reversed([frame for frame in waits if is_user(frame)]):
+        for at in reversed([frame for frame in raised if is_user(frame)]):
+            same = (at.file, at.name.rsplit(".", 1)[-1]) == (
+                there.file,
+                there.name.rsplit(".", 1)[-1],
+            )
+            if same:
+                return (at, there) if at.line <= there.line else None
+    return None
 
 
 def _handled(scene: Scene, thread: MainThread) -> Handled | None:

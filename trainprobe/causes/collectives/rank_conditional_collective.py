@@ -60,6 +60,7 @@ from trainprobe.causes.early_loop_exits import (
     steps_ahead,
     went_past,
 )
+from trainprobe.causes.exception_handlers import caught_before
 from trainprobe.causes.group_numbers import number_facts, numbers_say, odd_ranks
 from trainprobe.causes.linted import LIKELY
 from trainprobe.causes.parting_values import (
@@ -77,6 +78,7 @@ from trainprobe.causes.statements import statement
 from trainprobe.facts import Block, LintFinding, Skip
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import camps_say
 
 OTHER_KINDS = {
@@ -183,6 +185,8 @@ def _made_one_more(scene: Scene) -> LintFinding | None:
 
 def _source(scene: Scene) -> Weighings:
     found = places(scene)
+    if (caught := caught_before(scene)) is not None:
+        yield weighing(13, "suspects-log", caught.says, caught.raised)
     for side in camps(found):
         block = rank_block(scene, found, side)
         if block is not None and len(side) < len(scene.world):
@@ -362,6 +366,8 @@ def _summary(scene: Scene) -> str:
         rest = f", while the others are in {' and '.join(sorted(others)[:2])}"
     if (late := behind(scene)) is not None and set(late.ranks) == set(who):
         rest = f"{rest} in a later pass: {late.apart}"
+    if (caught := caught_before(scene)) is not None:
+        rest = f"{rest}. Before that, {caught.says}"
     return f"{subject(scene, who)} called {mine}{condition}{rest}"
 
 
@@ -393,6 +399,14 @@ Come to the call on all ranks or on none
     {place}: `{skip}` returns before the collective at {where}
     make the call there too, with an empty tensor; or let the ranks decide together whether to
         return (all_reduce of a flag)
+"""
+CAUGHT = """
+Mend what was raised
+    {what}, at {at}
+Let a rank that fails come to the call as well
+    make the call at {call} in a `finally`, or let the ranks decide together whether all give up:
+        ok = torch.tensor(float(ok)); dist.all_reduce(ok, op=dist.ReduceOp.MIN)
+    or let it end the rank: the launcher then ends the job, instead of a hang
 """
 SKIPPED = """
 Skip a step on all ranks or on none
@@ -447,6 +461,21 @@ Or leave the others out on purpose
 """
 
 
+def _fixes_of_leaving(scene: Scene) -> Fixes:
+    """Where some ranks are known to have left a step or a loop before the others; else ()."""
+    if (caught := caught_before(scene)) is not None:
+        at = next((one for one in reversed(caught.raised.frames) if is_user(one)), caught.at)
+        return fixes(CAUGHT, what=caught.what, at=at.where, call=caught.before.where)
+    if (skip := steps_ahead(scene)[1]) is not None:
+        return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
+    out, loop = left_a_loop(scene)
+    if loop is not None:
+        exit_ = left_by(scene, out, loop)
+        by = f", by `{short(exit_.text, 60)}` (line {exit_.line})" if exit_ is not None else ""
+        return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line, by=by)
+    return ()
+
+
 def _fixes(scene: Scene) -> Fixes:
     if odd_ranks(scene):
         return fixes(GROUPS)
@@ -468,13 +497,8 @@ def _fixes(scene: Scene) -> Fixes:
         wrapped = any(rank in found and found[rank].op == "ddp-sync" for rank in who)
         unwrap = fixes(UNWRAPPED, place=place) if wrapped else ()
         return unwrap + fixes(FIXES, place=place, condition=condition, rest=rest)
-    if (skip := steps_ahead(scene)[1]) is not None:
-        return fixes(SKIPPED, skip=short(skip.text, 80), line=skip.line)
-    out, loop = left_a_loop(scene)
-    if loop is not None:
-        exit_ = left_by(scene, out, loop)
-        by = f", by `{short(exit_.text, 60)}` (line {exit_.line})" if exit_ is not None else ""
-        return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line, by=by)
+    if out_of_step := _fixes_of_leaving(scene):
+        return out_of_step
     if (late := behind(scene)) is not None and late.inside and set(late.ranks) == set(who):
         return fixes(PASSED, place=place, loop=late.apart)
     if (early := _early_return(scene)) is not None:

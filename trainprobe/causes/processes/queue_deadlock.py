@@ -237,8 +237,8 @@ def _summary(scene: Scene) -> str:
         does = "fills" if queue_call(thread) == "get" else "empties"
         what = "a result of" if main.op == "future" else "the end of"
         return (
-            f"{who(main)} waits at {main.where} for {what} {_thread(thread)}, which stands at a queue"
-            f" that nobody {does}"
+            f"{who(main)} waits at {main.where} for {what} {_thread(thread)}, which stands at a"
+            f" queue that nobody {does}"
         )
     if not reading_of(scene):
         first = piping_of(scene)[0]
