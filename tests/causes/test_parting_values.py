@@ -9,7 +9,8 @@ from tests.unit.waits.live_rows import C10D, CELL, MAIN, job, rank
 from trainprobe.causes.collectives.collective_order_mismatch import CAUSE as ORDER
 from trainprobe.causes.collectives.rank_conditional_collective import CAUSE as CONDITIONAL
 from trainprobe.causes.collectives.uneven_inputs import CAUSE as UNEVEN
-from trainprobe.causes.parting_values import behind, parted_values
+from trainprobe.causes.model.resume_mismatch import CAUSE as RESUMED
+from trainprobe.causes.parting_values import begun_apart, behind, parted_values
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.parting_values import FrameValue
 from trainprobe.facts import Block, Skip, SourceSite
@@ -249,3 +250,17 @@ def test_who_went_another_way_in_a_library_first_is_the_odd_one() -> None:
     assert "Rank 1 came by on_advance_end, the others by advance" in str(
         CONDITIONAL.fixes_for(scene)
     )
+
+
+def test_ranks_that_resumed_at_other_steps_are_no_ranks_of_one_run() -> None:
+    steps = Block("for", 50, "for step in range(start + 1, last):")
+    stacks = {0: in_call(66), 1: in_step(), 2: in_call(66)}
+    values = {0: {"step": "240", "start": "180"}, 2: {"step": "240", "start": "180"}}
+    values[1] = {"step": "181", "start": "120"}
+    outermost = scene_of(stacks, values, site(57, steps), site(66, steps))
+    below = scene_of(stacks, values, site(57, EPOCH, steps), site(66, EPOCH, steps))
+
+    assert points(RESUMED, outermost, "suspects-stack") == [26]
+    assert RESUMED.ranks(outermost) == (1,)
+    assert "`start` is 120 on rank 1" in RESUMED.summary(outermost)
+    assert begun_apart(below) is None, "each epoch may begin at another number"

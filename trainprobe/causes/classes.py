@@ -244,7 +244,7 @@ def _class_of(scene: Scene, thread: MainThread, process: ProcessState | None) ->
     if thread.leaf == AT_THE_STORE:
         return "waits-in-store", "waits in the store"
     asks_below = thread.leaf == "net-io" and _answers_from_below(scene, process)
-    if thread.leaf in _CHILD or asks_below:
+    if asks_below or (thread.leaf in _CHILD and thread.op not in WAITS_FOR_SOMEBODY):
         whom = "its loader workers" if thread.leaf == "dataloader" else "a process that it started"
         return "waits-for-child", f"waits for {whom}"
     if thread.leaf in _OUTSIDE or thread.op in WAITS_FOR_SOMEBODY:

@@ -19,7 +19,7 @@ from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.collect.collectors.parting_values import OBJECT
 from trainprobe.facts import Block, FrameValue, Skip
-from trainprobe.stacks.parting_names import ROOT, counts, names_of_header, targets_of
+from trainprobe.stacks.parting_names import ROOT, counts, first_of, names_of_header, targets_of
 from trainprobe.stacks.rank_conditions import ASKS_FOR_RANK
 
 Kind = Literal["pass", "item", "answer"]
@@ -122,6 +122,26 @@ def _headers(scene: Scene) -> dict[tuple[str, str], dict[str, Header]]:
                     if name in targets or name not in own:
                         own[name] = (part.line, part.text)
     return found
+
+
+def begun_apart(scene: Scene) -> PartedValue | None:
+    """The number at which a loop of steps began, where that differs between ranks. The loop must be
+    the outermost of its function: each pass of another one may begin it elsewhere.
+    """
+    loops = [
+        [(block.line, block.text) for block in site.blocks if block.kind in ("for", "while")]
+        for place in places(scene).values()
+        for site in scene.sites(place.frames)
+    ]
+    outermost = {found[0] for found in loops if found}
+    return next(
+        (
+            one
+            for one in parted_values(scene)
+            if one.name in first_of(one.header[1]) and one.header in outermost
+        ),
+        None,
+    )
 
 
 def passes_made(scene: Scene, loop: Block) -> PartedValue | None:

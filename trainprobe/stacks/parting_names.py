@@ -121,6 +121,19 @@ def counts(header: str) -> tuple[str, ...]:
     return (target.id,) if isinstance(target, ast.Name) else ()
 
 
+def first_of(header: str) -> tuple[str, ...]:
+    """The names in the first number of a `for` over a range that does not begin at 0."""
+    tree = _parsed(header)
+    return tuple(
+        name.id
+        for node in (ast.walk(tree.iter) if isinstance(tree, (ast.For, ast.AsyncFor)) else ())
+        if isinstance(node, ast.Call) and len(node.args) > 1
+        if isinstance(node.func, ast.Name) and node.func.id in ("range", "trange")
+        for name in ast.walk(node.args[0])
+        if isinstance(name, ast.Name)
+    )
+
+
 def _asked(tree: ast.stmt) -> tuple[ast.AST, ...]:
     if isinstance(tree, (ast.For, ast.AsyncFor)):
         return (tree.target, tree.iter)

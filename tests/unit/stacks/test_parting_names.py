@@ -8,6 +8,7 @@ from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.parting_names import (
     arguments_of_calls,
     counts,
+    first_of,
     names_of_header,
     names_that_tell,
     targets_of,
@@ -40,6 +41,19 @@ def test_a_header_tells_its_names(
     assert set(names_of_header(header)) == set(names)
     assert counts(header) == counted
     assert targets_of(header) == targets
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        ("for step in range(start + 1, last):", ("start",)),
+        ("for step in range(last):", ()),
+        ("for i, step in enumerate(trange(first, last)):", ("first",)),
+        ("while start < last:", ()),
+    ],
+)
+def test_where_a_range_begins(header: str, names: tuple[str, ...]) -> None:
+    assert first_of(header) == names
 
 
 def test_only_functions_in_which_several_ranks_stand_are_asked() -> None:

@@ -5,15 +5,18 @@ checkpoint, or belong to another set of parameters or another number of ranks. S
 to load that; others go on, and the loss jumps.
 
 It is recognised by the words with which optimizers and frameworks refuse a state, and by the
-measurements `resume.*`: four steps at once against two, a save, a load and two more.
+measurements `resume.*`: four steps at once against two, a save, a load and two more. In a live job
+that hangs it is recognised by a loop of steps that began at another number on some ranks, as where
+each resumes from the newest file of its own.
 """
 
 from __future__ import annotations
 
-from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.cause import Cause
 from trainprobe.causes.measured import measured_or_stated, measured_summary, stressed_or
+from trainprobe.causes.parting_values import begun_apart
 from trainprobe.causes.phrases import Fixes, fixes
-from trainprobe.causes.scene import Scene
+from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
 from trainprobe.signatures.messages import message
 
@@ -37,7 +40,52 @@ Or start the optimizer anew, knowingly
 """
 
 
+APART = """
+Resume from one checkpoint on all ranks
+    let rank 0 choose it and broadcast the name, or take the newest that all have:
+        step = torch.tensor(step); dist.all_reduce(step, op=dist.ReduceOp.MIN)
+Let a save count only when all ranks have made it
+    a marker file that rank 0 writes after a barrier, without which no rank takes that checkpoint
+"""
+
+
+def _weigh(scene: Scene) -> Weighings:
+    if scene.group.mode != "hang":
+        yield from _told(scene)
+    elif (apart := begun_apart(scene)) is not None:
+        says = f"Not all ranks began at the same step: {apart}"
+        yield weighing(26, "suspects-stack", says, *apart.facts)
+
+
+_told = measured_or_stated(MEASURED, WORDING)
+
+
+def _summary(scene: Scene) -> str:
+    if scene.group.mode == "hang" and (apart := begun_apart(scene)) is not None:
+        return (
+            f"The ranks have not resumed at the same step: {apart}. So they come to different calls"
+        )
+    return _usual(scene)
+
+
+_usual = measured_summary(
+    MEASURED,
+    "The run that is resumed is not the one that was saved",
+    WORDING,
+    otherwise="the states differ",
+)
+
+
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    """The fewest that began at another step; where nobody knows which, no particular ones."""
+    apart = begun_apart(scene) if scene.group.mode == "hang" else None
+    sides = apart.camps if apart is not None else ()
+    return sides[0] if len(sides) == 2 and len(sides[0]) < len(sides[1]) else ()
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if scene.group.mode == "hang":
+        return fixes(APART)
     found = statement(scene, WORDING)
     return fixes(OTHER_WORLD if found and "world size" in found.text else OTHER_STATE)
 
@@ -45,20 +93,21 @@ def _fixes(scene: Scene) -> Fixes:
 CAUSE = Cause(
     id="resume-mismatch",
     title="The resumed run is not the saved one",
-    modes=("crash", "check"),
-    weigh=measured_or_stated(MEASURED, WORDING),
-    summary=measured_summary(
-        MEASURED,
-        "The run that is resumed is not the one that was saved",
-        WORDING,
-        otherwise="the states differ",
-    ),
+    modes=("crash", "check", "hang"),
+    weigh=_weigh,
+    summary=_summary,
     fixes=stressed_or(MEASURED, _fixes),
-    ranks=nobody,
+    ranks=_ranks,
     would_settle=(
         "four steps at once against two steps, a save, a load and two steps, with the same seed"
     ),
     refines="user-exception",
-    accounts_for=("world-size-mismatch",),
+    accounts_for=(
+        "world-size-mismatch",
+        "rank-conditional-collective",
+        "collective-order-mismatch",
+        "uneven-inputs",
+        "rank-divergent-forward",
+    ),
     wording=WORDING,
 )
