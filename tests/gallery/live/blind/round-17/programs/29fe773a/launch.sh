@@ -1,0 +1,3 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+exec $PYTHON main.py --world-size 3 --steps 5000
