@@ -175,7 +175,10 @@ class Rounds:
         several = len(ranks) > 1 or self.elsewhere
         if several and stepping and all(each.sleeps_again for each in stepping):
             return True
-        long_asleep = any((each.asleep_s or 0.0) >= self.pace.third_look_s for each in ranks)
+        long_asleep = any(
+            (each.asleep_s or 0.0) >= self.pace.third_look_s and each.moving() not in MOVING
+            for each in ranks
+        )
         return several and not long_asleep and self.age_s() is None
 
     def load(self) -> bool:

@@ -63,6 +63,7 @@ ONE_WAIT = 0.5  # of the sampled time: a stretch as long may be one pause
 WOKEN_SPANS, ROUND_S = 2, 2.5
 LIVED_S = 60.0
 LITTLE, MORE = 0.2, 2.0  # of a rank's life; and of the processor time that it took itself
+YOUNG = 0.25  # of the rank's life
 IDLE_S = 30.0  # a save or an evaluation of one rank may take less
 LONG_ROUND_S = 1.0  # samples show enough of shorter ones
 SAME_RANK = "whether the others wait for the same rank each time"
@@ -82,6 +83,7 @@ def slow_groups(
     sampled = (
         _recompiling(facts, rung, ranks, watch)
         or _starved(rung, ranks, samples)
+        or _starting_anew(rung, ranks, watch)
         or _asking(rung, ranks, samples)
         or _last(rung, ranks, samples)
         or _on_one_host(rung, ranks, samples)
@@ -228,6 +230,31 @@ def starts_workers_anew(process: ProcessState | None) -> bool:
     age_s, used_s = process.age_s or 0.0, process.used_s or 0.0
     ended_s = process.ended_children_s or 0.0
     return age_s >= LIVED_S and used_s <= LITTLE * age_s and ended_s >= MORE * used_s
+
+
+def _starting_anew(rung: Rung, ranks: Sequence[Standing], watch: Watch) -> SuspectGroup | None:
+    """All ranks are at workers that have just been started once more, as their lives tell: in an
+    epoch as short no look need meet a step.
+    """
+    for one in ranks:
+        process, loads = one.process, one.thread is not None and loading.loads(one.thread.frames)
+        workers = watch.children(one.pid) if one.pid is not None else ()
+        young = [
+            worker.age_s is not None and worker.age_s <= YOUNG * (process.age_s or 0.0)
+            for worker in workers
+            if process is not None and worker.role == "loader-worker"
+        ]
+        if not (loads and young and all(young) and starts_workers_anew(process)):
+            return None
+    lives = [one.process for one in ranks if one.process is not None]
+    ended_s = min(one.ended_children_s or 0.0 for one in lives)
+    says = (
+        f"{'all ranks start' if len(ranks) > 1 else 'the rank starts'} loader workers again and"
+        f" again: those that have ended took {ended_s:.0f} s of processor time on each rank, a rank"
+        f" itself {max(one.used_s or 0.0 for one in lives):.0f} s of its"
+        f" {min(one.age_s or 0.0 for one in lives):.0f} s"
+    )
+    return _group(rung, ranks, (), says)
 
 
 def _asking(

@@ -15,6 +15,7 @@ from tests.unit.waits.live_rows import (
     facts_of,
     job,
     own,
+    process,
     rank,
     scene_of,
     site,
@@ -526,3 +527,29 @@ def test_who_went_through_rounds_while_it_was_sampled_goes_on_wherever_it_was_me
     found = view(job(2), waits, helper, others, *rounds)
     assert "nothing tells" not in found.says
     assert found.verdict in ("slow", "undetermined", "healthy")
+
+
+def test_workers_that_have_just_started_once_more_tell_a_short_epoch_without_samples() -> None:
+    def life(number: int, *, ended_s: float, worker_s: float) -> list[Fact]:
+        lives = {"used_s": 4.0, "ended_children_s": ended_s, "state": "S"}
+        worker = process(
+            200 + number, rank=number, role="loader-worker", state="R", ppid=100 + number
+        )
+        young = [
+            replace(one, age_s=worker_s) if isinstance(one, ProcessState) else one for one in worker
+        ]
+        mine = [
+            replace(one, age_s=65.0) if isinstance(one, ProcessState) else one
+            for one in rank(number, own("step", 7), LOADS, **lives)
+        ]
+        return [*mine, *young]
+
+    def job_of(**life_of: float) -> Situation:
+        return view(job(2), *(life(number, **life_of) for number in range(2)))
+
+    found = job_of(ended_s=53.0, worker_s=3.6)
+
+    assert (found.verdict, found.groups[0].ranks) == ("slow", ())
+    assert "start loader workers again and again" in found.says
+    assert job_of(ended_s=2.0, worker_s=3.6).verdict != "slow", "they started once"
+    assert job_of(ended_s=53.0, worker_s=60.0).verdict != "slow", "a download of before"

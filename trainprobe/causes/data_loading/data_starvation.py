@@ -82,13 +82,21 @@ def _weigh(scene: Scene) -> Weighings:
     )
     yield weighing(13, "suspects-stack", says, *threads, *scene.of(Samples))
     fetching, workers = _fetching(scene), scene.workers(scene.world)
+    anew = _workers_anew(scene)
     still = [
         thread
-        for thread in workers
+        for thread in (() if anew else workers)
         if thread.leaf != IDLE
         and thread.moved is False
         and not goes_on(scene.process_of(thread.pid))
     ]
+    if anew:
+        ended_s = min(one.ended_children_s or 0.0 for one in anew)
+        says = (
+            f"Workers that have ended took {ended_s:.0f} s of processor time on each rank: they"
+            " start anew all the time"
+        )
+        yield weighing(13, "process-state-and-locks", says, *anew)
     if fetching:
         says = (
             f"{len(fetching)} of {len(workers)} workers are at work, such as {fetching[0].pid} at"
@@ -102,14 +110,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(
             -13, "other-stacks", f"Worker {still[0].pid} stands still at {still[0].where}", *still
         )
-    elif scene.of(Samples) and (anew := _workers_anew(scene)):
-        ended_s = min(one.ended_children_s or 0.0 for one in anew)
-        says = (
-            f"Workers that have ended took {ended_s:.0f} s of processor time on each rank: they"
-            " start anew all the time"
-        )
-        yield weighing(10, "process-state-and-locks", says, *anew)
-    elif workers:
+    elif workers and not anew:
         yield weighing(-13, "other-stacks", f"All {len(workers)} workers are idle", *workers)
     elif scene.of(Samples) or any(thread.moved for thread in threads):
         yield weighing(
@@ -150,6 +151,12 @@ def _summary(scene: Scene) -> str:
         if _slowest(scene)
         else ""
     )
+    if anew := _workers_anew(scene):
+        life_s, own_s = (min(getattr(one, of) or 0.0 for one in anew) for of in ("age_s", "used_s"))
+        return (
+            f"The loader workers of {ranks_say(ranks, capital=False)} start anew again and again,"
+            f" as for each short epoch: in {life_s:.0f} s a rank worked for {own_s:.0f} s itself"
+        )
     from_ = sorted({one.remote for one in connections(scene)})
     read = f", reading from {and_list(from_[:2])}" if at and from_ else ""
     return (
@@ -192,7 +199,7 @@ def _fixes(scene: Scene) -> Fixes:
     for line in _slowest(scene)[:1]:
         pid = next((worker.pid for worker in scene.workers(scene.world)), "<PID>")
         profile = f"py-spy top --pid {pid}   (a worker's; most are at {line})"
-    first = ANEW if _workers_anew(scene) and not _fetching(scene) else ""
+    first = ANEW if _workers_anew(scene) else ""
     return fixes(first + FIXES, workers=max(2 * workers, 4), profile=profile)
 
 
