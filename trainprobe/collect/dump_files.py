@@ -7,7 +7,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 import time
 from collections import defaultdict
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +15,7 @@ from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainprobe.collect.flight_reading import LAST_PER_GROUP
+from trainprobe.system.anonymous_files import anonymous_file
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dump_files_child.py")
 OUTPUT_CAP_BYTES = 512 * 2**20
@@ -110,10 +110,10 @@ def read_dump_files(
 def read_dump_content(content: bytes, ends: float) -> DumpRead:
     """Read a dump that lies in no file."""
     try:
-        with tempfile.NamedTemporaryFile(prefix="trainprobe-dump-") as file:
+        with anonymous_file("dump") as file:  # no name, so that nothing is left where we are killed
             file.write(content)
-            file.flush()
-            return read_dump_files([file.name], ends)[file.name]
+            path = f"/proc/{os.getpid()}/fd/{file.fileno()}"
+            return read_dump_files([path], ends)[path]
     except OSError as error:
         return DumpRead(broken=f"it cannot be laid aside to be read: {error.strerror}")
 

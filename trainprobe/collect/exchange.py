@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import List, Optional, Tuple, Type
 
 from trainprobe.collect import procfs
-from trainprobe.system.working_folders import MARK, mark_line, sweep
+from trainprobe.system.working_folders import FRESH_MARK, MARK, mark_line, sweep
 
 PLACES = (
     "/tmp",  # noqa: S108 - candidates; the folder itself is new, private and has a random name
@@ -77,7 +77,9 @@ class Exchange:
         trace: Optional[TracebackType],
     ) -> None:
         with contextlib.suppress(OSError):
-            for name in () if self.left else os.listdir(self._folder):
+            names = [] if self.left else os.listdir(self._folder)
+            # The mark goes last: who is killed meanwhile leaves the rest to the next look.
+            for name in sorted(names, key=lambda name: name == MARK):
                 os.unlink(name, dir_fd=self._folder)
             if not self.left:
                 os.rmdir(self._name, dir_fd=self._above)
@@ -97,7 +99,8 @@ class Exchange:
     def _mark(self, pid: int) -> None:
         """Write with which process the folder may go, should nobody be left to remove it."""
         with contextlib.suppress(OSError):
-            self.put(MARK, mark_line(pid).encode("ascii"))
+            self.put(FRESH_MARK, (mark_line(pid) or "?\n").encode("ascii"))
+            os.rename(FRESH_MARK, MARK, src_dir_fd=self._folder, dst_dir_fd=self._folder)
 
     def put(self, name: str, content: bytes) -> None:
         """Write a file that the process may read. Raises OSError."""

@@ -4,7 +4,6 @@ written to the case.
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 
 from trainprobe.case import Case
@@ -26,7 +25,7 @@ from trainprobe.ladder.script_lint import lint_the_script
 from trainprobe.model.progress import Progress
 from trainprobe.model.subjects import JOB
 from trainprobe.system.interruption import Interrupted, Interruption
-from trainprobe.system.working_folders import make_working_folder
+from trainprobe.system.working_folders import make_working_folder, remove_working_folder
 
 
 class Climb:
@@ -65,7 +64,7 @@ class Climb:
                     raise Interrupted
         finally:
             self.runner.close()
-            shutil.rmtree(self.runner.folder, ignore_errors=True)
+            remove_working_folder(self.runner.folder)
 
     def _look_for_earlier_runs(self) -> None:
         """Record the processes that an earlier run of the user's command has left on this host."""

@@ -42,7 +42,7 @@ from trainprobe.ladder.wire import (
 from trainprobe.nodes.answers import row_of
 from trainprobe.system.interruption import Interruption
 from trainprobe.system.keeper import Keeper
-from trainprobe.system.working_folders import make_working_folder
+from trainprobe.system.working_folders import make_working_folder, remove_working_folder
 from trainprobe.targets.launch import free_port
 
 DESERTED_S = 60.0  # the leader sends something every five seconds
@@ -104,7 +104,7 @@ class NodeAgent:
                 self._say(says="trouble", reason=str(error))
             finally:
                 if folder:
-                    shutil.rmtree(folder, ignore_errors=True)
+                    remove_working_folder(folder)
                 self._left.set()
         return 0
 

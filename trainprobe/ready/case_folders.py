@@ -17,7 +17,7 @@ from trainprobe.case import Case
 from trainprobe.errors import UsageError
 from trainprobe.model.request import ReadyRequest
 from trainprobe.model.subjects import Subject
-from trainprobe.system.working_folders import make_working_folder
+from trainprobe.system.working_folders import make_working_folder, remove_working_folder
 
 if TYPE_CHECKING:
     from trainprobe.ready.local_checks import CheckResult
@@ -52,7 +52,7 @@ def case_for(request: ReadyRequest) -> Iterator[tuple[Case, str]]:
         with Case.create(os.path.join(folder, "case"), "ready", request.argv) as case:
             yield case, ""
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_working_folder(folder)
 
 
 def _memory_folder() -> str:

@@ -5,6 +5,8 @@ A folder goes only if it is ours beyond doubt: a real folder of this user with o
 which a plain file of ours names a process of this very boot and pid namespace that is gone. Another
 host or container may share the directory, and its processes cannot be seen from here, so that its
 folders stay. Nothing is followed through a link, and the clearing stops after a short time.
+A folder whose maker was killed before it could write that file is empty and goes after an hour; the
+file itself goes last.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ PREFIX = "trainprobe-"
 # `pid start boot namespace`: the process that made the folder, its start in clock ticks, and where
 # that means anything
 MARK = ".trainprobe-owner"
+FRESH_MARK = f"{MARK}.new"  # until it is whole
+UNMARKED_S = 3600.0  # nobody needs so long between a folder and its mark
 # as tempfile.mkdtemp makes them, and as collect/exchange.py does beside a process of the job
 NAME = re.compile(r"trainprobe-(?:[a-z0-9_]{8}|[0-9a-f]{12})")
 SWEEP_S = 1.0
@@ -51,18 +55,41 @@ def working_folder() -> Iterator[str]:
     try:
         yield folder
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove_working_folder(folder)
 
 
 def mark(folder: str) -> None:
-    """Write into a new folder whose it is, where that can be told."""
-    line = mark_line(os.getpid())
-    if line:
-        with (
-            contextlib.suppress(OSError),
-            open(os.path.join(folder, MARK), "x", encoding="ascii") as file,
-        ):
-            file.write(line)
+    """Write into a new folder whose it is; a line that means nothing where that cannot be told, for
+    a folder without a mark looks like one that was never used.
+    """
+    with (
+        contextlib.suppress(OSError),
+        open(os.path.join(folder, MARK), "x", encoding="ascii") as file,
+    ):
+        file.write(mark_line(os.getpid()) or "?\n")
+
+
+def remove_working_folder(path: str) -> None:
+    """Remove a folder of ours, its mark last: who is killed meanwhile leaves the rest to the next
+    run.
+    """
+    with contextlib.suppress(OSError):
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            for name in set(os.listdir(folder)) - {MARK}:
+                _remove_inside(folder, name)
+        finally:
+            os.close(folder)
+    shutil.rmtree(path, ignore_errors=True)  # does not follow links
+
+
+def _remove_inside(folder: int, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=folder)
+    except IsADirectoryError:
+        shutil.rmtree(f"/proc/self/fd/{folder}/{name}", ignore_errors=True)
+    except OSError:
+        pass  # the caller tries once more
 
 
 def mark_line(pid: int) -> str:
@@ -89,7 +116,7 @@ def remove_abandoned(path: str, within_s: float) -> bool:
         if time.monotonic() > ends or not os.path.isdir(path):
             return False
         time.sleep(0.02)
-    shutil.rmtree(path, ignore_errors=True)
+    remove_working_folder(path)
     return True
 
 
@@ -110,10 +137,39 @@ def sweep(root: str = "", within_s: float = SWEEP_S, owner: Optional[int] = None
         path = os.path.join(root or tempfile.gettempdir(), name)
         if time.monotonic() > ends:
             break
-        if own_place and _abandoned(path, own_place, owner):
-            shutil.rmtree(path, ignore_errors=True)  # does not follow links
+        if not own_place:
+            break
+        if _abandoned(path, own_place, owner):
+            remove_working_folder(path)
+            removed.append(path)
+        elif _remove_unmarked(path, owner):
             removed.append(path)
     return removed
+
+
+def _remove_unmarked(path: str, owner: Optional[int] = None) -> bool:
+    """Remove an old folder of ours in which nothing is but the beginning of a mark."""
+    try:
+        folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        about, names = os.fstat(folder), os.listdir(folder)
+        if (
+            about.st_uid not in (os.getuid(), owner)
+            or time.time() - about.st_mtime < UNMARKED_S
+            or set(names) - {MARK, FRESH_MARK}
+            or (MARK in names and os.stat(MARK, dir_fd=folder, follow_symlinks=False).st_size)
+        ):
+            return False
+        for name in names:
+            os.unlink(name, dir_fd=folder)
+        os.rmdir(path)  # not where something has come into it meanwhile
+    except OSError:
+        return False
+    finally:
+        os.close(folder)
+    return True
 
 
 def _abandoned(path: str, own_place: str, owner: Optional[int] = None) -> bool:
