@@ -92,7 +92,7 @@ def attach(
     began = time.monotonic()
     limits = (request.timeout_s,) if request.timeout_s else ()
     job = find_target(request.pid, choose, progress, *limits)
-    case = Case.create(request.case, "attach", request.argv)
+    case = Case.create(_answering_place(request.case, progress), "attach", request.argv)
     try:
         look_at_job(job, case, request, progress, meanwhile=make_ready_to_judge, began=began)
         if request.deep_if_open and _deep_would_settle(case):
@@ -104,6 +104,26 @@ def attach(
     if evidence is not None:
         evidence.extend(records)
     return _kept(case, _concluded(case, records, "attach", case.name))
+
+
+def _answering_place(asked: str | None, progress: Progress) -> str | None:
+    """Where the case goes: as asked, unless the file system of this folder is the one that gives
+    no answer. Raises UsageError where a folder was asked for that lies there.
+    """
+    import tempfile
+
+    from trainprobe.case import ANOTHER
+    from trainprobe.errors import UsageError
+    from trainprobe.system.answering import silent
+
+    silence = silent(asked or ".")
+    if not silence:
+        return asked
+    if asked:
+        raise UsageError(f"The case folder {asked} cannot be made: {silence}.", ANOTHER)
+    folder = tempfile.mkdtemp(prefix="trainprobe-case-")
+    progress.note(f"The case is kept in {folder}: {silence}.")
+    return folder
 
 
 def _deep_would_settle(case: Case) -> bool:
@@ -120,7 +140,7 @@ def _attach_far(request: AttachRequest, progress: Progress) -> Report:
     from trainprobe.case import Case
 
     nodes = Nodes(request)
-    case = Case.create(request.case, "attach", request.argv)
+    case = Case.create(_answering_place(request.case, progress), "attach", request.argv)
     try:
         nodes.look(case, progress)
     except Interrupted:

@@ -1,9 +1,10 @@
 """A job on a file system that stops answering (a real FUSE mount, where we are root): its folder,
-its program and an open file lie there, and one rank waits for it in the kernel.
+its program, its output and an open file lie there, and one rank waits for it in the kernel.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -21,6 +22,10 @@ WITHIN_S = 60.0  # of a test on a crowded machine; `attach` itself promises 15
 RANK = """
 import os, time
 held = open("data.bin", "rb", buffering=0)
+output = os.open("train.log", os.O_WRONLY | os.O_APPEND)
+os.dup2(output, 1)
+os.dup2(output, 2)
+print("step 1", flush=True)
 said = os.path.join(os.environ["OUTSIDE"], "pid.rank" + os.environ["RANK"])
 with open(said + ".tmp", "w") as file:
     file.write(str(os.getpid()))
@@ -41,8 +46,9 @@ class Mount:
         self.point.mkdir()
         (folder / "train.py").write_text(RANK)
         (folder / "data.bin").write_bytes(bytes(2**21))
+        (folder / "train.log").touch()
         program = str(ROOT / "tests/programs/mute_mount.py")
-        files = [str(folder / name) for name in ("train.py", "data.bin")]
+        files = [str(folder / name) for name in ("train.py", "data.bin", "train.log")]
         self.server = subprocess.Popen(
             [sys.executable, program, str(valid_s), str(self.point), *files],
             stdin=subprocess.PIPE,
@@ -120,4 +126,81 @@ def test_attach_ends_and_names_the_mount(mount: Mount, jobs: Started) -> None:
     (cause, *_) = report["causes"]
     assert (cause["id"], report["suspects"][0]["ranks"]) == ("storage-stall", [1]), said
     assert str(mount.point) in said
+    silence = f"the file system at {mount.point} gives no answer, so nothing on it was touched"
+    records = map(json.loads, (outside / "case/evidence.jsonl").read_text().splitlines())
+    unread = {row["kind"]: row["reason"] for row in records if silence in row.get("reason", "")}
+    assert unread["output"] == f"{mount.point}/train.log cannot be read: {silence}"
+    assert unread["source"] == f"{mount.point}/train.py was not read: {silence}"
+    assert unread["deadlines"] == f"{mount.point}/train.py and 1 more cannot be read: {silence}"
     assert [child.poll() for child in jobs.children] == [None, None]
+
+
+def stand_in(folder: str, then: Path) -> str:
+    """A shell that stands in a folder and runs a program there once it is told to."""
+    return f'cd "{folder}"; echo there; read line; exec "{sys.executable}" "{then}" "$@"'
+
+
+EARLIER = """
+import os, sys
+from trainprobe.targets.earlier_runs import find, wanted_of
+from trainprobe.targets.process_table import snapshot
+wanted = wanted_of(["python", "train.py"], sys.argv[1], "train.py")
+found = find(snapshot(), wanted, os.getpid(), os.getuid())
+print(len(found.earlier) + len(found.others), "run before")
+"""
+TOOL = "import sys; from trainprobe.cli import main; sys.exit(main())"
+UNREAD = "cannot be read: the file system at MOUNT gives no answer, so nothing on it was touched"
+# What runs, where it stands, with which words; its exit code and what it says.
+COMMANDS = {
+    "a look from the job's own folder": (
+        TOOL,
+        "MOUNT",
+        ("attach", "PID"),
+        3,
+        "The case is kept in",
+    ),
+    "its log": (TOOL, "OUTSIDE", ("explain", "MOUNT/train.log"), 2, f"MOUNT/train.log {UNREAD}."),
+    "its program once more": (
+        *(TOOL, "OUTSIDE", ("diagnose", "--", sys.executable, "MOUNT/train.py"), 2),
+        f"The script MOUNT/train.py {UNREAD}.",
+    ),
+    "an earlier run": (EARLIER, "OUTSIDE", ("MOUNT",), 0, "1 run before"),
+}
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("what", COMMANDS)
+def test_no_command_waits_for_the_mount(what: str, jobs: Started) -> None:
+    if os.geteuid() != 0 or not os.path.exists("/dev/fuse"):
+        pytest.skip("a mount that stops answering needs root and /dev/fuse")
+    program, standing, words, code, says = COMMANDS[what]
+    runs = jobs.write("runs.py", program)
+    with contextlib.closing(Mount(jobs.folder, 0)) as mount:
+        outside = jobs.folder
+        with jobs.beneath(mount.point):
+            jobs.start("train.py", env={"RANK": 0, "WORLD_SIZE": 1, "OUTSIDE": outside})
+        named = {"MOUNT": mount.point, "OUTSIDE": outside, "PID": jobs.pid_of("rank0")}
+
+        def whole(text: str) -> str:
+            for name, value in named.items():
+                text = text.replace(name, str(value))
+            return text
+
+        tool = subprocess.Popen(
+            ["sh", "-c", stand_in(whole(standing), runs), "sh", *map(whole, words)],
+            env={**os.environ, **python_path(), "TMPDIR": str(outside)},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        assert tool.stdout is not None
+        assert tool.stdout.readline() == "there\n"
+        mount.fall_silent()
+        try:
+            said, _ = tool.communicate("go\n", timeout=WITHIN_S)
+        except subprocess.TimeoutExpired:
+            mount.close()  # else it could not even be killed
+            said, _ = tool.communicate()
+            pytest.fail(f"it did not end: {said}")
+    assert (tool.returncode, whole(says) in said) == (code, True), said

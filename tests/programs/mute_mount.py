@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 
 # linux/fuse.h
-LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE = 1, 2, 3, 14, 15, 17, 18
+LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE = 1, 2, 3, 14, 15, 16, 17, 18
 FLUSH, INIT, OPENDIR, READDIR, RELEASEDIR, ACCESS, BATCH_FORGET = 25, 26, 27, 28, 29, 34, 42
 SILENT = (FORGET, BATCH_FORGET)
 ENOENT, ENOSYS = 2, 38
@@ -49,14 +49,21 @@ class Server:
             return 0, struct.pack("=QII", self.valid_s, 0, 0) + self.stat(node)
         if opcode in (OPEN, OPENDIR):
             return 0, struct.pack("=QII", 1, 0, 0)
-        if opcode == READ:
-            at, size = struct.unpack_from("=8xQI", body)
-            return 0, self.content[node - 2][at : at + size]
+        if opcode in (READ, WRITE):
+            return 0, self.passed(opcode, node, body)
         if opcode == STATFS:
             return 0, struct.pack("=5Q4I24x", 9, 9, 9, 9, 9, 512, 255, 512, 0)
         if opcode in (READDIR, RELEASE, RELEASEDIR, FLUSH, ACCESS):
             return 0, b""
         return ENOSYS, b""
+
+    def passed(self, opcode: int, node: int, body: bytes) -> bytes:
+        at, size = struct.unpack_from("=8xQI", body)
+        held = self.content[node - 2]
+        if opcode == READ:
+            return held[at : at + size]
+        self.content[node - 2] = held[:at].ljust(at, b"\0") + body[40:][:size]
+        return struct.pack("=II", size, 0)
 
     def stat(self, node: int) -> bytes:
         kind, size = (0o40755, 0) if node == 1 else (0o100644, len(self.content[node - 2]))

@@ -15,7 +15,6 @@ from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from trainprobe.collect.flight_reading import LAST_PER_GROUP
-from trainprobe.system.anonymous_files import anonymous_file
 
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dump_files_child.py")
 OUTPUT_CAP_BYTES = 512 * 2**20
@@ -109,6 +108,8 @@ def read_dump_files(
 
 def read_dump_content(content: bytes, ends: float) -> DumpRead:
     """Read a dump that lies in no file."""
+    from trainprobe.system.anonymous_files import anonymous_file
+
     try:
         with anonymous_file("dump") as file:  # no name, so that nothing is left where we are killed
             file.write(content)

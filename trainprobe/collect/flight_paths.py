@@ -39,7 +39,7 @@ class Found(NamedTuple):
 
 def find_dumps(prefix: str) -> List[Tuple[str, int]]:
     """The files named `prefix` and a rank, with or without an ending, by rank."""
-    from trainprobe.collect.answering import silent
+    from trainprobe.system.answering import silent
 
     folder, start = os.path.split(prefix)
     name = re.compile(re.escape(start) + r"(\d{1,7})(?:\.(?:pkl|pickle|json))?$")
@@ -106,7 +106,7 @@ def _prefixes(
 
 def _folders(root: str, cwd: str) -> List[str]:
     """The job's folder and the folders in it: torchtitan's dump folder is one of them."""
-    from trainprobe.collect.answering import silent
+    from trainprobe.system.answering import silent
 
     if silent(root + cwd):
         return []

@@ -12,10 +12,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Set, Tuple
 
-from trainprobe.collect import mount_table, procfs
+from trainprobe import mount_table
+from trainprobe.collect import procfs
 from trainprobe.collect.descriptors import command_of, descriptors, find_owners
 from trainprobe.collect.members import Member
-from trainprobe.collect.mount_table import MountRow
+from trainprobe.mount_table import MountRow
 
 DELETED = " (deleted)"
 SHARED = "/dev/shm/"  # noqa: S108 - compared with names in /proc, not written to
@@ -57,6 +58,12 @@ class Sink:
     @property
     def stream(self) -> str:
         return next(iter(self.streams)) if len(self.streams) == 1 else "both"
+
+    @property
+    def place(self) -> str:
+        """Where it lies by its name, seen through the process that it was found by."""
+        proc, pid = self.path.split("/")[1:3]
+        return f"/{proc}/{pid}/root{self.shown}"
 
 
 class Found(NamedTuple):

@@ -24,6 +24,7 @@ from trainprobe.collect.look_results import LookResult, record, refused
 from trainprobe.collect.members import Member
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.subjects import JOB
+from trainprobe.system.answering import silent
 
 PIPE = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE"
 SETTLED_S, AGAIN_S = 0.3, 0.1
@@ -89,6 +90,12 @@ def ask(member: Member, variables: Mapping[str, str]) -> LookResult:
             **data,
         )
     data["path"] = f"{prefix}{member.rank}.pipe"
+    inside = os.path.join(procfs.link(f"/proc/{pid}/cwd") or "/", data["path"])
+    silence = silent(f"/proc/{pid}/root{inside}")
+    if silence:
+        return refused(
+            "timed_out", f"the pipe {data['path']} was not asked through: {silence}", **data
+        )
     path = (
         f"/proc/{pid}/root{data['path']}"
         if prefix.startswith("/")

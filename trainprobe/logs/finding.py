@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from trainprobe.collect.inputs import is_case
 from trainprobe.errors import UsageError
+from trainprobe.system.answering import silent
 
 STDIN = "-"
 FILES_CAP = 20_000
@@ -59,6 +60,9 @@ def _expanded(path: str) -> list[str]:
     """An existing name is that file, whatever characters it holds; any other may be a glob."""
     if "\0" in path:
         raise UsageError("A path with a zero byte names nothing.", NAME)
+    silence = silent(path)
+    if silence:
+        raise UsageError(f"{path} cannot be read: {silence}.", NAME)
     if os.path.lexists(path):
         return [path]
     matches = sorted(glob.glob(path, recursive=True)) if glob.has_magic(path) else []

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from trainprobe.errors import UsageError
+from trainprobe.system.answering import silent
 from trainprobe.system.run import run
 from trainprobe.targets.host_names import host_names
 
@@ -109,6 +110,9 @@ def _flux_hosts(*words: str) -> tuple[list[str], str]:
 
 
 def _of_file(by: Scheduler, job: str, what: str, path: str) -> Allocation:
+    silence = silent(path) if path else ""
+    if silence:
+        return Allocation(by, job, trouble=f"{what} {path} cannot be read: {silence}")
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read(CAP).splitlines()

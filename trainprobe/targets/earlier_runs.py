@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from trainprobe.system.answering import real_path
 from trainprobe.targets.process_table import ProcessRow, Table, in_order
 from trainprobe.targets.programs import (
     ADOPTERS,
@@ -87,7 +88,7 @@ class Found:
 def wanted_of(argv: Sequence[str], cwd: str, script: str = "") -> Wanted | None:
     """Return what the command `argv` runs; None where it names no script, module or code."""
     if script:
-        return Wanted("script", os.path.realpath(os.path.join(cwd, script)), cwd)
+        return Wanted("script", real_path(os.path.join(cwd, script)), cwd)
     argv = command_in_proc(argv)
     program = program_of(argv)
     if launcher_kind(argv):
@@ -135,12 +136,12 @@ def runs_it(process: ProcessRow, wanted: Wanted) -> bool:
         )
     # A module or a line of code means something else in another folder.
     return program.name == wanted.name and (
-        not wanted.cwd or os.path.realpath(process.cwd or "/") == os.path.realpath(wanted.cwd)
+        not wanted.cwd or real_path(process.cwd or "/") == real_path(wanted.cwd)
     )
 
 
 def _same(process: ProcessRow, word: str, wanted: Wanted) -> bool:
-    return os.path.realpath(os.path.join(process.cwd or "/", word)) == wanted.name
+    return real_path(os.path.join(process.cwd or "/", word)) == wanted.name
 
 
 def find(table: Table, wanted: Wanted, own: int, uid: int) -> Found:
@@ -321,7 +322,7 @@ def _lost_workers(
         for place in (("g", row.seen.group), ("s", row.seen.session))
     }
     folders = {
-        os.path.realpath(wanted.cwd) if wanted.cwd else "",
+        real_path(wanted.cwd) if wanted.cwd else "",
         os.path.dirname(wanted.name) if wanted.kind == "script" else "",
     } - {""}
     following = max((row.run for row in rows), default=-1) + 1
@@ -358,7 +359,7 @@ def _lost_workers(
 
 
 def _folder(process: ProcessRow) -> str:
-    return os.path.realpath(process.cwd) if process.cwd else f"unknown, of {process.pid}"
+    return real_path(process.cwd) if process.cwd else f"unknown, of {process.pid}"
 
 
 def _own_program(process: ProcessRow) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from trainprobe.errors import UsageError
+from trainprobe.system.answering import silent
 from trainprobe.system.run import run
 from trainprobe.targets.script import parse_answer
 
@@ -168,6 +169,9 @@ def ask(path: str, chosen_by: str = "", modules: Iterable[str] = USUAL_STACK) ->
 
     Raises UsageError when it cannot be executed, does not answer as a Python, or is older than 3.9.
     """
+    silence = silent(path)
+    if silence:
+        raise UsageError(f"The interpreter {path} cannot be asked: {silence}.", REMEDY)
     if not os.path.isfile(path):
         raise UsageError(f"The interpreter {path} does not exist.", REMEDY)
     if not os.access(path, os.X_OK):

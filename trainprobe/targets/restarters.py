@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass
 
+from trainprobe.system.answering import real_path, silent
 from trainprobe.system.proc import read_file
 from trainprobe.targets.process_table import ProcessRow
 from trainprobe.targets.programs import SHELLS, launcher_kind, option, program_of, whole
@@ -96,7 +97,7 @@ def names(text: str, script: str, cwd: str) -> bool:
             folder = _led(folder, word) if looping or ends else folder
         elif os.path.basename(word) == os.path.basename(script):
             path = _led(folder, word)
-            if path is not None and os.path.realpath(path) == script:
+            if path is not None and real_path(path) == script:
                 return True
     return False
 
@@ -121,7 +122,7 @@ def _text_of(shell: ProcessRow) -> str:
             path = os.path.join(shell.cwd or "/", word)
             return (
                 ""
-                if not os.path.isfile(path) or path.startswith(("/dev/", "/proc/"))
+                if path.startswith(("/dev/", "/proc/")) or silent(path) or not os.path.isfile(path)
                 else read_file(path, SCRIPT_BYTES).decode("utf-8", "replace")
             )
     return ""

@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from trainprobe.errors import UsageError
+from trainprobe.system.answering import silent
 from trainprobe.system.run import run
 
 READ_S = 20.0
+MOUNT = "Ask whoever runs that file system, or copy the script to a local disk."
 _MARK = b"\nTRAINPROBE "
 
 
@@ -58,6 +60,9 @@ def in_command(argv: Sequence[str], cwd: str) -> str | None:
     ]  # bash -c "python train.py"
     for word in (*named, *(part for part in inside if part.endswith(".py"))):
         path = os.path.join(cwd, word)
+        silence = silent(path)
+        if silence:
+            raise UsageError(f"The script {path} cannot be read: {silence}.", MOUNT)
         if os.path.isfile(path):
             return path
     named = [word for word in named if len(word.split()) == 1]

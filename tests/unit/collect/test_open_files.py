@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trainprobe import mount_table
 from trainprobe.case import Case
-from trainprobe.collect import mount_table
 from trainprobe.collect.collector import JobView, collect
 from trainprobe.collect.collectors import files as open_files
 from trainprobe.collect.collectors.files import read_files

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from trainprobe.collect import mount_table
+from trainprobe import mount_table
 from trainprobe.collect.collector import JobView
 from trainprobe.collect.collectors.output import look_at_files
 from trainprobe.collect.look_results import LookResult

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
-from trainprobe.collect import mount_table, procfs
+from trainprobe import mount_table
+from trainprobe.collect import procfs
 from trainprobe.collect.collector import Collector, record_look
 from trainprobe.collect.look_results import LookResult, refused
 from trainprobe.collect.members import Member
@@ -183,10 +184,14 @@ def _exists(pid: int, path: str) -> Optional[bool]:
     """By one stat in the namespace of the process; None where another host might have to answer,
     or it may not be asked.
     """
+    from trainprobe.system.answering import silent
+
     rows = mount_table.table_of(pid)
     points = [row for row in rows if path == row.point or path.startswith(_folder(row.point))]
     nearest = max(points, key=lambda row: len(row.point), default=None)
     if nearest is None or nearest.fstype not in (*mount_table.LOCAL, "overlay"):
+        return None
+    if silent(f"/proc/{pid}/root{path}"):  # a link on the way may lead elsewhere
         return None
     try:
         os.lstat(f"/proc/{pid}/root{path}")

@@ -58,6 +58,7 @@ def read_deadlines(
 ) -> LookResult:
     """`job` is the job's record: script, cwd, backend, environment, ranks."""
     from trainprobe.collect.child_programs import json_lines, run_child
+    from trainprobe.system.answering import silent
 
     cwd, script = str(job.get("cwd") or ""), str(job.get("script") or "")
     command = next(
@@ -66,15 +67,23 @@ def read_deadlines(
     )
     arguments = _words(command)
     folders = folders_in(arguments) + _being_written(members, proc) + ([cwd] if cwd else [])
+    root = root_of(members, proc)
+    untouched = {
+        name: silence
+        for name in ([script] if script else []) + folders
+        if (silence := silent(root + os.path.join(cwd or "/", name)))
+    }
     question: Dict[str, Any] = {
-        "root": root_of(members, proc),
-        "scripts": [script] if script else [],
-        "folders": folders,
+        "root": root,
+        "scripts": [script] if script and script not in untouched else [],
+        "folders": [name for name in folders if name not in untouched],
         "cwd": cwd or "/",
         "began": job.get("began"),
         "seconds": deadline_s * 0.7,
     }
-    ran = run_child("deadlines_child", timeout_s=deadline_s, input=json.dumps(question).encode())
+    ran = run_child(
+        "deadlines_child", timeout_s=deadline_s * 0.9, input=json.dumps(question).encode()
+    )
     rows = json_lines(ran.stdout)
     scripts = [row for row in rows if "script" in row]
     listed = [row for row in rows if "folder" in row]
@@ -98,6 +107,10 @@ def read_deadlines(
     }
     if any(row["cut"] for row in listed):
         data["cut"] = True
+    if untouched:
+        (name, silence), *more = untouched.items()
+        others = f" and {len(more)} more" if more else ""
+        return LookResult(data, "partial", f"{name}{others} cannot be read: {silence}")
     if ran.ended.how in ("timed_out", "unkillable"):
         return LookResult(
             data,

@@ -26,7 +26,7 @@ def look_at_error_file(case: Case, cell: str, member: Member, path: str) -> Evid
 
 def read_error_file(path: str) -> LookResult:
     """The file may be half written: its writer may have been killed over it."""
-    from trainprobe.collect.answering import silent
+    from trainprobe.system.answering import silent
 
     base: Dict[str, Any] = {"path": path, "present": False}
     silence = silent(path)

@@ -11,7 +11,8 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Set, Tuple
 
-from trainprobe.collect import mount_table, permission, procfs
+from trainprobe import mount_table
+from trainprobe.collect import permission, procfs
 from trainprobe.collect.collector import Collector
 from trainprobe.collect.descriptors import Owners, command_of, descriptors, find_owners
 from trainprobe.collect.look_results import LookResult, refused

@@ -124,7 +124,7 @@ def look_with_lint_at_stacks(
     `began` is when the job started, in Unix time: a file that was changed since is not what runs.
     The job's own limits are not known here.
     """
-    from trainprobe.collect.answering import silent
+    from trainprobe.system.answering import silent
 
     names = dict.fromkeys(
         os.path.join(cwd, site.file)

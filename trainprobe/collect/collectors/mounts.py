@@ -10,15 +10,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
 
-from trainprobe.collect import mount_table, procfs
+from trainprobe import mount_table
+from trainprobe.collect import procfs
 from trainprobe.collect.collector import Collector
 from trainprobe.collect.descriptors import descriptors
 from trainprobe.collect.look_results import LookResult, refused
 from trainprobe.collect.members import Member
-from trainprobe.collect.mount_table import MountRow
 from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
+from trainprobe.mount_table import MountRow
 
 MOUNTS_CAP = 64
 PROBES_CAP = 24

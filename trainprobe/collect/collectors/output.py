@@ -43,6 +43,7 @@ SPLIT_CAP_BYTES = 16 * 2**20
 # least the second, and at most TEXT_CAP_BYTES.
 ALL_CAP_BYTES, LEAST_CAP_BYTES = 256 * 1024, 16 * 1024
 CHILD_CAP_BYTES = 32 * 2**20
+CHILD_END_S = 0.2  # for a child that has to be killed
 # The clock of a file server may be behind the host's by some seconds.
 CLOCK_SLACK_S = 2.0
 _BARE_PREFIX = re.compile(r"\[(?:\d+,)?(\d{1,7})\](?:<std(?:out|err)>)?:[ ]?")
@@ -204,19 +205,24 @@ def _read(sinks: Sequence[Sink], ends: float) -> Iterator[Tuple[Sink, Union[Ends
     """Each file with its ends, or why there are none: those of another host by a child, which may
     hang.
     """
+    from trainprobe.system.answering import silent
+
     cap_bytes = max(LEAST_CAP_BYTES, min(TEXT_CAP_BYTES, ALL_CAP_BYTES // max(1, len(sinks))))
+    untouched = {sink.path: silent(sink.place) for sink in sinks if sink.remote or sink.guessed}
     for sink in sinks:
-        if not sink.remote:
+        if untouched.get(sink.path):
+            yield sink, untouched[sink.path]
+        elif not sink.remote:
             try:
                 yield sink, read_ends(sink.path, cap_bytes, tail_only=True)
             except OSError as error:
                 yield sink, str(error.strerror)
-    asked = {sink.path: sink for sink in sinks if sink.remote}
+    asked = {sink.path: sink for sink in sinks if sink.remote and not untouched[sink.path]}
     if not asked:
         return
     from trainprobe.collect.child_programs import json_lines, run_child
 
-    left_s = max(0.1, ends - time.monotonic())
+    left_s = max(0.1, ends - time.monotonic() - CHILD_END_S)
     words = (str(cap_bytes), *asked)
     ran = run_child("output_child", *words, timeout_s=left_s, output_cap_bytes=CHILD_CAP_BYTES)
     answers = {answer.get("path"): answer for answer in json_lines(ran.stdout)}

@@ -162,7 +162,7 @@ def _read_files(
 
 def read_source(file: str, path: str, lines: Set[int]) -> LookResult:
     """Find what encloses the lines. `file` is the stack's name, `path` where it lies."""
-    from trainprobe.collect.answering import silent
+    from trainprobe.system.answering import silent
 
     base: Dict[str, Any] = {"file": file, "sites": []}
     silence = silent(path)
@@ -200,7 +200,7 @@ def _imported(path: str, opened: List[str], name: str, level: int) -> Optional[s
     """The text of a module of the user's own that the file at `path` imports, where it lies near
     that file; None of libraries and of what cannot be read. `opened` are those tried before.
     """
-    from trainprobe.collect.answering import silent
+    from trainprobe.system.answering import silent
 
     folder = os.path.dirname(path)
     for _ in range(level - 1):

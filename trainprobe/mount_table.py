@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import List, Optional, Sequence
-
-from trainprobe.collect import procfs
+from typing import List, Optional
 
 # File systems whose answers come over a network.
 NETWORK = tuple(
@@ -24,6 +23,7 @@ DISKS = tuple(
     """.split()
 )
 LOCAL = frozenset((*DISKS, "tmpfs", "ramfs", "devtmpfs", "devpts", "mqueue", "hugetlbfs"))
+TABLE_CAP = 4 * 2**20
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,8 @@ class MountRow:
 def table_of(pid: object, proc: str = "/proc") -> List[MountRow]:
     """The mounts in the namespace of a process (a pid or `self`); empty where not readable."""
     try:
-        return parse(procfs.read(f"{proc}/{pid}/mountinfo", 4 * 2**20))
+        with open(f"{proc}/{pid}/mountinfo", encoding="utf-8", errors="replace") as file:
+            return parse(file.read(TABLE_CAP))
     except OSError:
         return []
 
