@@ -157,7 +157,7 @@ COMMANDS = {
         "MOUNT",
         ("attach", "PID"),
         3,
-        "The case is kept in",
+        "could not look  source:",
     ),
     "its log": (TOOL, "OUTSIDE", ("explain", "MOUNT/train.log"), 2, f"MOUNT/train.log {UNREAD}."),
     "its program once more": (
