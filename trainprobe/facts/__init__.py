@@ -22,6 +22,7 @@ from trainprobe.collect.collectors.ras import RasCommunicator, RasRank
 from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.collect.collectors.worker_server import WorkerServer
+from trainprobe.facts.announced_ranks import RankAnnounced
 from trainprobe.facts.collectives import CollectiveCall
 from trainprobe.facts.counts_by_rank import RankCount
 from trainprobe.facts.data_parallel import DataParallelMade
@@ -133,6 +134,7 @@ __all__ = [
     "ProbeResult",
     "ProcessState",
     "Progress",
+    "RankAnnounced",
     "RankCount",
     "RankEnding",
     "RankException",

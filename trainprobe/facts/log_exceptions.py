@@ -22,11 +22,14 @@ from trainprobe.stacks.traceback_text import NAME_CUT_OFF, Printed, Raised, pars
 EACH_CAP = 40  # of one rank and file: the first ones tell what happened
 PRESSED = "KeyboardInterrupt"
 _WAITING = re.compile(
-    r"/(?:threading|selectors|subprocess|multiprocessing/(?:connection|popen_fork|synchronize))\.py$"
+    r"/(?:threading|selectors|subprocess|multiprocessing/(?:connection|popen_fork|synchronize)"
+    r"|torch/utils/(?:cpp_extension|file_baton))\.py$"
 )
 _AN_ERROR = re.compile(r"(?i)\b(?:error|fatal|critical|killed)\b")
 _A_WAIT = re.compile(
     r"^(?!raise\b).{0,80}(?:\.(?:acquire|wait|select|poll|join|_semlock\.__enter__)|os\.waitpid|_recv|_poll)\("
+    # torch's lock of an extension build, of which nothing but the wait is called by its name
+    r"|^baton\.(?:w(?:a(?:it?)?)?)?$|^time\.sleep\(self\.wait_seconds\)"
 )
 WARNED = "warning"  # the source of an exception that its program seems to have lived through
 # torch.multiprocessing.spawn names the process before its traceback; multiprocessing itself after

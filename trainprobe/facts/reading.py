@@ -10,6 +10,7 @@ from trainprobe.collect.collectors.files import OpenFile, PipeEnd
 from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.facts import collectives
+from trainprobe.facts.announced_ranks import parse_announced_ranks
 from trainprobe.facts.blocked_since import join_sleep
 from trainprobe.facts.cell_measures import parse_cell_measures
 from trainprobe.facts.compared_calls import join_compared_calls
@@ -152,6 +153,7 @@ PARSERS: Mapping[str, tuple[Parser, ...]] = {
         parse_log_progress,
         parse_log_work,
         parse_counts,
+        parse_announced_ranks,
         parse_nccl_calls,
         parse_process_listings,
         parse_log_output,

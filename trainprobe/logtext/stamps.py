@@ -97,9 +97,11 @@ _INSIDE = re.compile(
     r"|(?:^|[\s{,\"@])(?:time|ts|timestamp|asctime)\"?\s?[=:]\s?\"?(?P<field>\d{4}-\d{2}-\d{2}[T"
     r" ]\d{2}:\d{2}:\d{2}(?:[.,]\d{1,9})?(?:Z|[+-]\d{2}:?\d{2})?)"
 )
-# A level before the stamp: `[INFO|trainer.py:2345] 2024-…`, `INFO 11-21 10:00:00 [engine.py:12]`.
+# A level before the stamp: `[INFO|trainer.py:2345] 2024-…`, `INFO 11-21 10:00:00 [engine.py:12]`,
+# `DLL 2024-…` of NVIDIA's dllogger.
 _LEVEL = re.compile(
-    r"\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL)\b[^\s\]]{0,80}\]?[ :|-]{1,4}(?=[\d\[])"
+    r"\[?(?:INFO|WARN|WARNING|ERROR|DEBUG|CRITICAL|FATAL|DLL)\b[^\s\]]{0,80}\]?"
+    r"[ :|-]{1,4}(?=[\d\[])"
 )
 _DAY_S = 86400.0
 _YEARS = (1990, 2100)

@@ -22,7 +22,7 @@ _CALLS: tuple[tuple[re.Pattern[str], str, str], ...] = (
         "",
         "torch/distributed/distributed_c10d.py",
     ),
-    (re.compile(r"\bbaton\.wait\("), "wait", "torch/utils/file_baton.py"),
+    (re.compile(r"\bbaton\.(?:wait\(|w?a?i?t?$)"), "wait", "torch/utils/file_baton.py"),
     (
         re.compile(
             r"\bnext\((?:\w{1,40}\.){0,4}\w{0,40}(?:data|loader|iter|batch)\w{0,40}[,)]"

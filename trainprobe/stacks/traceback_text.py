@@ -76,6 +76,11 @@ class Printed:
     process: str = ""
 
 
+# The line at which the innermost frame stands names the exception, and how its text begins.
+_ABOUT_TO = re.compile(
+    r"raise (?P<name>[A-Za-z_][\w.]{0,80}(?:Error|Exception|Exit|Died))"
+    r"\b(?:\((?:[frb]{0,2}[\"']{1,3})?(?P<said>[^\n]{0,400}?)(?:[\"']{1,3}\)?)?)?$"
+)
 # Of a traceback that ends at a frame without its source line; fewer tell too little.
 LEAST_FRAMES = 3
 NAME_CUT_OFF = "an exception whose name is cut off"  # the type of one inside which the text ends
@@ -167,8 +172,10 @@ def _blocks(lines: Sequence[str], *, cut_off: bool) -> Iterator[tuple[str, _Bloc
             told = len(block.frames) >= LEAST_FRAMES and _FRAME.match(lines[last])
             own = lines[last].strip()[:400] == source if source else told
             if own or (source and lines[last][:1].isspace()):
-                block.type, block.ends = NAME_CUT_OFF, last
-                block.message.append("")
+                about_to = _ABOUT_TO.match(source)
+                block.type = about_to["name"] if about_to else NAME_CUT_OFF
+                block.ends = last
+                block.message.append((about_to["said"] or "") if about_to else "")
         if not block.type or (headless and not _ERROR_NAME.search(block.type)):
             continue
         block.frames = _once(block.frames)

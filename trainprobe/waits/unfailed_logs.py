@@ -10,6 +10,7 @@ from dataclasses import replace
 from trainprobe.facts import Facts, LogEvent, LogJob, LogProgress, LogWork, RankEnding
 from trainprobe.facts.counts_by_rank import RankCount, counts_apart
 from trainprobe.facts.failure_wording import STRANGER
+from trainprobe.facts.loss_scales import run_down
 from trainprobe.logtext.retries import tries_again
 from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.divergence import ranks_say
@@ -20,13 +21,26 @@ from trainprobe.waits.suspects import Mode, SuspectGroup
 from trainprobe.waits.waits_told import still_waiting
 
 NEAR_LINES = 80
-NAN = re.compile(r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b")
+NAN = re.compile(
+    r"(?i)\b(?:loss|grad_?norm)\w{0,30}['\"]?(?: ?[:=] ?| )nan\b"
+    r"|\b(?:loss|grad)[ _]scale ?[:=] {0,4}0(?:\.0{1,20})?(?=\s|,|;|\||$)"
+)
 TROUBLE = re.compile(
     r"(?i)error|fail|cannot|can't|could not|unable|denied|invalid|refused|timed?"
     r" ?out|abort|unreachable|mismatch|no such|not found|no space|exceeded|Xid|\bWARN\b|limit"
     r"|\bnot (?:compatible|supported)\b|unsupported|incompatible"
 )
-HARMLESS = frozenset({"given", STRANGER})
+HARMLESS = frozenset(
+    {
+        "given",
+        STRANGER,
+        "loss-scale-told",
+        "lines-left-out",
+        "rank-announced",
+        "address-not-used",
+    }
+)
+_NO_NUMBERS = frozenset({"nan-printed", "loss-scale-low"})
 _RETRY = re.compile(r"(?i)\bretry\b")
 # Log events (signatures/) that say that there was nothing to train on.
 EMPTY_EVENTS = frozenset(
@@ -197,10 +211,12 @@ def _last_words(
             *(
                 event
                 for event in facts.of(LogEvent, cell=job.cell)
-                if event.event == "nan-printed" and event not in events
+                if event.event in _NO_NUMBERS and event not in events
             ),
         ]
-        return _diverged(job, [event for event in events if event.event == "nan-printed"], says)
+        return _diverged(job, [event for event in events if event.event in _NO_NUMBERS], says)
+    if scales := run_down(facts.of(LogEvent, cell=job.cell)):
+        return _diverged(job, scales, says)
     apart = bars_of_other_lengths(facts.of(LogWork, cell=job.cell))
     if apart:
         return log_group(job, "stuck-inside", says, "hang", ids_of(apart))
@@ -223,7 +239,7 @@ def _last_words(
         )
         return log_group(job, "slow", says, "slow", lagging.evidence, ranks)
     trouble = any(TROUBLE.search(event.line) and not _not_yet(event) for event in near)
-    diverged = all(event.event.startswith("nan") for event in near)
+    diverged = all(event.event in _NO_NUMBERS for event in near)
     mode: Mode = "check" if diverged else "crash" if trouble else "hang"
     return log_group(
         job, "failed-first" if trouble else "stuck-inside", says, mode, ids_of(near)[:8]

@@ -152,3 +152,90 @@ def test_who_gave_up_with_a_full_bar_was_not_at_work(tmp_path: Path) -> None:
     )
     for cause in explained(tmp_path, text).causes:
         assert not any("Evaluating: 100%" in row.says for row in cause.because)
+
+
+LOCKED = """\
+Traceback (most recent call last):
+  File "/job/train.py", line 16, in <module>
+    import ops
+  File "/job/ops/__init__.py", line 2, in <module>
+    fused = load("fused", sources=["fused.cu"])
+  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 1307, in load
+    keep_intermediates=keep_intermediates)
+  File "/env/lib/python3.11/site-packages/torch/utils/cpp_extension.py", line 1560, in _jit_compile
+    baton."""
+
+
+@pytest.mark.parametrize("cut", ["", "wa", "wait()"])
+def test_a_traceback_that_ends_in_the_wait_for_a_build_is_a_hang(cut: str, tmp_path: Path) -> None:
+    report = explained(tmp_path, LOCKED + cut)
+    assert (report.verdict, report.causes[0].id) == ("hung", "extension-build-lock")
+
+
+READ = """\
+raceback (most recent call last):
+  File "C:\\env\\lib\\site-packages\\urllib3\\response.py", line 444, in _error_catcher
+    yield
+  File "C:\\env\\lib\\site-packages\\urllib3\\response.py", line 567, in read
+    data = self._fp_read(amt)
+{0}  File "C:\\Python311\\lib\\ssl.py", line 1130, in read
+    return self._sslobj.read(len, buffer)
+TimeoutError: The read operation timed out
+"""
+OTHERS = '  File "C:\\env\\lib\\site-packages\\wandb\\sdk\\api.py", line 31, in sent\n    f()\n'
+
+
+@pytest.mark.parametrize(("between", "named"), [("", True), (OTHERS, False)])
+def test_a_read_of_which_nobody_is_shown_is_of_the_hub(
+    between: str, named: bool, tmp_path: Path
+) -> None:
+    first = explained(tmp_path, READ.format(between)).causes[0].id
+    assert (first == "hub-unreachable") is named
+
+
+ANNOUNCED = "Initializing distributed: GLOBAL_RANK: {0}, MEMBER: {1}/{2}\n"
+FAILED = """\
+Traceback (most recent call last):
+  File "/job/train.py", line 74, in main
+    trainer.fit(model)
+"""
+
+
+@pytest.mark.parametrize(
+    ("numbers", "world", "twice"),
+    [
+        ((0, 1, 1, 2, 2, 3, 3), 8, True),
+        ((0, 1, 2, 3), 8, False),
+        ((0, 1, 2, 3, 0, 1, 2, 3), 8, False),  # started again
+        ((0, 1, 1, 2, 2, 3, 3), 4, False),
+    ],
+)
+def test_ranks_that_come_twice_were_numbered_by_two_launchers(
+    numbers: tuple[int, ...], world: int, twice: bool, tmp_path: Path
+) -> None:
+    text = "".join(ANNOUNCED.format(rank, rank + 1, world) for rank in numbers)
+    causes = explained(tmp_path, text + FAILED).causes
+    assert (causes[0].id == "launcher-args") is twice
+
+
+TORCHRUN = """\
+Traceback (most recent call last):
+  File "/usr/local/bin/torchrun", line 8, in <module>
+    sys.exit(main())
+  File "/env/lib/python3.11/site-packages/torch/distributed/run.py", line 794, in main
+    run(args)
+"""
+NOT_USED = (
+    "master_addr is only used for static rdzv_backend and when rdzv_endpoint is not specified.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "cause"),
+    [(NOT_USED + TORCHRUN, "launcher-args"), (TORCHRUN, ""), (NOT_USED + FAILED, "")],
+)
+def test_a_launcher_that_fails_behind_its_own_warning(
+    text: str, cause: str, tmp_path: Path
+) -> None:
+    first = explained(tmp_path, text).causes[0].id
+    assert first == cause if cause else first != "launcher-args"

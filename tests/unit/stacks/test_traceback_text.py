@@ -234,3 +234,16 @@ def test_the_process_of_multiprocessing_that_ended_with_it_is_kept() -> None:
     ]
     (printed,) = parse_tracebacks(lines)
     assert (printed.process, printed.chain[0].type) == ("reader-2", "KeyError")
+
+
+def test_a_traceback_cut_in_its_raise_still_names_the_exception() -> None:
+    text = (
+        "Traceback (most recent call last):\n"
+        '  File "/job/train.py", line 25, in main\n'
+        "    prefix = shared()\n"
+        '  File "/env/lib/python3.11/site-packages/streaming/shared.py", line 340, in shared\n'
+        "    raise ValueError(f'Reused local dir"
+    )
+    (printed,) = parse_tracebacks(text.splitlines())
+    assert printed.chain[0].type == "ValueError"
+    assert printed.chain[0].message == "Reused local dir"

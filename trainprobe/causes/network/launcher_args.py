@@ -24,7 +24,9 @@ from trainprobe.causes.startup_failures import (
     weigh_startup_failure,
 )
 from trainprobe.causes.statements import first_to_fail, quote, statement, weigh_statement
-from trainprobe.facts import LogJob
+from trainprobe.facts import LogJob, RankAnnounced
+from trainprobe.facts.announced_ranks import announced_twice
+from trainprobe.model.ranks import fold_ranks
 from trainprobe.signatures.messages import message
 
 WORDING = message("launcher-args")
@@ -62,6 +64,17 @@ PLAN = tuple(
 
 
 def _weigh(scene: Scene) -> Weighings:
+    if twice := _twice(scene):
+        says = f"Launchers of two hosts take themselves for the same node: {_numbered_twice(twice)}"
+        yield weighing(26, "suspects-log", says, *twice[:3])
+        return
+    ignored = scene.events("address-not-used")
+    if ignored and _launcher_failed(scene):
+        says = (
+            "torchrun itself failed, after it had said that it does not use the address that it"
+            f" was given: {short(ignored[0].line, 100)}"
+        )
+        yield weighing(13, "suspects-log", says, ignored[0])
     if statement(scene, WORDING) is not None:
         yield from weigh_statement(
             scene,
@@ -116,7 +129,26 @@ def _asks(scene: Scene) -> bool:
     )
 
 
+def _twice(scene: Scene) -> tuple[RankAnnounced, ...]:
+    return announced_twice(scene.of(RankAnnounced))
+
+
+def _numbered_twice(twice: tuple[RankAnnounced, ...]) -> str:
+    ranks = sorted({one.number for one in twice})
+    return f"ranks {fold_ranks(ranks)} announced themselves twice, and not all {twice[0].of} came"
+
+
+def _launcher_failed(scene: Scene) -> bool:
+    """Does the traceback stand in torchrun, before any rank was started?"""
+    origin = scene.origin
+    return origin is not None and any(
+        frame.file.endswith("torch/distributed/run.py") for frame in origin.frames
+    )
+
+
 def _summary(scene: Scene) -> str:
+    if twice := _twice(scene):
+        return f"Two launchers gave out the same numbers: {_numbered_twice(twice)}"
     found = (
         statement(scene, WORDING)
         or statement(scene, USAGE)

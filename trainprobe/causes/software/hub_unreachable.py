@@ -77,6 +77,13 @@ def _weigh(scene: Scene) -> Weighings:
         if below is not None:
             says = f"A connection failed in the hub's client: {short(below.message, 120)}"
             yield weighing(13, "suspects-log", says, below)
+        elif not found and (broken := _broken_download(scene)) is not None:
+            says = (
+                f"An answer that was being read broke off ({short(text_of(broken), 80)}); who had"
+                " asked for it the traceback does not show, and what a training reads so is mostly"
+                " a model or a data set"
+            )
+            yield weighing(13, "suspects-log", says, broken)
         if found or below is not None:
             yield from first_to_fail(scene)
             refused = statement(scene, REFUSED)
@@ -101,6 +108,16 @@ def _client_failed(scene: Scene) -> RankException | None:
     return origin if inside and chain else None
 
 
+def _broken_download(scene: Scene) -> RankException | None:
+    """A read that failed inside the HTTP client, of which nobody who called it is shown."""
+    origin = scene.origin
+    if origin is None or not origin.frames or not re.search(TROUBLE, text_of(origin)):
+        return None
+    inside = [frame for frame in origin.frames if HTTP.search(frame.file)]
+    reads = any(_READS.search(frame.name) for frame in inside)
+    return origin if reads and all(_BELOW.search(frame.file) for frame in origin.frames) else None
+
+
 def _summary(scene: Scene) -> str:
     asking, found = _asking(scene), connections(scene)
     at = f" at {asking[0].where}" if asking and asking[0].where else ""
@@ -120,6 +137,10 @@ def _summary(scene: Scene) -> str:
 # How clients of model hubs say that the hub was not reached, and how that it was and refused.
 HTTP = re.compile(
     r"/(?:httpx|httpcore|urllib3|requests|aiohttp)\d?/|/http/client\.py|/urllib/request\.py"
+)
+_BELOW = re.compile(HTTP.pattern + r"|/(?:socket|ssl|http/client|contextlib)\.py$")
+_READS = re.compile(
+    r"^(?:_fp_)?read(?:into|_chunked)?$|^stream$|^iter_(?:content|raw|bytes)$|^_error_catcher$"
 )
 HUB = re.compile(
     r"/huggingface_hub/|/transformers/utils/hub\.py|/datasets/(?:load|utils/file_utils|download)"

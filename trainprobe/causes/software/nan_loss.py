@@ -18,6 +18,7 @@ from trainprobe.causes.phrases import Fixes, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import first_to_fail, statement, text_of, weigh_statement
 from trainprobe.facts import LogEvent
+from trainprobe.facts.loss_scales import run_down
 from trainprobe.signatures.messages import message
 
 WORDING = message("nan-loss")
@@ -57,12 +58,21 @@ def _weigh(scene: Scene) -> Weighings:
         times = sum(event.count for event in events)
         says = f"It was printed {times} times before: {short(events[0].line, 120)}"
         yield weighing(10 if found or times < 3 else 13, "suspects-stack", says, *events[:3])
+    if fallen := run_down(scene.of(LogEvent)):
+        scales = " to ".join(event.captured["scale"] for event in (fallen[0], fallen[-1]))
+        says = f"The loss scale only fell, {len(fallen) - 1} times, from {scales}"
+        yield weighing(13, "suspects-log", says, fallen[0], fallen[-1])
     if found or divided:
         yield from first_to_fail(scene)
 
 
 def _summary(scene: Scene) -> str:
     found, events = statement(scene, WORDING), _printed(scene)
+    if found is None and not events and (fallen := run_down(scene.of(LogEvent))):
+        return (
+            f"{subject(scene)} may be about to lose its numbers: the loss scale has fallen to"
+            f" {fallen[-1].captured['scale']} and never rose"
+        )
     what = text_of(scene.origin) if scene.origin else ""
     if found is not None or events:
         what = found.text if found is not None else events[0].line
