@@ -227,7 +227,9 @@ def what_it_does(scene: Scene, rank: int) -> tuple[str, str] | None:
     if name in ("works-alone", "call-does-not-return", "waits-in-store") or wait is None:
         return name, _plural(f"{does}{at}") if many else f"{does}{at}"
     what = f"waits{at} for {wait.says}"
-    return name, _plural(what) if many else what
+    return name, _plural(
+        what.replace(" for its child", ", each for a child of its own, such as")
+    ) if many else what
 
 
 def _plural(does: str) -> str:
