@@ -14,7 +14,6 @@ import time
 from typing import Dict, Sequence, Set, Tuple
 
 from trainprobe.mount_table import MountRow, of_path, table_of
-from trainprobe.system.run import run
 
 ANSWER_S = 0.5
 FRESH_S = 10.0  # an answer holds for so long, and so does silence
@@ -92,6 +91,9 @@ def _silent_on_the_way(root: str, path: str, rows: Sequence[MountRow]) -> str:
 
 
 def _ask(point: str) -> str:
+    # starting children needs ctypes, which judging a saved case must not load
+    from trainprobe.system.run import run
+
     with _lock:  # several looks at once ask once
         at, said = _asked.get(point, (0.0, ""))
         if not at or time.monotonic() - at > FRESH_S:

@@ -30,14 +30,21 @@ def expiries(facts: Facts, view: Situation) -> tuple[Expiry, ...]:
 
 
 def killing(facts: Facts, view: Situation) -> Killing:
-    """The newest checkpoint and its age."""
-    found = [fact for fact in facts.of(Checkpoint) if fact.modified_at is not None]
+    """The newest checkpoint that the job has written, and its age: what is older than the job is
+    another one's.
+    """
+    job = facts.one(Job, cell=view.cell)
+    began = job.began if job is not None else None
+    found = [
+        fact
+        for fact in facts.of(Checkpoint)
+        if fact.modified_at is not None and (began is None or fact.modified_at >= began)
+    ]
     now = looked_at(facts, view.cell)
     if not found:
-        job = facts.one(Job, cell=view.cell)
-        began = job.began if job is not None else None
         young = now is not None and began is not None and now - began < YOUNG_S
-        says = "none was found" if young else "none was found: all work since the start may be lost"
+        none = "none of this run was found" if facts.of(Checkpoint) else "none was found"
+        says = none if young else f"{none}: all work since the start may be lost"
         return Killing(
             None, None, says if facts.looked("deadlines") else "unknown: none was looked for"
         )
