@@ -21,6 +21,7 @@ from trainprobe.secret_names import (
     fits_a_secret,
     identifies,
     is_of_a_service,
+    is_of_a_thing,
     looks_secret,
     may_be_secret,
     mixed,
@@ -129,6 +130,11 @@ _ELEMENT = re.compile(r"<([A-Za-z_][\w.:-]{0,63})>([^<>\n]{1,4096})</")
 _MADE_WITH = re.compile(
     r"(?i:client|fernet|cipher|session|api)\([\w=]{0,16}[\"']([A-Za-z0-9+/_-]{24,256}={0,2})[\"']"
 )
+# SecretStr('X'), Password("X")
+_HELD = re.compile(
+    r"\b(?:[A-Z][a-z]{1,16}){0,3}(?:Secret(?:Str|Bytes|Value)?|Password|ApiKey|Credential|Token)"
+    r"\((?:\w{1,16}=)?[bru]?[\"']([^\"'\n]{8,4096})[\"']"
+)
 _CALLED = ("('", '("', "(b'", '(b"')
 # As part of an address in an address: %3Fpassword%3DX%26, %3A%2F%2Fme%3AX%40host.
 _ENCODED = re.compile(
@@ -157,6 +163,11 @@ _WORD_BEFORE = re.compile(
     r"([A-Za-z_][\w.-]{0,63})[\"']?(?: (?:(?:api|access|secret) )?(?:key|token|secret))?"
     r"(?:[ \t]{0,4}(?::=|=>|->|={1,3}|:|-)[ \t]{0,4}|[ \t]{1,2})"
     r"[\"'`{(]?\Z"
+)
+# Services of today begin their tokens with a short name of their own.
+_PREFIXED = re.compile(
+    r"([a-z][a-z0-9]{1,9}(?:_[a-z][a-z0-9]{0,9}){0,2})"
+    r"(?:_|-(?=.{32}))([A-Za-z0-9_-]{24,512}={0,2})"
 )
 _OPTION_BEFORE = re.compile(r"(?<![\w-])--([A-Za-z][\w.-]{0,63})[ \t]{1,4}\Z")
 _PIECES = re.compile(r"[A-Za-z0-9]+")
@@ -575,6 +586,10 @@ def _random_values(text: str) -> List[Tuple[int, int, str]]:
         value = found[0]
         if value[0] in "/." or not mixed(value):
             continue
+        prefixed = _PREFIXED.fullmatch(value)
+        if prefixed and _random(prefixed[2]) and not is_of_a_thing(prefixed[1]):
+            spans.append((*found.span(), "token"))
+            continue
         random, before = _random(value), text[max(0, found.start() - 80) : found.start()]
         name = _NAME_BEFORE.search(before) if random else None
         option = _OPTION_BEFORE.search(before) if random and not name else None
@@ -626,6 +641,11 @@ def _of_calls(text: str) -> List[Tuple[int, int, str]]:
         for pattern in (_LOGIN, _SET)
         for found in pattern.finditer(text)
         if not tells_nothing("password", found[found.lastindex or 0])
+    ]
+    spans += [
+        (*found.span(1), "secret")
+        for found in _HELD.finditer(text)
+        if _random(found[1]) or was_chosen(found[1])
     ]
     return spans + [
         (*found.span(1), "key")

@@ -40,6 +40,11 @@ _WANDB = (
     r"(?:(?!(?i:commit|sha|hash|rev|digest|checksum|git|tree))[^\n]){0,120}?"
     r"(?<![0-9A-Za-z])([0-9a-f]{40})(?![0-9A-Za-z])"
 )
+# The service's own name stands before it in capitals: ZENPROKEY_, ZENKEY_.
+_NAMED_KEY = (
+    r"[A-Z]{3,16}KEY_(?=[A-Za-z+/_-]{0,64}[0-9])(?=[A-Z0-9+/_-]{0,64}[a-z])"
+    r"[A-Za-z0-9+/_-]{32,2048}={0,2}"
+)
 _HOOK = r"(?i)https?://[^\s\"'<>]{1,256}?/(?:incoming)?(?:web)?hooks?(?:b2)?/([^\s\"'<>]{16,512})"
 
 FORMS: Tuple[Form, ...] = tuple(
@@ -55,6 +60,15 @@ FORMS: Tuple[Form, ...] = tuple(
             r"sk-(?:[A-Za-z0-9]{1,12}-){0,3}[A-Za-z0-9_]{16,512}[A-Za-z0-9_-]{0,512}",
             GITLEAKS,
         ),
+        (
+            "sk-",
+            "sk-key",
+            r"sk-(?:[a-z0-9]{1,12}-)?[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}",
+            "langfuse",
+        ),
+        ("sk_", "elevenlabs-key", r"sk_[0-9a-f]{40,64}(?![0-9A-Za-z])", "elevenlabs"),
+        ("jina_", "jina-key", r"jina_[0-9a-f]{32}[A-Za-z0-9_-]{16,64}", "jina"),
+        ("fc-", "firecrawl-key", r"fc-[0-9a-f]{32}(?![0-9A-Za-z-])", "firecrawl"),
         ("csk-", "cerebras-key", r"csk-[a-z0-9]{32,64}", BETTERLEAKS),
         ("wandb_v1_", "wandb-key", r"wandb_v1_[A-Za-z0-9_-]{32,256}", BETTERLEAKS),
         ("wandb", "wandb-key", _WANDB, BETTERLEAKS),
@@ -84,6 +98,7 @@ FORMS: Tuple[Form, ...] = tuple(
         ("secret_", "lambda-key", r"secret_[\w-]{1,32}_[0-9a-f]{32}\.[A-Za-z0-9]{16,64}", "lambda"),
         ("--token-id", "modal-token", r"--token-id[ =](ak-[A-Za-z0-9]{16,64})", "modal"),
         ("as-", "modal-token", r"as-[A-Za-z0-9]{22}(?![\w-])", "modal"),
+        ("KEY_", "service-key", _NAMED_KEY, "zenml"),
         ("pnu_", "prefect-key", r"pnu_[A-Za-z0-9]{32,64}", GITLEAKS),
         # code and packages
         ("ghp_", "github-token", r"ghp_[A-Za-z0-9]{16,256}", GITLEAKS),
@@ -130,6 +145,19 @@ FORMS: Tuple[Form, ...] = tuple(
             "aws-bedrock-key",
             r"bedrock-api-key-[A-Za-z0-9+/]{32,2048}={0,2}",
             GITLEAKS,
+        ),
+        # Session tokens of AWS are base64 of `origin_ec` or `er/aws` behind some bytes.
+        (
+            "JpZ2luX2Vj",
+            "aws-session-token",
+            r"IQoJb3JpZ2luX2Vj[A-Za-z0-9+/%]{16,4096}={0,2}",
+            "aws",
+        ),
+        (
+            "oGZXIvYXdz",
+            "aws-session-token",
+            r"[A-Za-z0-9]{2}oGZXIvYXdz[A-Za-z0-9+/%]{16,4096}={0,2}",
+            "aws",
         ),
         ("AIza", "google-key", r"AIza[0-9A-Za-z_-]{35}", GITLEAKS),
         ("AQ.Ab8", "google-key", r"AQ\.Ab8[A-Za-z0-9_-]{32,128}", BETTERLEAKS),
@@ -230,7 +258,9 @@ FORMS: Tuple[Form, ...] = tuple(
         ("4b1d", "clickhouse-key", r"4b1d[A-Za-z0-9]{38}(?![A-Za-z0-9])", GITLEAKS),
         ("CLOJARS_", "clojars-token", r"(?i:CLOJARS_)[a-z0-9]{32,60}", GITLEAKS),
         ("v1.0-", "cloudflare-ca-key", r"v1\.0-[A-Za-z0-9-]{64,171}", GITLEAKS),
-        ("cfk_", "cloudflare-key", r"cfk_[A-Za-z0-9]{32,48}", TRUFFLEHOG),
+        ("cf", "cloudflare-key", r"cf(?:k|ut|at)_[A-Za-z0-9]{32,64}", TRUFFLEHOG),
+        ("vc", "vercel-token", r"vc[acikpr]_[A-Za-z0-9]{24,128}", "vercel"),
+        ("sb_secret_", "supabase-key", r"sb_secret_[A-Za-z0-9_-]{20,64}", "supabase"),
         ("CFPAT-", "contentful-token", r"CFPAT-[A-Za-z0-9_-]{32,43}", TRUFFLEHOG),
         ("duffel_", "duffel-token", r"duffel_(?:test|live)_[A-Za-z0-9_=-]{24,43}", GITLEAKS),
         ("dt0", "dynatrace-token", r"dt0[a-z]\d{2}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{32,64}", GITLEAKS),
@@ -330,6 +360,19 @@ FORMS: Tuple[Form, ...] = tuple(
                 r"(?:\.[A-Za-z0-9_-]{0,2048})?|[A-Za-z0-9_-]{6,8192}\.[A-Za-z0-9_-]{0,2048})"
             ),
             GITLEAKS,
+        ),
+        # A private key in base64, as Kubernetes keeps it; a certificate is none.
+        (
+            "LS0tLS1CRUdJTi",
+            "private-key",
+            r"LS0tLS1CRUdJTi(?!BDRVJU)[A-Za-z0-9+/]{16,8192}={0,2}",
+            "kubernetes",
+        ),
+        (
+            "_eyJ",
+            "jwt",
+            r"[a-z]{2,12}(?:_[a-z]{2,12}){0,2}_eyJ[A-Za-z0-9_-]{6,4096}(?:\.[A-Za-z0-9_-]{4,8192}){1,4}",
+            "huggingface",
         ),
         (
             "Basic ",

@@ -22,6 +22,8 @@ _LAST_WORD = re.compile(r"(?:(?<=[\s'\"|])|^)([A-Za-z0-9+/]{1,80}={0,2})\\{0,7}[
 # OpenSSL, OpenSSH and MIME break lines at these widths: such a line belongs to a key or a
 # certificate even where its beginning was not kept.
 _WIDTHS = (64, 70, 76)
+# One line of a key as a source line or JSON writes it, up to the end of what is searched.
+_WRITTEN_LINE = re.compile(r"(?:(?<=\\n)|(?<![A-Za-z0-9+/\\]))[A-Za-z0-9+/]{1,80}={0,2}\\{1,7}n\Z")
 _OPEN = re.compile(
     r"([A-Za-z_][\w.-]{0,63})[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
     r"(\|[+-]?\d?|>[+-]?\d?|\\{1,7})?[ \t]{0,4}$"
@@ -89,7 +91,7 @@ def _keys(lines: Sequence[str], shown: List[str]) -> None:
             if not left:
                 _backwards(lines, shown, place, line[: ends.start()])
             left = 0
-            shown[place] = line[: ends.start()] + KEY
+            shown[place] = line[: _written_before(line, ends.start())] + KEY
         elif left and _BODY.fullmatch(line):
             shown[place] = KEY
         elif (left and before and (start := _behind(before, line)) > 0) or (
@@ -117,6 +119,13 @@ def _key_line(line: str) -> int:
     kinds = (str.isupper, str.islower, str.isdecimal)
     drawn = all(any(test(sign) for sign in word) for test in kinds)
     return max(0, len(line) - SHORT) + len(bare) - len(word) if drawn else -1
+
+
+def _written_before(line: str, end: int) -> int:
+    """Return where the lines of a key begin that stand in one line before its end."""
+    while (found := _WRITTEN_LINE.search(line, max(0, end - 100), end)) is not None:
+        end = found.start()
+    return end
 
 
 def _backwards(lines: Sequence[str], shown: List[str], end: int, before: str) -> None:

@@ -199,6 +199,21 @@ _MADE = frozenset(
 )
 
 
+# What protocols, file systems and services number at random, besides what they make.
+_PASSING = frozenset(
+    """
+    batch cache chatcmpl ckpt cmpl conn container file handle instance kernel msg obj object pod
+    process req request resp response session shard socket temp thread tmp upload worker
+    """.split()
+)
+
+
+def is_of_a_thing(name: str) -> bool:
+    """Say whether a random text behind `name_` only tells one thing from others of its kind."""
+    words = [word.lower() for word in _WORDS.findall(name)]
+    return identifies(name) or words[-1] in _MADE or words[-1] in _PASSING
+
+
 @functools.lru_cache(maxsize=8192)
 def is_of_a_service(name: str) -> bool:
     """Say whether `name` is that of a service whose keys are drawn digits and letters, and not of

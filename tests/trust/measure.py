@@ -23,6 +23,7 @@ LISTS = (
     "secrets_in_use.txt",
     "secrets_second.txt",
     "secrets_third.txt",
+    "secrets_fourth.txt",
     "look_alikes.txt",
     "look_alikes_second.txt",
 )
