@@ -318,6 +318,14 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif timeouts.behind and _other_operations(timeouts):
         says = f"They waited in different operations: {timeouts.behind}"
         yield weighing(6, "flight-recorder", says, *call_lines(timeouts))
+    elif (unlike := over_for_one(timeouts)) is not None:
+        ahead, late = unlike
+        says = (
+            f"{ranks_say([ahead.rank or 0])} is through with #{late.number}, in which"
+            f" {ranks_say([late.rank or 0], capital=False)} still waits: one call of both would"
+            " have ended for both"
+        )
+        yield weighing(13, "flight-recorder", says, *unlike)
     yield from weigh_culprits(scene, 6, "COLLECTIVE_TYPE_MISMATCH")
 
 
@@ -419,11 +427,34 @@ def _other_operations(timeouts: Timeouts) -> bool:
     return len({call.op for call in timeouts.first.values() if call.op}) > 1
 
 
+def over_for_one(timeouts: Timeouts) -> tuple[CollectiveCall, CollectiveCall] | None:
+    """(the later one, the earlier one) of two calls in which ranks of one group gave up: of one
+    operation that ends for all or none, the next number, and of another size. The rank ahead has
+    left a call in which the other waits, so it was not the same one.
+    """
+    if timeouts.scene.parted is not None or layers_apart(timeouts) is not None:
+        return None
+    calls = sorted(timeouts.first.values(), key=lambda call: call.number)
+    return next(
+        (
+            (ahead, late)
+            for late in calls
+            for ahead in calls
+            if ahead.number == late.number + 1
+            and ahead.op == late.op == "all_reduce"
+            and len({ahead.group, late.group} - {""}) < 2
+            and None not in (ahead.numel_in, late.numel_in)
+            and ahead.numel_in != late.numel_in
+        ),
+        None,
+    )
+
+
 def _of_one_behind(timeouts: Timeouts) -> int:
     """Points of a rank that waited at an earlier call than the others: more where the lines name
     one group for all calls, since another group has numbers of its own.
     """
-    if layers_apart(timeouts):
+    if layers_apart(timeouts) or over_for_one(timeouts):
         return 3
     groups = {call.group for call in timeouts.first.values()} - {""}
     return 10 if _other_operations(timeouts) or len(groups) != 1 else 13

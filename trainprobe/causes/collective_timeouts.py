@@ -76,6 +76,12 @@ class Timeouts:
         return found
 
     @cached_property
+    def gave_up(self) -> frozenset[int]:
+        """The ranks that waited as long as they may, also where the call is not told."""
+        ends = self.events("watchdog-ends-process")
+        return frozenset({*self.first, *(one.rank for one in ends if one.rank is not None)})
+
+    @cached_property
     def timeout_s(self) -> float | None:
         """The shortest limit that ran out, seconds; of the store where no call is known."""
         of_calls = [call.timeout_s for call in self.calls if call.timeout_s]

@@ -254,7 +254,7 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         # no barrier is a broadcast, and in the first call of all NCCL tries its ways between GPUs
         tried = early[0].number == 1 and early[0].op == "broadcast"
         often = early[0].number <= VERY_FIRST and not tried
-        points = 6 if 0 in timeouts.first else 13 if often else 10
+        points = 6 if 0 in timeouts.gave_up else 13 if often else 10
         says = f"The others waited at the start in {call_says(early[0])}, as in a barrier"
         yield weighing(points, "other-stacks", says, early[0])
     elif kept is not None and (meet is not None or barriers):

@@ -16,6 +16,7 @@ from trainprobe.model.facts import Fact
 WAIT_TOLD = "wait-told"
 LAST_LINES = 40
 SEEN = 400
+REMARK = 80
 AGAIN = 2  # alike lines, of which the last is at the end
 APART_S = 1.0
 OTHERS = 2  # lines of something else behind it, such as another process's
@@ -63,7 +64,7 @@ def parse_log_waits(record: Evidence) -> list[Fact]:
             cell=record.cell,
             rank=last.rank,
             event=WAIT_TOLD,
-            line=last.text.strip()[:LINE_CHARACTERS],
+            line=_told(last, watched=bool(watched)),
             stream="log",
             at=last.at,
             captured={"alike": str(alike), **({"watched": "yes"} if watched else {})},
@@ -72,6 +73,14 @@ def parse_log_waits(record: Evidence) -> list[Fact]:
             seen_at=last.seen_at,
         )
     ]
+
+
+def _told(row: Row, *, watched: bool) -> str:
+    """The line, or the end of a long one behind which somebody has set a remark."""
+    text = row.text.strip()
+    if watched and len(text) > REMARK:
+        return f"… {text[-REMARK:]}"
+    return text[:LINE_CHARACTERS]
 
 
 def _before_others(rows: list[Row]) -> list[Row]:

@@ -313,7 +313,11 @@ def _silent(
     failures: Sequence[LogFailure],
     world: Sequence[int],
 ) -> Iterator[Absentees]:
-    """They alone print no timeout, and no stack shows them in a collective."""
+    """They alone print no timeout, and no stack shows them in a collective. Where lines of other
+    processes were left out, nobody is known to be silent.
+    """
+    if any(event.event == "lines-left-out" for event in facts.of(LogEvent, cell=job.cell)):
+        return
     spoke = {fact.rank for fact in (*calls, *failures) if fact.rank is not None}
     stacks = facts.of(MainThread, cell=job.cell)
     # A wait for the GPU may be one for a kernel of its own.

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from trainprobe.facts import Facts, LogJob, LogPhase, LogProgress
+from trainprobe.facts import Facts, LogEvent, LogJob, LogPhase, LogProgress
 from trainprobe.facts.log_phases import FULL_USE
 from trainprobe.logtext.phases import phases
 from trainprobe.waits.suspects import SuspectGroup
 
 PROBE = "job"
 FIRST_STEPS = "first-steps"
+LEAST_ALIKE = 40  # characters at the end of a line, behind a bar that was not overwritten
+_NUMBERS = re.compile(r"\d+")
 
 
 def last_phases(facts: Facts, cell: str) -> tuple[LogPhase, ...]:
@@ -28,6 +31,8 @@ def phase_group(facts: Facts, job: LogJob, says: str) -> SuspectGroup | None:
     if not told or not job.ends or _went_on(facts, told):
         return None
     if not phases()[told[0].phase].likely(told[0].signs):
+        return None
+    if _usual(facts, told[0]):
         return None
     if phases()[told[0].phase].ranks and not _several(job, told):
         return None
@@ -64,6 +69,28 @@ def _went_on(facts: Facts, told: Sequence[LogPhase]) -> bool:
     order = list(phases())
     made = any(one.step for one in facts.of(LogProgress, cell=told[0].cell))
     return made and order.index(told[0].phase) < order.index(FIRST_STEPS)
+
+
+def _usual(facts: Facts, told: LogPhase) -> bool:
+    """Whether it is a warning of the steps themselves that came before an earlier one as well: that
+    step was made all the same.
+    """
+    order = list(phases())
+    if not phases()[told.phase].warns or order.index(told.phase) < order.index(FIRST_STEPS):
+        return False
+    form = _NUMBERS.sub("0", told.line)[-LEAST_ALIKE:]
+    warned = [
+        event.place
+        for event in facts.of(LogEvent, cell=told.cell)
+        if event.place is not None and _NUMBERS.sub("0", event.line).endswith(form)
+    ]
+    made = [
+        place
+        for one in facts.of(LogProgress, cell=told.cell)
+        for place, step in one.marks
+        if step > 0
+    ]
+    return bool(warned) and any(min(warned) < place <= told.first_place for place in made)
 
 
 def _behind(told: Sequence[LogPhase]) -> tuple[int, ...]:

@@ -24,6 +24,7 @@ from trainprobe.waits.crash import parted_group
 from trainprobe.waits.divergence import divergence_in, ranks_say
 from trainprobe.waits.import_lock_waits import lock_group
 from trainprobe.waits.launcher_signals import interrupted, signalled
+from trainprobe.waits.left_alone import alone_group
 from trainprobe.waits.log_hangs import hang_groups
 from trainprobe.waits.log_stack_hangs import pressed, still_group
 from trainprobe.waits.log_suspects import PROBE, ended, log_group
@@ -91,7 +92,7 @@ def _judged(facts: Facts, job: LogJob, failures: Sequence[LogFailure]) -> Situat
     if hang:
         return replace(ended(hang[0]), groups=hang)
     if failures:
-        return ended(_echoes_only(job, failures))
+        return ended(alone_group(facts, job) or _echoes_only(job, failures))
     found = unfailed(facts, job)
     if found.verdict == "undetermined" and (sent := signalled(facts, job)) is not None:
         return ended(sent)

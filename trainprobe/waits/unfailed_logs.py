@@ -14,6 +14,7 @@ from trainprobe.facts.loss_scales import run_down
 from trainprobe.logtext.retries import tries_again
 from trainprobe.waits.bars_apart import bars_of_other_lengths
 from trainprobe.waits.divergence import ranks_say
+from trainprobe.waits.left_alone import alone_group
 from trainprobe.waits.log_phases import phase_group
 from trainprobe.waits.log_suspects import ended, ids_of, log_group
 from trainprobe.waits.situation import Situation
@@ -80,6 +81,8 @@ def unfailed(facts: Facts, job: LogJob) -> Situation:
     )
     empty = [event for event in facts.of(LogEvent, cell=job.cell) if event.event in EMPTY_EVENTS]
     all_made = bool(of and step is not None and step >= of) and not _epochs_left(last)
+    if (alone := alone_group(facts, job)) is not None:
+        return ended(alone)
     if said or well or left or all_made:
         done_before = any(
             event.event == "already-trained" for event in empty

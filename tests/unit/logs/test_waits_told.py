@@ -142,3 +142,19 @@ def test_one_saved_stack_locates_and_names_nothing(tmp_path: Path) -> None:
 
     assert (report.verdict, report.causes[0].id) == ("undetermined", "unknown")
     assert "job.py:389" in report.causes[0].summary
+
+
+@pytest.mark.parametrize(
+    ("remark", "verdict"),
+    [
+        ("------> hangs at this line for 10min", "hung"),
+        ("  <== stuck here", "hung"),
+        ("--> hangs: 0", "undetermined"),
+        ("------> this may hang", "undetermined"),
+    ],
+)
+def test_a_remark_behind_the_last_line_is_its_readers_word(
+    remark: str, verdict: str, tmp_path: Path
+) -> None:
+    line = f"Training epoch 0, iteration 0/241 | lr: 4.9e-07 | train_loss: 2.578 {remark}\n"
+    assert explained(tmp_path, line + ".....\n").verdict == verdict

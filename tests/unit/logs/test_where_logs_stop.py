@@ -239,3 +239,89 @@ def test_a_launcher_that_fails_behind_its_own_warning(
 ) -> None:
     first = explained(tmp_path, text).causes[0].id
     assert first == cause if cause else first != "launcher-args"
+
+
+GAVE_UP = (
+    "[rank{0}]:[E1010 04:11:52.100 ProcessGroupNCCL.cpp:616] [Rank {0}] Watchdog caught collective"
+    " operation timeout: WorkNCCL(SeqNum={1}, OpType=ALLREDUCE, NumelIn={2}, NumelOut={2},"
+    " Timeout(ms)=600000) ran for 600021 milliseconds before timing out.\n"
+)
+ENDS = (
+    "(Worker pid=7) [rank0]:[E1010 04:11:52.101 ProcessGroupNCCL.cpp:621] [Rank 0] To avoid data"
+    " inconsistency, we are taking the entire process down.{0}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("folded", "blamed"), [("", True), (" [repeated 3x across cluster]", False)]
+)
+def test_nobody_is_silent_where_lines_were_left_out(
+    folded: str, blamed: bool, tmp_path: Path
+) -> None:
+    text = "(Worker pid=8) " + GAVE_UP.format(2, 1, 1) + ENDS.format(folded)
+    assert ("Rank 1" in explained(tmp_path, text).says) is blamed
+
+
+@pytest.mark.parametrize(("size", "number"), [(1, 41), (1, 43), (25_427_968, 41)])
+def test_a_call_that_is_over_for_one_was_not_the_same(
+    size: int, number: int, tmp_path: Path
+) -> None:
+    text = GAVE_UP.format(0, 40, 25_427_968) + GAVE_UP.format(1, number, size)
+    causes = explained(tmp_path, text).causes
+    told = any("is through with #40" in row.says for one in causes for row in one.because)
+    assert told is (size == 1 and number == 41)
+
+
+RANDOM = """\
+[rank7]: Traceback (most recent call last):
+[rank7]:   File "/job/train.py", line 31, in <module>
+[rank7]:     {0}(state)
+[rank7]:   File "/env/lib/python3.11/site-packages/accelerate/{1}.py", line 127, in {0}
+[rank7]:     generator.set_state(state)
+[rank7]: RuntimeError: Invalid mt19937 state
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "file", "cause"),
+    [
+        ("synchronize_rng_state", "utils/random", "rank-conditional-collective"),
+        ("load_accelerator_state", "checkpointing", "user-exception"),
+    ],
+)
+def test_what_a_broadcast_brought_came_from_another_call(
+    function: str, file: str, cause: str, tmp_path: Path
+) -> None:
+    text = RANDOM.format(function, file) + GAVE_UP.format(7, 80, 5056)
+    ids = [one.id for one in explained(tmp_path, text).causes]
+    assert (ids[0] == cause) or (cause == "user-exception" and "rank-conditional" not in ids[0])
+
+
+DONE = "[INFO] 2031-12-08 04:21:30,257 api: [default] All workers successfully finished.\n"
+LOST = "gpu7:141:158 [0] include/socket.h:416 NCCL WARN Net : Connection closed by remote peer\n"
+
+
+@pytest.mark.parametrize(("other", "verdict"), [(LOST, "hung"), (LOST + DONE, "healthy")])
+def test_a_host_that_is_done_left_the_others_alone(
+    other: str, verdict: str, tmp_path: Path
+) -> None:
+    for name, text in (("node0.log", DONE), ("node1.log", other)):
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    report = explain([str(tmp_path)])
+    assert report.verdict == verdict
+    assert [one.id for one in report.causes][:1] == ["rank-exited-early"] * (verdict == "hung")
+
+
+TRACE = "Invalidate trace cache @ step 0 and module {0}: cache has only 0 modules\n"
+STEP = "  {0}%|          | {0}/200 [00:51<2:51:03, 51.58s/it]"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (STEP.format(0) + TRACE.format(7) + STEP.format(1) + TRACE.format(14), False),
+        (STEP.format(0) + "\n" + STEP.format(1) + TRACE.format(14), True),
+    ],
+)
+def test_a_warning_of_each_step_tells_of_no_stop(text: str, told: bool, tmp_path: Path) -> None:
+    assert bool(explained(tmp_path, text).causes) is told

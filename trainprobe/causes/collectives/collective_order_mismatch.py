@@ -44,6 +44,7 @@ from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short,
 from trainprobe.causes.rank_differences import weigh_other_copies
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement
+from trainprobe.causes.strange_contents import weigh_strange_contents
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import camps_say
 
@@ -291,7 +292,7 @@ CAUSE = Cause(
     id="collective-order-mismatch",
     title="The ranks call the same collectives in another order",
     modes=("hang", "crash"),
-    weigh=_weigh,
+    weigh=lambda scene: (*_weigh(scene), *weigh_strange_contents(scene, 13)),
     summary=_summary,
     fixes=_fixes,
     ranks=_ranks,

@@ -75,6 +75,7 @@ from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short,
 from trainprobe.causes.rank_differences import weigh_other_copies
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import statement
+from trainprobe.causes.strange_contents import weigh_strange_contents
 from trainprobe.facts import Block, LintFinding, Skip
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.frames import Frame
@@ -92,6 +93,7 @@ def _weigh(scene: Scene) -> Weighings:
     timeouts = Timeouts(scene)
     parted = scene.group.divergence
     yield from of_conditional(scene, timeouts)
+    yield from weigh_strange_contents(scene, 26)
     if parted is not None and parted.kind in ("operation", "call-site"):
         calls = camps_say(parted)
         # Two call sites of one operation may be meant to meet, and calls of which the next are

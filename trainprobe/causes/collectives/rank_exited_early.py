@@ -28,8 +28,9 @@ from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import Fixes, fix, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.vanished_ranks import gone
-from trainprobe.facts import LogJob, MainThread, Output, RankEnding
+from trainprobe.facts import LogEvent, LogJob, LogProgress, MainThread, Output, RankEnding
 from trainprobe.waits.dump_hangs import only_dumps
+from trainprobe.waits.left_alone import left_alone
 
 # Python ends with 1 for an exception, 2 for wrong arguments and 120 where its output cannot be
 # written; shells and `timeout` use those from 124 on. Any other was asked for in so many words.
@@ -73,6 +74,7 @@ def _weigh(scene: Scene) -> Weighings:
     yield from of_left(scene, Timeouts(scene))
     yield from gave_up(scene)
     yield from _takes_leave(scene)
+    yield from _of_another_host(scene)
     left = _left(scene)
     failed = [end for end in scene.endings(scene.ranks) if end.abnormal]
     if failed and not left:
@@ -105,6 +107,18 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(-10, "source", f"The loaders are uneven: {counts.says}", *counts.facts)
 
 
+def _of_another_host(scene: Scene) -> Weighings:
+    """The launcher of one host is done, and the ranks of another have lost a peer."""
+    alone = left_alone(scene.of(LogProgress), scene.of(LogEvent))
+    if alone is not None and scene.live is None:
+        done, lost = alone
+        says = (
+            f"A launcher ended as if all were done («{short(done.finished_line, 80)}»), while"
+            f" others lost a peer: {short(lost.line, 80)}"
+        )
+        yield weighing(13, "suspects-log", says, done, lost)
+
+
 def _takes_leave(scene: Scene) -> Weighings:
     """A dumped stack stands where a rank gives up its process group, and does not come out: it
     has left its loop, and others have not.
@@ -135,6 +149,8 @@ def _summary(scene: Scene) -> str:
             f"{subject(scene)} left while the others still needed it:"
             f" {words.says[:1].lower()}{words.says[1:]}"
         )
+    if not left and (apart := next(_of_another_host(scene), None)) is not None:
+        return f"The workers of one host left while others still needed them: {apart.says}"
     if over := _ended_inside(scene):
         last = last_in_own_code(scene, over[0])
         thread = f" (its thread at {last} keeps the process)" if last else ""

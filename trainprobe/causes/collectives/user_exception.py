@@ -24,6 +24,7 @@ from trainprobe.causes.finer_causes import finer_cause
 from trainprobe.causes.phrases import Fixes, fix, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, text_of
+from trainprobe.causes.strange_contents import strange_contents
 from trainprobe.causes.user_objects import OBJECTS, broken, killed_by, weigh_broken
 from trainprobe.facts import LogJob, ProbeFailure, Progress, RankEnding, RankException
 from trainprobe.stacks.places import is_user
@@ -46,7 +47,7 @@ def _weigh(scene: Scene) -> Weighings:
     if origin is None:
         yield from _without_origin(scene)
         return
-    if re.search(DISAGREE, text_of(origin)):
+    if re.search(DISAGREE, text_of(origin)) or strange_contents(scene) is origin:
         says = "The exception is a collective's complaint about what another rank sent"
         yield weighing(-26, "suspects-log", says, origin)
         return

@@ -21,7 +21,7 @@ from trainprobe.causes.startup_failures import (
     weigh_general,
     weigh_startup_failure,
 )
-from trainprobe.facts import CollectiveCall, Gpu
+from trainprobe.facts import CollectiveCall, Gpu, LogEvent
 from trainprobe.signatures.messages import message
 
 BUSY = 95.0
@@ -96,9 +96,19 @@ def _spins(scene: Scene) -> Weighings:
             f" collective did not: {short(first[0].line, 120)}"
         )
         yield weighing(13, "suspects-log", says, first[0], channels[0])
+    elif first and len(first) == len(timeouts) and (never := _never_completed(scene)) is not None:
+        says = f"No collective was ever completed: {short(never.line, 120)}"
+        yield weighing(6, "suspects-log", says, never)
     if acs:
         says = f"Traffic between GPUs is sent astray: {short(acs[0].line, 120)}"
         yield weighing(13, "environment-and-limits", says, acs[0])
+
+
+def _never_completed(scene: Scene) -> LogEvent | None:
+    """A watchdog's word that its rank had not completed a collective yet."""
+    last = lines(scene, "nccl-last-work")
+    none = [event for event in last if event.captured.get("completed") in ("-1", "0")]
+    return none[0] if none and len(none) == len(last) else None
 
 
 def _summary(scene: Scene) -> str:
