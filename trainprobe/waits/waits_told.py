@@ -16,7 +16,16 @@ from trainprobe.waits.situation import Situation
 from trainprobe.waits.suspects import SuspectGroup
 
 # Lines in which a process says that it waits, and for what.
-WAITS = frozenset({"lock-waiting", "lock-asked", "world-waits", "rank-joining", "workers-silent"})
+WAITS = frozenset(
+    {
+        "lock-waiting",
+        "lock-asked",
+        "world-waits",
+        "rank-joining",
+        "workers-silent",
+        "workers-unplaced",
+    }
+)
 MOST_RANKS = 65_536
 AGAIN = 3  # such lines, of which one comes a minute: workers that compile are silent as well
 

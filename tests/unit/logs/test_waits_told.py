@@ -158,3 +158,14 @@ def test_a_remark_behind_the_last_line_is_its_readers_word(
 ) -> None:
     line = f"Training epoch 0, iteration 0/241 | lr: 4.9e-07 | train_loss: 2.578 {remark}\n"
     assert explained(tmp_path, line + ".....\n").verdict == verdict
+
+
+def test_workers_that_no_node_can_take_are_awaited_for_ever(tmp_path: Path) -> None:
+    text = "".join(
+        f"(autoscaler +{after}s) Error: No available node types can fulfill resource request"
+        " {'CPU': 8.0, 'GPU': 8.0}. Add suitable node types to this cluster.\n"
+        for after in (34, 69)
+    )
+    report = explained(tmp_path, "started a local Ray instance\n" + text)
+    assert (report.verdict, report.causes[0].id) == ("hung", "world-size-mismatch")
+    assert report.causes[0].fixes[0].steps == ("ray status",)

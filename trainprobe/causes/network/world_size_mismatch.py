@@ -17,7 +17,7 @@ import re
 
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.network.rendezvous_incomplete import absent, at_the_store
-from trainprobe.causes.phrases import fix, ranks_say, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.rendezvous_failures import WORLD, weigh_world, world_summary
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import Job, JobRank
@@ -29,6 +29,7 @@ _NPROC = re.compile(
 )
 _NNODES = re.compile(r"--nnodes[= ](\d{1,5})(?:\s|$)")
 
+UNPLACED = "workers-unplaced"
 # How many tasks a scheduler or MPI has started, which a script may not ask.
 _TASKS = (
     "SLURM_STEP_NUM_TASKS",
@@ -70,6 +71,9 @@ def _weigh(scene: Scene) -> Weighings:
     job, waiting = scene.live, at_the_store(scene)
     if job is None:
         yield from weigh_world(scene)
+        for event in scene.events(UNPLACED)[:1]:
+            says = f"No node of the cluster has what a worker asks for: {short(event.line, 160)}"
+            yield weighing(13, "suspects-log", says, event)
         return
     if not waiting:
         return
@@ -131,6 +135,8 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
 def _summary(scene: Scene) -> str:
     if scene.live is None and world_summary(scene):
         return world_summary(scene)
+    if scene.live is None and (unplaced := scene.events(UNPLACED)):
+        return f"No node of the cluster has what a worker asks for: {short(unplaced[0].line, 140)}"
     job = scene.live or Job()
     stated, started = _stated(job), _started(job)
     if len(stated) > 1:
@@ -144,24 +150,32 @@ def _summary(scene: Scene) -> str:
     )
 
 
+PLACE = """
+See what is asked for, and what there is
+    ray status
+Ask for no more than a node has, or start nodes that have it
+    fewer GPUs for each worker; ray start --num-gpus <N> where Ray does not see them
+"""
+NUMBER = """
+Let one place say the number
+    torchrun --nnodes <N> --nproc-per-node <M> ...   (it sets RANK, WORLD_SIZE and LOCAL_RANK)
+Take the number out of the script
+    grep -rn 'world_size\\|WORLD_SIZE' *.py *.sh
+    init_process_group() without rank and world_size reads the launcher's
+"""
+
+
+def _fixes(scene: Scene) -> Fixes:
+    return fixes(PLACE if scene.live is None and scene.events(UNPLACED) else NUMBER)
+
+
 CAUSE = Cause(
     id="world-size-mismatch",
     title="The world size is not the number of processes started",
     modes=("hang", "crash", "check"),
     weigh=_weigh,
     summary=_summary,
-    fixes=(
-        fix(
-            "Let one place say the number",
-            "torchrun --nnodes <N> --nproc-per-node <M> ...   (it sets RANK, WORLD_SIZE and"
-            " LOCAL_RANK)",
-        ),
-        fix(
-            "Take the number out of the script",
-            "grep -rn 'world_size\\|WORLD_SIZE' *.py *.sh",
-            "init_process_group() without rank and world_size reads the launcher's",
-        ),
-    ),
+    fixes=_fixes,
     ranks=_ranks,
     would_settle=(
         "compare WORLD_SIZE of the ranks with the launcher's arguments: tr '\\0' '\\n' <"
