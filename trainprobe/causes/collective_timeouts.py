@@ -159,6 +159,9 @@ class Timeouts:
             if event.rank not in self.first or event.rank is None or "100%" not in event.line
         ]
         for event in reversed(shown):
+            # what is loaded whole is at its end, whoever read it
+            if event.event == "load-began" and event.captured.get("percent") == "100":
+                return None
             ended = [
                 end
                 for end in self.events("task-ended")

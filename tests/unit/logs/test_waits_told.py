@@ -169,3 +169,17 @@ def test_workers_that_no_node_can_take_are_awaited_for_ever(tmp_path: Path) -> N
     report = explained(tmp_path, "started a local Ray instance\n" + text)
     assert (report.verdict, report.causes[0].id) == ("hung", "world-size-mismatch")
     assert report.causes[0].fixes[0].steps == ("ray status",)
+
+
+SILENT = "(VllmWorkerProcess pid=12) WARNING 01-01 10:0{0}:00 shm_broadcast.py:386] {1}\n"
+
+
+@pytest.mark.parametrize(("times", "verdict"), [(4, "hung"), (1, "undetermined")])
+def test_an_engine_whose_workers_are_silent_says_so_as_a_warning(
+    times: int, verdict: str, tmp_path: Path
+) -> None:
+    words = "No available block found in 60 second."
+    text = "".join(SILENT.format(minute, words) for minute in range(1, times + 1))
+    report = explained(tmp_path, "loaded weights\n" + text)
+    assert report.verdict == verdict
+    assert "rank-compiling" in [one.id for one in report.causes]

@@ -325,3 +325,11 @@ STEP = "  {0}%|          | {0}/200 [00:51<2:51:03, 51.58s/it]"
 )
 def test_a_warning_of_each_step_tells_of_no_stop(text: str, told: bool, tmp_path: Path) -> None:
     assert bool(explained(tmp_path, text).causes) is told
+
+
+@pytest.mark.parametrize(("percent", "told"), [(40, True), (100, False)])
+def test_what_is_loaded_whole_keeps_nobody(percent: int, told: bool, tmp_path: Path) -> None:
+    bar = "Loading checkpoint shards: {0:3d}%|###   | {1}/5 [00:10<00:15,  5.0s/it]\n"
+    text = bar.format(20, 1) + bar.format(percent, percent // 20) + GAVE_UP.format(4, 1, 1)
+    rows = [row.says for one in explained(tmp_path, text).causes for row in one.because]
+    assert any("was at «Loading checkpoint shards" in says for says in rows) is told
