@@ -318,7 +318,7 @@ def of_order(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif timeouts.behind and _other_operations(timeouts):
         says = f"They waited in different operations: {timeouts.behind}"
         yield weighing(6, "flight-recorder", says, *call_lines(timeouts))
-    elif (unlike := over_for_one(timeouts)) is not None:
+    elif (unlike := _over_for_one(timeouts)) is not None:
         ahead, late = unlike
         says = (
             f"{ranks_say([ahead.rank or 0])} is through with #{late.number}, in which"
@@ -427,7 +427,7 @@ def _other_operations(timeouts: Timeouts) -> bool:
     return len({call.op for call in timeouts.first.values() if call.op}) > 1
 
 
-def over_for_one(timeouts: Timeouts) -> tuple[CollectiveCall, CollectiveCall] | None:
+def _over_for_one(timeouts: Timeouts) -> tuple[CollectiveCall, CollectiveCall] | None:
     """(the later one, the earlier one) of two calls in which ranks of one group gave up: of one
     operation that ends for all or none, the next number, and of another size. The rank ahead has
     left a call in which the other waits, so it was not the same one.
@@ -454,7 +454,7 @@ def _of_one_behind(timeouts: Timeouts) -> int:
     """Points of a rank that waited at an earlier call than the others: more where the lines name
     one group for all calls, since another group has numbers of its own.
     """
-    if layers_apart(timeouts) or over_for_one(timeouts):
+    if layers_apart(timeouts) or _over_for_one(timeouts):
         return 3
     groups = {call.group for call in timeouts.first.values()} - {""}
     return 10 if _other_operations(timeouts) or len(groups) != 1 else 13
