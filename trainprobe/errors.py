@@ -4,14 +4,19 @@ code.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 class TrainprobeError(Exception):
-    """Base of all foreseen failures. `says` is what is wrong, `do` what to type or change next."""
+    """Base of all foreseen failures. `says` is what is wrong, `do` what to type or change next;
+    `lines` are to be shown below, such as the jobs to choose from.
+    """
 
     exit_code = 70
 
-    def __init__(self, says: str, do: str = "") -> None:
-        super().__init__(f"{says} {do}".strip())
+    def __init__(self, says: str, do: str = "", lines: Sequence[str] = ()) -> None:
+        super().__init__("\n  ".join((f"{says} {do}".strip(), *lines)))
+        self.lines = tuple(lines)
         self.says = says
         self.do = do
 

@@ -135,11 +135,11 @@ def _only(choose: Choose | None, progress: Progress, deadline_s: float) -> LiveJ
     lines = [job.line for job in jobs[:MOST_LISTED]]
     if choose is not None:
         return jobs[choose(lines)]
-    more = f"\n  and {len(jobs) - MOST_LISTED} more" if len(jobs) > MOST_LISTED else ""
-    listed = "".join(f"\n  {line}" for line in lines)
+    more = [f"and {len(jobs) - MOST_LISTED} more"] if len(jobs) > MOST_LISTED else []
     raise UsageError(
-        f"{len(jobs)} training jobs run on this host:{listed}{more}\n",
+        f"{len(jobs)} training jobs run on this host.",
         "Name one: trainprobe attach PID.",
+        [*lines, *more],
     )
 
 

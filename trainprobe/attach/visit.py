@@ -512,7 +512,7 @@ class Visit:
         while not self._hurry():
             self.progress.note(
                 f"{time.strftime('%H:%M:%S')}"
-                f" {moves_line(self.rounds.number, self.rounds.ranks, self.lives.ended)}"
+                f" {moves_line(taken, self.rounds.ranks, self.lives.ended)}"
             )
             if self.request.times is not None and taken >= self.request.times:
                 break

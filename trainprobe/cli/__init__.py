@@ -48,7 +48,7 @@ def run(argv: Sequence[str]) -> int:
 
         return command_line(list(argv))
     except TrainprobeError as error:
-        return _failed(str(error), error.exit_code, argv)
+        return _failed(f"{error.says} {error.do}".strip(), error.exit_code, argv, error.lines)
     except KeyboardInterrupt:
         _write(sys.stderr, "trainprobe: Interrupted.\n")
         return 130
@@ -63,14 +63,15 @@ def run(argv: Sequence[str]) -> int:
         )
 
 
-def _failed(sentence: str, code: int, argv: Sequence[str]) -> int:
+def _failed(sentence: str, code: int, argv: Sequence[str], lines: Sequence[str] = ()) -> int:
     """Print an error on stderr, and on stdout where the chosen format has words for it: a monitor
     takes silence for health.
     """
     from trainprobe.report.formats import failure_of
 
     sentence = _without_secrets(sentence)
-    _write(sys.stderr, f"trainprobe: {sentence}\n")
+    below = "".join(f"  {_without_secrets(line)}\n" for line in lines)
+    _write(sys.stderr, f"trainprobe: {sentence}\n{below}")
     instead = failure_of(argv, sentence)
     if instead is None:
         return code

@@ -148,7 +148,9 @@ def command_line(argv: list[str]) -> int:
             raise
         says = " ".join(str(message()).split()).rstrip(".")
         command = f"{argv[0]} " if argv[0] in command_names() else ""
-        raise UsageError(f"{says}.", f"See trainprobe {command}--help.") from None
+        raise UsageError(
+            says if says.endswith("?") else f"{says}.", f"See trainprobe {command}--help."
+        ) from None
     return result if isinstance(result, int) else 0
 
 

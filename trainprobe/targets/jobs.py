@@ -82,12 +82,11 @@ def job_of(pid: int, proc: str = "/proc") -> LiveJob:
     team = team_of(table, process)
     if team is None:
         if below:
-            more = f"\n  and {len(below) - MOST_LISTED} more" if below[MOST_LISTED:] else ""
-            listed = "".join(f"\n  {job.line}" for job in below[:MOST_LISTED])
+            more = [f"and {len(below) - MOST_LISTED} more"] if below[MOST_LISTED:] else []
             raise UsageError(
-                f"Process {pid} ({process.program}) is no training job; below it run"
-                f" {len(below)}:{listed}{more}\n",
+                f"Process {pid} ({process.program}) is no training job; below it run {len(below)}.",
                 f"Name one: trainprobe attach {below[0].pid}",
+                [*(job.line for job in below[:MOST_LISTED]), *more],
             )
         raise UsageError(
             f"Process {pid} ({process.program}) is no training job and belongs to none.",

@@ -594,7 +594,8 @@ class Watch:
         ):
             return "works", f"goes on{where}", False
         if main.leaf in AWAITS:
-            return "still", f"{_AWAITING.get(main.leaf, 'waits')}{where}", False
+            does = "waits at a queue" if main.op == "queue" else _AWAITING.get(main.leaf, "waits")
+            return "still", f"{does}{where}", False
         if fresh and not loops_of(frames, self.sites):
             return "fresh", f"is{where}", False
         return "still", f"stands{where}", False

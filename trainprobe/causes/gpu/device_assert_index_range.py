@@ -19,7 +19,7 @@ from trainprobe.causes.phrases import Fixes, fixes, short, subject
 from trainprobe.causes.positions import positions_line
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.signs import quoted
-from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
+from trainprobe.causes.statements import Statement, first_to_fail, quote, statement, text_of
 from trainprobe.facts import LogEvent
 from trainprobe.model.facts import Fact
 from trainprobe.signatures.messages import message
@@ -104,8 +104,21 @@ def _summary(scene: Scene) -> str:
     )
 
 
+LABEL = re.compile(r"[Tt]arget (-?\d+) is out of bounds")  # aten/src/ATen/native/LossNLL.cpp
+LABELS = """
+Check the labels where they come in
+    {place}: assert labels[labels != -100].min() >= 0 and labels.max() < num_classes
+    this batch holds the label {label}: count the classes of the data set, and whether they begin at
+        0, against the size of the last layer
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
     frame = scene.own_frame
+    label = LABEL.search(text_of(scene.origin)) if scene.origin is not None else None
+    if label is not None:  # raised on the CPU: its line is the true one
+        place = f"before {frame.base}:{frame.line}" if frame else "before the loss"
+        return fixes(LABELS, place=place, label=label[1])
     place = f"just before {frame.base}:{frame.line}" if frame else "before the model is called"
     return fixes(FIXES, place=place)
 

@@ -282,7 +282,8 @@ Or let nobody wait for a reader
 """
 UNFED = """
 See why the thread that fills the queue ended
-    look in the log for its last exception: "Exception in thread …"
+    look in the log for its last exception: "Exception in thread …"; where there is none, for an
+        `except` in what the thread runs that ends it without a word
 Let its end reach whoever waits
     in the thread: except BaseException as error: queue.put(error); the reader raises what it gets
     while waiting: if not thread.is_alive(): raise RuntimeError("the producer is gone")

@@ -238,7 +238,7 @@ See who holds it
     {look}
     {owner}
     verify: flock --nonblock {path} true && echo free
-[disruptive] End the holder if it is left over, or remove a stale lock file
+[disruptive] {release}
     {end}
 """
 CACHES = """
@@ -268,10 +268,12 @@ def _fixes(scene: Scene) -> Fixes:
         return fixes(NAME_TAKEN, at=next(places, "the line that the stack shows"))
     path = path or next((tried.lock_paths[0] for tried in importing), "the lock file")
     look, owner, end = f"fuser -v {path}", "", f"rm {path}   (only when nobody holds it)"
-    if holder:
+    release = "Remove the lock file, if whoever made it is gone"
+    if holder:  # a lock of the kernel, which goes with its process and not with the file
+        release = "End the holder if it is left over: that frees the job at once"
         look, owner = f"trainprobe attach {holder}", f"ps -o pid,ppid,lstart,cmd -p {holder}"
         end = f"kill {holder}"
-    usual = fixes(USUAL, look=look, owner=owner, path=path, end=end)
+    usual = fixes(USUAL, look=look, owner=owner, path=path, end=end, release=release)
     return (*usual, *fixes(OWN_LOCK if _locks_itself(scene) else CACHES))
 
 
