@@ -702,7 +702,7 @@ def test_agents_of_one_job_that_have_no_rank_yet_are_one_job(
 def test_agents_of_another_command_or_place_are_another_job(tree: ProcTree, second: str) -> None:
     agents(tree, "--rdzv-endpoint a:1", second, session=60)
 
-    with pytest.raises(UsageError, match="below it run 2."):
+    with pytest.raises(UsageError, match=r"below it run 2\."):
         job_of(50, tree.path)
 
 
@@ -1278,7 +1278,7 @@ def test_an_init_stands_for_none_of_the_programs_below_it_and_a_wrapper_for_its_
     tree.add(60, 1, "supervise --all", {})
     for pid in (61, 62):
         tree.add(pid, 60, f"{PY} train{pid}.py", {}, maps="/env/libtorch_cpu.so")
-    with pytest.raises(UsageError, match="below it run 2."):
+    with pytest.raises(UsageError, match=r"below it run 2\."):
         job_of(60, tree.path)
 
     tree.add(70, 50, "timeout 60 python train.py", {})
