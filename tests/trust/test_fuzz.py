@@ -8,8 +8,20 @@ from tests.trust.fuzz import fuzz, once
 from tests.trust.readers import READERS
 from trainprobe.redact import Redactor
 
+MANIFEST = """
+apiVersion: batch/v1
+kind: Job
+spec:
+  template:
+    spec:
+      containers:
+        - {{name: c, image: x, command: {command}, resources: {{limits: {{nvidia.com/gpu: 4}}}}}}
+"""
 FOUND = [
     ("proc schedstat", "12 45² 7\n"),
+    ("proc schedstat", f"12 {'4' * 5000} 7\n"),
+    ("ras json", '{"job_summary": {}, "communicators": [{"ranks": true}]}'),
+    ("manifest", MANIFEST.format(command=3)),
     ("interfaces", "\n\n  eth0: 1 2 3 4 5 6 7 8 9 10 11 12 13 1² 15 16\n"),
     ("secrets", "." * 30),
     ("kmsg", f"6,123,{'4' * 400},-;x\n"),

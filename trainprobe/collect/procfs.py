@@ -11,6 +11,7 @@ READ_CAP_BYTES = 256 * 1024
 PAGE_BYTES = 16 * 1024
 STOPPED_STATES = frozenset("Tt")
 ENDED_STATES = frozenset("ZXx")
+DIGITS_CAP = 40
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,8 @@ def link(path: str) -> str:
 
 
 def number(text: str) -> Optional[int]:
-    """None for `max`, for -1 and for nothing."""
-    return int(text) if text.isdecimal() else None
+    """None for `max`, for -1, for nothing, and for what no kernel counts up to."""
+    return int(text) if text.isdecimal() and len(text) <= DIGITS_CAP else None
 
 
 def thread_files(pid: int, name: str, proc: str = "/proc") -> List[str]:

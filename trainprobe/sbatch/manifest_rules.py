@@ -229,8 +229,8 @@ def _command(work: Workload, pods: Pods) -> Iterator[Finding]:
     words = [
         str(word)
         for part in ("command", "args")
-        for word in (pods.container.get(part) or ())
         if isinstance(pods.container.get(part), list)
+        for word in pods.container[part]
     ][:400]
     if not words:
         return

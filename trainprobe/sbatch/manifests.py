@@ -282,8 +282,8 @@ def _launch(
     words = [
         str(word)[:20_000]
         for part in ("command", "args")
-        for word in (container.get(part) or ())
         if isinstance(container.get(part), list)
+        for word in container[part]
     ][:400]
     # $(NAME) in a command is the kubelet's, and names a variable of the manifest
     known = {*environ, *sets}

@@ -178,7 +178,8 @@ def parse_json(text: str) -> Optional[Dict[str, Any]]:
 
 
 def _ranks(rows: Any) -> List[Dict[str, Any]]:
-    return [_rank(row) for row in rows or () if isinstance(row, dict)][:RANKS_CAP]
+    listed = rows if isinstance(rows, list) else ()
+    return [_rank(row) for row in listed if isinstance(row, dict)][:RANKS_CAP]
 
 
 def _rank(row: Mapping[str, Any]) -> Dict[str, Any]:
