@@ -283,9 +283,14 @@ class Scene:
         return self.of(CollectiveCall, rank=rank)
 
     def site(self, file: str, line: int) -> SourceSite | None:
-        return next(
-            (fact for fact in self.of(SourceSite) if fact.line == line and fact.file == file), None
-        )
+        key = Scene.site, self.cell
+        if key not in self.facts.derived:
+            by_line: dict[tuple[str, int], SourceSite] = {}
+            for fact in self.of(SourceSite):
+                by_line.setdefault((fact.file, fact.line), fact)
+            self.facts.derived[key] = by_line
+        found: SourceSite | None = self.facts.derived[key].get((file, line))
+        return found
 
     def sites(self, frames: Iterable[Frame]) -> tuple[SourceSite, ...]:
         """The source around these frames, where it was read."""

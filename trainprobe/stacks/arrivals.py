@@ -13,7 +13,6 @@ import math
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from statistics import median
 from typing import Any
 
@@ -281,7 +280,7 @@ def together(parts: Sequence[Arrivals]) -> Arrivals:
         return {rank: sum(getattr(part, name).get(rank, 0) for part in parts) for rank in ranks}
 
     stays = {rank: int(count) for rank, count in sums("stays").items()}
-    for before, after in pairwise(parts):
+    for before, after in zip(parts, parts[1:]):
         if before.in_stay is not None and before.in_stay == after.from_stay:
             stays[before.in_stay] -= 1  # the same stay in both
     return Arrivals(

@@ -5,13 +5,16 @@ function of its own, of this file or of one that it imports.
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    # A module as it is named in an import, with the number of leading dots.
+    Modules = Callable[[str, int], ast.Module | None]
 
 DEPTH = 2  # functions of functions
 FUNCTIONS_CAP = 12
-# A module as it is named in an import, with the number of leading dots.
-Modules = Callable[[str, int], "ast.Module | None"]
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 

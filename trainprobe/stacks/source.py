@@ -13,9 +13,12 @@ import tokenize
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from trainprobe.stacks.called_functions import Modules, calls_below, calls_in
+from trainprobe.stacks.called_functions import calls_below, calls_in
+
+if TYPE_CHECKING:
+    from trainprobe.stacks.called_functions import Modules
 
 TEXT_CAP = 300
 SOURCE_CAP = 2 * 2**20
