@@ -276,7 +276,7 @@ def _answering(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     process = scene.process_of(thread.pid)
     for end in far_ends(scene.facts, scene.cell, process) if process is not None else ():
         for pid in end.pids:
-            there = first_found(one for one in scene.of(MainThread) if one.pid == pid)
+            there = first_found(scene.of_process(MainThread, pid))
             other = scene.process_of(pid)
             child = "its child " if other is not None and other.ppid == thread.pid else ""
             command = other.cmdline if other is not None else end.commands.get(pid, "")
@@ -310,7 +310,7 @@ def _in_module(scene: Scene, thread: MainThread) -> Thread | None:
         for one in threads_of(scene, thread.pid)
         if not one.main
         and any(module in frame.file for frame in one.frames)
-        and one.frames[-1].name.rsplit(".", 1)[-1] not in _TAKES
+        and one.frames[-1].function not in _TAKES
     ) or first_found(_others(scene, thread))
 
 

@@ -104,6 +104,13 @@ class Caught:
 
 def caught_before(scene: Scene) -> Caught | None:
     """What took some ranks past the call in which the others wait; None where nothing tells."""
+    if caught_before not in scene.found:
+        scene.found[caught_before] = _caught_before(scene)
+    known: Caught | None = scene.found[caught_before]
+    return known
+
+
+def _caught_before(scene: Scene) -> Caught | None:
     if scene.live is None or scene.group.mode != "hang":
         return None
     last = last_printed(scene, None)
@@ -133,11 +140,7 @@ def _line_before(raised: Sequence[Frame], waits: Sequence[Frame]) -> tuple[Frame
     """
     for there in reversed([frame for frame in waits if is_user(frame)]):
         for at in reversed([frame for frame in raised if is_user(frame)]):
-            same = (at.file, at.name.rsplit(".", 1)[-1]) == (
-                there.file,
-                there.name.rsplit(".", 1)[-1],
-            )
-            if same:
+            if (at.file, at.function) == (there.file, there.function):
                 return (at, there) if at.line <= there.line else None
     return None
 

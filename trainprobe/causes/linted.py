@@ -19,7 +19,7 @@ from trainprobe.facts import Facts, LintFinding, LintRead, RankException
 from trainprobe.model.diagnosis import Fix, Notice, PlacedCause, Weighing
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.grid import COMMAND
-from trainprobe.waits.live_graph import PROBE
+from trainprobe.waits.suspects import PROBE
 
 LIKELY = 0.75
 """From this confidence on lint is seldom wrong: judgement over its findings in code that nobody

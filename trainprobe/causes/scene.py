@@ -40,7 +40,7 @@ from trainprobe.waits.activity import Watch, watch_of
 __all__ = ["WAITS_FOR_RANKS", "Scene", "Weighings", "first_found", "user_frame", "weighing"]
 
 T = TypeVar("T")
-P = TypeVar("P", ProcessState, Thread)  # facts about one process
+P = TypeVar("P", MainThread, ProcessState, Thread)  # facts about one process
 Weighings = Iterator[Weighing]
 
 # Leaf classes (stacks.classify) of a thread that waits for other ranks.

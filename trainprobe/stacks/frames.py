@@ -27,6 +27,11 @@ class Frame:
         return self.file.replace("\\", "/").rsplit("/", 1)[-1]
 
     @property
+    def function(self) -> str:
+        """Its name without the classes and functions that it lies in: `step` of `Trainer.step`."""
+        return self.name.rsplit(".", 1)[-1]
+
+    @property
     def where(self) -> str:
         """`train.py:88 in step`, as it is shown to the reader."""
         place = f"{self.base}:{self.line}" if self.line > 0 else self.base

@@ -32,7 +32,7 @@ def serves_for(main: Sequence[Frame], frames: Sequence[Frame]) -> bool:
 
 def stands_in(frame: Frame, place: tuple[str, str]) -> bool:
     """Is it the function of that name, in a file of which the path ends so?"""
-    return frame.file.endswith(place[0]) and frame.name.rsplit(".", 1)[-1] == place[1]
+    return frame.file.endswith(place[0]) and frame.function == place[1]
 
 
 def _loops(frames: Sequence[Frame]) -> Iterator[tuple[str, str] | None]:

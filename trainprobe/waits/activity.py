@@ -508,8 +508,7 @@ class Watch:
             and process.all_cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
         )
         joins = pooled or any(
-            frame.name.rsplit(".", 1)[-1] == "join" and frame.base == "threading.py"
-            for frame in main.frames
+            frame.function == "join" and frame.base == "threading.py" for frame in main.frames
         )
         serves = serves_others(main.frames)
         if (joins and moves and all(moves)) or (serves and (burns or any(moves))):

@@ -12,9 +12,8 @@ from trainprobe.facts.samples import between_hosts, own_line
 from trainprobe.model.node_names import folded
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.waits.divergence import ranks_say
-from trainprobe.waits.live_graph import PROBE
 from trainprobe.waits.situation import Situation
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import PROBE, SuspectGroup
 from trainprobe.waits.unlike_ranks import unlike_ranks
 
 OWN_LINE_SHARE = 0.4

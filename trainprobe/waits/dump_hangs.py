@@ -22,10 +22,9 @@ from trainprobe.waits.graph import Graph
 from trainprobe.waits.hang import divergence_group, group_of_end, merged, parting
 from trainprobe.waits.recorder_waits import RecordedWait, numbered
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, OWN_WAITS, Standing
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import PROBE, SuspectGroup
 
 LAUNCHER = "unknown"  # so the job of a case that was made from saved files calls its launcher
-PROBE = "job"
 # What a rank stands in by itself; whoever saved its stack waited for it to come out.
 _OWN_HOLDS = OWN_WAITS | {"compile"}
 

@@ -26,13 +26,14 @@ from trainprobe.waits.ended_jobs import ITS_LOG, all_ended, ended_together
 from trainprobe.waits.hang_groups import HangGroups
 from trainprobe.waits.headlines import go_on, headline, nowhere
 from trainprobe.waits.launching import launcher_group, waiting_launchers, waits_s
-from trainprobe.waits.live_graph import PROBE, LiveGraph
+from trainprobe.waits.live_graph import LiveGraph
 from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.printed_steps import last_step_ago_s
 from trainprobe.waits.situation import Situation
 from trainprobe.waits.slowness import IDLE_S, SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.sorted_ends import SortedEnds
 from trainprobe.waits.standings import AT_THE_STORE
+from trainprobe.waits.suspects import PROBE
 from trainprobe.waits.unreached import unreached_group
 
 SHORT_S = 2.0
@@ -195,20 +196,15 @@ class _View:
     def _not_hung(self) -> Situation:
         if (undecided := self._undecided()) is not None:
             return undecided
-        slow = slow_groups(
-            self.facts,
-            self.rung,
-            self.ranks,
-            self.watch,
-            self.live.waiters(self.ends.works),
-        )
+        waiters = self.live.waiters(self.ends.works)
+        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, waiters)
         if slow:
             return replace(self._view("slow", slow[0].says), groups=slow)
         if (unseen := self._unseen_to_get_on(self.ends.works)) is not None:
             return unseen
         view = self._healthy(self.ends.works)
         rare = rarely_seen(self.rung, self.ranks, self.facts.of(Samples, cell=self.job.cell))
-        if view.verdict != "healthy" or not (rare or self.live.waiters(self.ends.works)):
+        if view.verdict != "healthy" or not (rare or waiters):
             return view
         says = f"{view.says}; {rare.says}" if rare else view.says
         if rare is not None and rare.open:
@@ -270,11 +266,7 @@ class _View:
         something shows that it gets on.
         """
         for end in works:
-            waits_s = [
-                self.by_node[node].since_s or 0.0
-                for node in self.graph.reaches(end)
-                if node in self.by_node
-            ]
+            waits_s = [one.since_s or 0.0 for one in self.live.victims(end)]
             pids = [pid for node in end if (pid := self.live.pid_of(node)) is not None]
             if max(waits_s, default=0.0) < IDLE_S or any(map(self._gets_on, pids)):
                 continue
@@ -347,14 +339,7 @@ class _View:
         return f"{self._attach()} --watch 30 --times 4: {what}"
 
     def _healthy(self, works: Sequence[tuple[Node, ...]]) -> Situation:
-        busy = [
-            (
-                end,
-                [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node],
-            )
-            for end in works
-        ]
-        waited_for = [(end, victims) for end, victims in busy if victims]
+        waited_for = [(end, victims) for end in works if (victims := self.live.victims(end))]
         if waited_for:
             end, victims = max(waited_for, key=lambda pair: len(pair[1]))
             waiting = sorted(standing.rank for standing in victims)

@@ -12,9 +12,6 @@ from trainprobe.waits.graph import Graph
 from trainprobe.waits.servers import is_server
 from trainprobe.waits.standings import Standing
 
-PROBE = "job"
-"""In place of a probe's name, for what was seen of a live job."""
-
 
 class LiveGraph:
     """One job: its `ranks` as they stand, what was watched of its processes, and who waits for
@@ -50,13 +47,16 @@ class LiveGraph:
             and is_server(standing)
         )
 
+    def victims(self, end: Sequence[Node]) -> list[Standing]:
+        """The ranks that wait for this end, for themselves or behind others."""
+        return [self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node]
+
     def toiling(self, end: Sequence[Node]) -> tuple[ProcessState, bool] | None:
         """The worker that one rank of this end waits for, if all other ranks wait for that rank."""
-        ranks = [node for node in end if node in self.by_node]
-        others = [node for node in self.graph.reaches(end) if node in self.by_node]
+        ranks, others = [one for node in end if (one := self.by_node.get(node))], self.victims(end)
         if len(ranks) + len(others) < len(self.ranks):
             return None
-        pids = [self.by_node[node].pid for node in (ranks or others)]
+        pids = [one.pid for one in ranks or others]
         found = [self.watch.toiling_worker(pid) for pid in pids if pid is not None]
         return next((one for one in found if one is not None), None)
 
@@ -68,9 +68,7 @@ class LiveGraph:
         """
         found = {}
         for end in works:
-            victims = [
-                self.by_node[node] for node in self.graph.reaches(end) if node in self.by_node
-            ]
+            victims = self.victims(end)
             ranks = [self.by_node[node].rank for node in end if node in self.by_node]
             if victims and len(ranks) == 1:
                 found[ranks[0]] = (

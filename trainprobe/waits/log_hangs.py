@@ -10,9 +10,9 @@ from trainprobe.facts.collectives import LAUNCHED
 from trainprobe.waits.absentees import absentees, given_up, world_of
 from trainprobe.waits.collective_waits import call_given_up, collective_waits, timed_out
 from trainprobe.waits.divergence import call_says, divergence_in, ranks_say
-from trainprobe.waits.dump_hangs import PROBE, saved_groups, saved_standings
+from trainprobe.waits.dump_hangs import saved_groups, saved_standings
 from trainprobe.waits.hang import divergence_group
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import PROBE, SuspectGroup
 
 
 def hang_groups(

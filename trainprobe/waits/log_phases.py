@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from trainprobe.facts import Facts, LogEvent, LogJob, LogPhase, LogProgress
 from trainprobe.facts.log_phases import FULL_USE
 from trainprobe.logtext.phases import phases
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import PROBE, SuspectGroup
 
-PROBE = "job"
 FIRST_STEPS = "first-steps"
 LEAST_ALIKE = 40  # characters at the end of a line, behind a bar that was not overwritten
 _NUMBERS = re.compile(r"\d+")

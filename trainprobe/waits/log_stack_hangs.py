@@ -10,9 +10,8 @@ from trainprobe.facts import Facts, LogFailure, LogJob, LogStack, MainThread
 from trainprobe.model.diagnosis import Link
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE, OWN_WAITS
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import PROBE, SuspectGroup
 
-PROBE = "job"
 PRESSED = "KeyboardInterrupt"
 
 

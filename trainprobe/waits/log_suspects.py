@@ -9,9 +9,7 @@ from trainprobe.model.diagnosis import Verdict
 from trainprobe.model.facts import Fact
 from trainprobe.model.waits import SuspectHow
 from trainprobe.waits.situation import Situation
-from trainprobe.waits.suspects import Mode, SuspectGroup
-
-PROBE = "job"
+from trainprobe.waits.suspects import PROBE, Mode, SuspectGroup
 
 
 def log_group(

@@ -27,10 +27,10 @@ from trainprobe.waits.launcher_signals import interrupted, signalled
 from trainprobe.waits.left_alone import alone_group
 from trainprobe.waits.log_hangs import hang_groups
 from trainprobe.waits.log_stack_hangs import pressed, still_group
-from trainprobe.waits.log_suspects import PROBE, ended, log_group
+from trainprobe.waits.log_suspects import ended, log_group
 from trainprobe.waits.situation import Situation, failed_before
 from trainprobe.waits.standings import Standing
-from trainprobe.waits.suspects import SuspectGroup
+from trainprobe.waits.suspects import PROBE, SuspectGroup
 from trainprobe.waits.timeline import echoes_in, failures_of
 from trainprobe.waits.unfailed_logs import did_not_end, unfailed
 from trainprobe.waits.waits_told import told_wait

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from trainprobe.facts import Block, Samples, SourceSite
+from trainprobe.facts import Block, Facts, Samples, SourceSite
 from trainprobe.facts.samples import Spell, arrivals_in, by_host
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.rank_conditions import asks_for_rank
@@ -39,11 +39,19 @@ class LoneTask:
     block: Block
 
 
-def lone_task(samples: Sequence[Samples], sites: Sequence[SourceSite]) -> LoneTask | None:
+def lone_task(facts: Facts, cell: str) -> LoneTask | None:
     """The rank that holds up the others of its host by a task that is its own by the source; None
     where none does, or where no condition on the rank is known around it: two long steps may be one
     rank's by chance.
     """
+    key = lone_task, cell
+    if key not in facts.derived:
+        facts.derived[key] = _found(facts.of(Samples, cell=cell), facts.of(SourceSite, cell=cell))
+    found: LoneTask | None = facts.derived[key]
+    return found
+
+
+def _found(samples: Sequence[Samples], sites: Sequence[SourceSite]) -> LoneTask | None:
     by_line = {(site.file, site.line): site for site in sites}
     for here in by_host(samples):
         seen = arrivals_in(here)

@@ -16,7 +16,6 @@ from trainprobe.facts import (
     ProcessState,
     Rung,
     Samples,
-    SourceSite,
     Thread,
 )
 from trainprobe.facts.processes import (
@@ -216,7 +215,7 @@ def _starved(
         else f"the rank spends {min(share.values()):.0%} of the time in its data loader"
     )
     if anew:
-        ended_s = min((one.process and one.process.ended_children_s) or 0.0 for one in ranks)
+        ended_s = ended_workers_s([one.process for one in ranks])
         says += f", and workers that have ended took {ended_s:.0f} s of processor time on each rank"
     return _group(rung, ranks, (), says, (), samples)
 
@@ -230,6 +229,13 @@ def starts_workers_anew(process: ProcessState | None) -> bool:
     age_s, used_s = process.age_s or 0.0, process.used_s or 0.0
     ended_s = process.ended_children_s or 0.0
     return age_s >= LIVED_S and used_s <= LITTLE * age_s and ended_s >= MORE * used_s
+
+
+def ended_workers_s(ranks: Sequence[ProcessState | None]) -> float:
+    """Seconds of processor time that workers which have ended took on each of these ranks or more;
+    0 where one of them was not read.
+    """
+    return min((one is not None and one.ended_children_s) or 0.0 for one in ranks)
 
 
 def _starting_anew(rung: Rung, ranks: Sequence[Standing], watch: Watch) -> SuspectGroup | None:
@@ -247,7 +253,7 @@ def _starting_anew(rung: Rung, ranks: Sequence[Standing], watch: Watch) -> Suspe
         if not (loads and young and all(young) and starts_workers_anew(process)):
             return None
     lives = [one.process for one in ranks if one.process is not None]
-    ended_s = min(one.ended_children_s or 0.0 for one in lives)
+    ended_s = ended_workers_s(lives)
     says = (
         f"{'all ranks start' if len(ranks) > 1 else 'the rank starts'} loader workers again and"
         f" again: those that have ended took {ended_s:.0f} s of processor time on each rank, a rank"
@@ -369,7 +375,7 @@ def _alone_again(
     facts: Facts, rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]
 ) -> SuspectGroup | None:
     """One rank alone validates, saves or reports again and again: no pause, though rare."""
-    task = lone_task(samples, facts.of(SourceSite, cell=rung.cell))
+    task = lone_task(facts, rung.cell)
     if task is None:
         return None
     says = (

@@ -12,6 +12,7 @@ from trainprobe.waits.activity import LONG_WAIT_S
 from trainprobe.waits.live_graph import LiveGraph
 from trainprobe.waits.servers import listens, serves
 from trainprobe.waits.slowness import IDLE_S
+from trainprobe.waits.standings import Standing
 
 End = tuple[Node, ...]
 
@@ -31,7 +32,7 @@ class SortedEnds:
         self.works: list[End] = []
         anybody_goes_on = any(standing.goes_on for standing in live.ranks)
         for end in live.graph.ends():
-            victims = [node for node in live.graph.reaches(end) if node in live.by_node]
+            victims = live.victims(end)
             if any(live.activity(node).goes_on for node in end):
                 self._at_work(end, victims)
             elif (
@@ -42,13 +43,13 @@ class SortedEnds:
                 self._place(end)
         self.hung += self._beside(self.hung) if self.hung else []
 
-    def _at_work(self, end: End, victims: Sequence[Node]) -> None:
+    def _at_work(self, end: End, victims: Sequence[Standing]) -> None:
         """Sort an end that somebody works at. One loader worker that computes while all ranks
         wait for it has a long batch, or a loop without an end; who passes through a loop time after
         time without a value that moves on, while others have long waited, is in such a loop.
         """
         toiling = self.live.toiling(end)
-        waits_s = [self.by_node[node].since_s or 0.0 for node in victims]
+        waits_s = [one.since_s or 0.0 for one in victims]
         pids = [self.live.pid_of(node) for node in end]
         if min(waits_s, default=0.0) >= IDLE_S and any(
             pid is not None and self.watch.starts_anew(pid) is not None for pid in pids

@@ -11,6 +11,9 @@ from trainprobe.model.diagnosis import Link
 from trainprobe.model.predictions import Prediction
 from trainprobe.model.waits import SuspectHow
 
+PROBE = "job"
+"""In place of a probe's name, for what was seen of a job that no probe started."""
+
 Mode = Literal["hang", "crash", "slow", "check"]
 DivergenceKind = Literal["operation", "call-site", "shape", "dtype", "order", "missing", "left-out"]
 

@@ -37,7 +37,6 @@ from trainprobe.facts import (
     MainThread,
     RankException,
     Samples,
-    SourceSite,
 )
 from trainprobe.waits.divergence import call_says
 from trainprobe.waits.lone_tasks import LoneTask, lone_task
@@ -103,7 +102,7 @@ def _again(scene: Scene) -> LoneTask | None:
     """What the suspect does alone time after time, though it may do something else just now."""
     if scene.group.mode != "slow":
         return None
-    task = lone_task(scene.of(Samples), scene.of(SourceSite))
+    task = lone_task(scene.facts, scene.cell)
     return task if task is not None and scene.ranks == (task.rank,) else None
 
 

@@ -17,7 +17,7 @@ from trainprobe.causes.phrases import Fixes, fix, fixes, native_stack, ranks_say
 from trainprobe.causes.remote_calls import late_by_calls
 from trainprobe.causes.scene import WAITS_FOR_RANKS, Scene, Weighings, weighing
 from trainprobe.causes.statements import quote
-from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, SourceSite, Thread
+from trainprobe.facts import Gpu, LogJob, LogProgress, Samples, Thread
 from trainprobe.facts.samples import LateHost, late_host, latest_in, loading_share, most_at
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.arrivals import MUCH_CHANCE, Arrivals, by_chance
@@ -72,7 +72,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(26, "suspects-stack", says, *scene.of(Samples))
         return
-    if scene.group.mode == "slow" and lone_task(scene.of(Samples), scene.of(SourceSite)):
+    if scene.group.mode == "slow" and lone_task(scene.facts, scene.cell):
         says = "What it is late with is a task of its own, and not its step"
         yield weighing(-13, "suspects-stack", says, *scene.of(Samples))
         return

@@ -19,7 +19,7 @@ from trainprobe.causes.slow_lines import SlowLine, slow_line
 from trainprobe.facts import Gpu, MainThread, ProcessState, Samples, Thread
 from trainprobe.facts.samples import loading_share
 from trainprobe.model.ranks import and_list
-from trainprobe.waits.slowness import starts_workers_anew
+from trainprobe.waits.slowness import ended_workers_s, starts_workers_anew
 
 MOST = 0.6  # of all looks at main threads
 FETCHES = "torch/utils/data/_utils/fetch.py"
@@ -91,7 +91,7 @@ def _weigh(scene: Scene) -> Weighings:
         and not goes_on(scene.process_of(thread.pid))
     ]
     if anew:
-        ended_s = min(one.ended_children_s or 0.0 for one in anew)
+        ended_s = ended_workers_s(anew)
         says = (
             f"Workers that have ended took {ended_s:.0f} s of processor time on each rank: they"
             " start anew all the time"

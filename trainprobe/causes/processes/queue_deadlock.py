@@ -161,9 +161,7 @@ _ENDS = {"put": "get", "join": "get", "get": "put"}
 
 
 def _calls(thread: MainThread, base: str, name: str) -> bool:
-    return any(
-        frame.base == base and frame.name.rsplit(".", 1)[-1] == name for frame in thread.frames[-3:]
-    )
+    return any(frame.base == base and frame.function == name for frame in thread.frames[-3:])
 
 
 def in_process(thread: MainThread | Thread) -> bool:
@@ -377,7 +375,7 @@ def queue_call(thread: MainThread | Thread) -> str:
     ):
         return ""
     for frame in reversed(thread.frames[-6:]):
-        name = frame.name.rsplit(".", 1)[-1]
+        name = frame.function
         # the method of a manager's proxy
         proxied = frame.file == "<string>" and any(
             "multiprocessing/managers.py" in one.file for one in thread.frames

@@ -145,10 +145,7 @@ HANDLERS_LOCK = "the lock of logging's handler"
 
 def _wants_handler(thread: Thread) -> bool:
     last = thread.frames[-1]
-    return _LOGGING.search(last.file) is not None and last.name.rsplit(".", 1)[-1] in (
-        "acquire",
-        "handle",
-    )
+    return _LOGGING.search(last.file) is not None and last.function in ("acquire", "handle")
 
 
 def _holds_handler(thread: Thread) -> bool:
