@@ -14,6 +14,7 @@ from trainprobe.collect.processes import look_at_processes
 from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.collect.thread_history import NAP_S, WAITS, ThreadHistory, note_process, note_stack
 from trainprobe.stacks import compiling, group_making
+from trainprobe.stacks.gpu_waits import brings_to_host
 from trainprobe.stacks.parting_names import Function, arguments_of_calls, names_that_tell
 from trainprobe.stacks.places import is_torch, is_user
 from trainprobe.stacks.rules import RPC
@@ -105,7 +106,7 @@ class Rounds:
         busy = [
             each
             for each in self.watched.values()
-            if each.moving() in MOVING and each.leaf not in WAITS
+            if each.moving() in MOVING and (each.leaf not in WAITS or each.may_wait_for_gpu)
         ]
         if any(each.member.role == "rank" for each in busy):
             return True
@@ -140,7 +141,8 @@ class Rounds:
 
     def alone_at_work(self) -> list[Member]:
         """At most two ranks, or loader workers of ranks, that work while all other ranks have
-        waited for some time: whatever holds them up goes on there, or goes round for ever.
+        waited for some time: whatever holds them up goes on there, or goes round for ever. Those
+        that run at one place and may wait for a GPU, too.
         """
         ranks = [each for each in self.ranks if each.stacks]
         loading = {each.member.rank for each in ranks if each.leaf == "dataloader"}
@@ -153,6 +155,8 @@ class Rounds:
             and each.leaf not in ASK_FOR_ANOTHER
             and (each.member.role == "rank" or each.member.rank in loading)
         ]
+        if at_gpu := self.at_gpu():
+            return [each.member for each in at_gpu[:VALUES_CAP]]
         others = [each for each in ranks if each not in working]
         silent = self._silent_s()
         waited_s = max(
@@ -163,6 +167,12 @@ class Rounds:
             each.waits_for_peers or each.leaf == "dataloader" for each in others
         )
         return [each.member for each in working] if alone and waited_s >= ALONE_S else []
+
+    def at_gpu(self) -> list[ThreadHistory]:
+        """The ranks that may wait for a GPU, where all others wait for ranks."""
+        ranks = [each for each in self.ranks if each.stacks]
+        found = [each for each in ranks if each.may_wait_for_gpu]
+        return found if all(each in found or each.waits_for_peers for each in ranks) else []
 
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others.
@@ -311,9 +321,9 @@ class Rounds:
         sites = self._places()
 
         def waits(each: ThreadHistory) -> bool:
-            last = each.stacks[-1][-1]
-            calls = sites.get((last.file, last.line), {}).get("text", "") if is_user(last) else ""
-            return each.waits_for_peers or (".wait(" in calls and each.moving() == "frozen")
+            return each.waits_for_peers or (
+                ".wait(" in _text(each, sites) and each.moving() == "frozen"
+            )
 
         waiting = [each for each in ranks if waits(each)]
         alike: dict[object, list[ThreadHistory]] = {}
@@ -348,7 +358,8 @@ class Rounds:
 
     def native_suspects(self) -> list[Member]:
         """Return at most two frozen ranks that Python frames and syscall do not explain; one where
-        all stand in the same call of torch, in which nobody is missing.
+        all stand in the same call of torch, in which nobody is missing; or those that may wait for
+        a GPU at a line which does not say so.
         """
         ranks = [each for each in self.ranks if each.stacks]
         frozen = [each for each in ranks if each.moving() == "frozen"]
@@ -360,7 +371,21 @@ class Rounds:
             and all(is_torch(each.stacks[-1][-1]) for each in ranks)
             and len({each.places[-1] for each in ranks}) == 1
         )
-        return unexplained or [each.member for each in frozen[:1] if together]
+        sites = self._places()
+        at_gpu = [
+            each.member
+            for each in self.at_gpu()
+            if each.leaf != "gpu-wait" and not brings_to_host(_text(each, sites))
+        ]
+        return (
+            unexplained or [each.member for each in frozen[:1] if together] or at_gpu[:NATIVE_CAP]
+        )
+
+
+def _text(each: ThreadHistory, sites: Mapping[tuple[str, int], Mapping[str, Any]]) -> str:
+    """The line where it stands, if that is the user's and was read."""
+    last = each.stacks[-1][-1]
+    return str(sites.get((last.file, last.line), {}).get("text", "")) if is_user(last) else ""
 
 
 def waiting_texts(place: Mapping[str, Any]) -> tuple[str, ...]:

@@ -292,6 +292,8 @@ class Visit:
         if not sampled and self.rounds.undecided():
             self._again(self.pace.third_look_s, "A process computes or goes on")
         for after_s in self.pace.busy_s:
+            if after_s > self.pace.busy_s[0] and self.rounds.at_gpu():
+                break  # their values tell more than one more look
             left_s = began + after_s - time.monotonic()
             if left_s > 0 and self.rounds.busy_alone():
                 self._again(left_s, "A rank computes in one place, and others wait")
@@ -447,7 +449,7 @@ class Visit:
             ):
                 return
             self.progress.note(
-                f"Process {member.pid} works while others wait: reading its values for"
+                f"Process {member.pid} runs at one place: reading its values for"
                 f" {self.pace.circling_s / len(working):g} s."
             )
             look_at_loop_values(

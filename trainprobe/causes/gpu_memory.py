@@ -55,6 +55,7 @@ _UNITS = {
 # GiB are this process's own.
 OWN_OVERHEAD_BYTES = 2 * 2**30
 OTHERS_SHARE = 0.10  # of the device: from here on another holder matters
+MOST_HELD, HOLDERS_CAP = 0.9, 4
 PIECES_SHARE = 0.10  # of the device: reserved and not allocated
 PIECES_BYTES = 2**30
 
@@ -103,6 +104,20 @@ class Numbers:
     reserved: float | None = None
     mine: float | None = None
     named: tuple[tuple[int, float], ...] = ()
+
+    @property
+    def holders(self) -> tuple[tuple[int, float], ...]:
+        """The named processes that hold the most, until these have nine tenths of what all hold:
+        to end the others would free nothing.
+        """
+        ranked = sorted(self.named, key=lambda one: -one[1])
+        wanted, found = MOST_HELD * sum(held for _, held in ranked), []
+        for pid, held in ranked:
+            if wanted <= 0:
+                break
+            found.append((pid, held))
+            wanted -= held
+        return tuple(found[:HOLDERS_CAP])
 
     @property
     def unallocated(self) -> float | None:

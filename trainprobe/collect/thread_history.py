@@ -12,8 +12,9 @@ from trainprobe.collect.stacks import look_at_stacks
 from trainprobe.model.evidence import Evidence
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
+from trainprobe.stacks.gpu_waits import is_of_cuda
 from trainprobe.stacks.progress import moved, own_place
-from trainprobe.stacks.stillness import ASKS_PER_S
+from trainprobe.stacks.stillness import ASKS_PER_S, SWITCHES_PER_LOOK
 
 Moving = Literal["frozen", "busy", "moving", "unseen"]
 
@@ -36,7 +37,7 @@ NAP_S = 0.1  # a nap that began so long after a look is another one: /proc round
 class ThreadHistory:
     """The looks at a process's main thread: a stack and a count of CPU ticks each. `naps`: when
     the look began (Unix time), and for how many seconds it had slept then. `looked_until`: when
-    the look at its stack, which may wake it, was over.
+    the look at its stack, which may wake it, was over. `on_gpu`: the process computes on a GPU.
     """
 
     member: Member
@@ -49,6 +50,7 @@ class ThreadHistory:
     asleep_s: Optional[float] = None  # at the first look, before a look at its stack woke it
     naps: List[Tuple[float, float]] = field(default_factory=list)
     looked_until: List[float] = field(default_factory=list)
+    on_gpu: bool = False
 
     def shorten(self, looks: int) -> None:
         """Keep the last looks only."""
@@ -134,6 +136,17 @@ class ThreadHistory:
         used = self.ticks[-1] - self.ticks[0] if len(self.ticks) > 1 else 0
         return used > (len(self.ticks) - 1) * BUSY_TICKS
 
+    @property
+    def may_wait_for_gpu(self) -> bool:
+        """Does it run at one place all the while, without a sleep, and compute on a GPU?"""
+        switches = self.voluntary[-1] - self.voluntary[0] if self.voluntary else 0
+        return (
+            self.on_gpu
+            and self.computes
+            and moved(self.stacks) is False
+            and switches <= SWITCHES_PER_LOOK * (len(self.voluntary) - 1)
+        )
+
     def moving(self) -> Moving:
         """`frozen`: same place, no CPU time or a known wait. `busy`: same place, but it
         computes. `moving`: its own lines changed.
@@ -143,7 +156,8 @@ class ThreadHistory:
             return "moving"
         if went_on is None and len(self.ticks) < 2:
             return "unseen"
-        return "busy" if self.computes and not self.waits else "frozen"
+        computes = self.computes and (not self.waits or self.may_wait_for_gpu)
+        return "busy" if computes else "frozen"
 
 
 @dataclass(frozen=True)
@@ -194,6 +208,8 @@ def look_once(
 def note_process(each: ThreadHistory, process: Evidence) -> None:
     """Add the main thread's CPU time, and note its state and where it sleeps."""
     threads = process.data.get("threads") or ()
+    names = [str(row.get("name") or "") for row in threads if isinstance(row, dict)]
+    each.on_gpu = each.on_gpu or any(map(is_of_cuda, names))
     main = next(
         (
             thread

@@ -14,6 +14,7 @@ from trainprobe.model import fields
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.blocked_calls import BlockedCall, blocked_call
+from trainprobe.stacks.gpu_waits import is_of_cuda
 from trainprobe.stacks.stillness import Stillness
 
 QUEUED_LOOK_S = 3.0  # what is lost in less may be a burst
@@ -46,6 +47,7 @@ class ProcessState(Fact):
     before. `queued_s` is for how long its main thread could run, between the looks, and waited for
     a CPU, and `all_queued_s` the sum for all threads that lived through them. `thread_cpu_s` is
     what busy threads beside the main one took of the processor between the looks, by thread.
+    `on_gpu` says that threads of the CUDA driver live in it.
     """
 
     pid: int = 0
@@ -92,6 +94,7 @@ class ProcessState(Fact):
     queued_s: float | None = None
     all_queued_s: float | None = None
     thread_cpu_s: tuple[tuple[int, float], ...] = ()
+    on_gpu: bool = False
 
     @property
     def blocked(self) -> BlockedCall:
@@ -186,6 +189,7 @@ def parse_process(record: Evidence) -> list[Fact]:
                 for row in threads
                 if isinstance(row.get("tid"), int) and row is not main and row.get("state") == "S"
             ),
+            on_gpu=any(is_of_cuda(fields.text(row, "name")) for row in threads),
         )
     ]
 

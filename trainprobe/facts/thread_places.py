@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from trainprobe.collect.collectors.gpus import Gpu
 from trainprobe.collect.collectors.sockets import Connection
 from trainprobe.collect.collectors.source import SourceSite
 from trainprobe.facts.jobs import Job
@@ -14,6 +15,7 @@ from trainprobe.facts.plan import Plan
 from trainprobe.facts.processes import ProcessState
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
+from trainprobe.stacks.gpu_waits import brings_to_host
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import moved
 from trainprobe.stacks.servers import serves, serves_for
@@ -38,7 +40,6 @@ _OF_ALL_RANKS = re.compile(r"\bfor \w+ in range\([^()]{0,40}(?:world|ranks|num_p
 _EXCHANGES = re.compile(r"\b(isend|irecv)\b")
 _ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
 _WAITS = re.compile(r"[\w\])]\.wait\(")
-_SYNCHRONISES = re.compile(r"\.(?:item|tolist|cpu|numpy)\(|\.to\(['\"]cpu")
 UNDECIDED = ("python-run", "lock", "")
 
 
@@ -53,8 +54,7 @@ def join_threads(facts: list[Fact]) -> list[Fact]:
         for fact in facts
         if isinstance(fact, SourceSite)
     }
-    on_gpu = any(isinstance(fact, Plan) and fact.device == "cuda" for fact in facts)
-    known = _Known(processes, texts, on_gpu, _at_the_store(facts, processes.values()))
+    known = _Known(processes, texts, _on_gpu(facts), _at_the_store(facts, processes.values()))
     threads = [fact for fact in facts if isinstance(fact, Thread)]
     by_process: dict[tuple[str, int], list[Thread]] = {}
     for thread in threads:
@@ -79,8 +79,19 @@ class _Known:
 
     processes: Mapping[tuple[str, int], ProcessState]
     texts: Mapping[tuple[str, str, int], tuple[str, str]]
-    on_gpu: bool
+    on_gpu: frozenset[tuple[str, int]]
     at_store: frozenset[tuple[str, int]]
+
+
+def _on_gpu(facts: Iterable[Fact]) -> frozenset[tuple[str, int]]:
+    """The processes that compute on a GPU: as their threads or the driver say, or as planned."""
+    planned = any(isinstance(fact, Plan) and fact.device == "cuda" for fact in facts)
+    holders = {one.pid for gpu in facts if isinstance(gpu, Gpu) for one in gpu.processes}
+    return frozenset(
+        (fact.cell, fact.pid)
+        for fact in facts
+        if isinstance(fact, ProcessState) and (planned or fact.on_gpu or fact.pid in holders)
+    )
 
 
 def _at_the_store(
@@ -218,7 +229,8 @@ def _place(thread: Thread, known: _Known) -> Place:
             return replace(place, leaf="store-wait", op=key)
         if place.op == "futex":
             return replace(place, leaf="comm-wait", op=_of_handle(made))
-    if known.on_gpu and _SYNCHRONISES.search(text):
+    runs = channel[2] in ("R", "")
+    if runs and (thread.cell, thread.pid) in known.on_gpu and brings_to_host(text):
         return replace(place, leaf="gpu-wait", op="copy")
     return place
 

@@ -12,6 +12,7 @@ from typing import Literal
 from trainprobe.facts import (
     Connection,
     Facts,
+    Gpu,
     LoopValue,
     MainThread,
     ProcessState,
@@ -53,7 +54,7 @@ from trainprobe.waits.process_use import (
     sleep_of,
     uses_its_share,
 )
-from trainprobe.waits.standings import AT_THE_STORE, IN_COLLECTIVE
+from trainprobe.waits.standings import AT_A_GPU, AT_THE_STORE, IN_COLLECTIVE
 
 Kind = Literal[
     "works", "fresh", "unclear", "still", "polls", "spins", "stopped", "blocked", "ended", "unseen"
@@ -61,6 +62,9 @@ Kind = Literal[
 COUNTING_SHARE = 0.05
 """Of one CPU: who only asks whether something has come takes far less."""
 LONG_CALL_S = 10.0
+IDLE_SHARE = 0.01
+"""Of one CPU: what CUDA's and NCCL's own threads take at most while the others have nothing to do.
+"""
 LONG_WAIT_S = 60.0
 ROUNDS = 2  # of collectives, seen in one span of samples: who came to two went through one
 """Nobody waits for so long for one result of a thread, unless it is known to be that thread's."""
@@ -150,6 +154,10 @@ class Watch:
         self.values: dict[int, list[LoopValue]] = {}
         for value in facts.of(LoopValue, cell=cell):
             self.values.setdefault(value.pid, []).append(value)
+        self.gpus: dict[int, list[Gpu]] = {}
+        for gpu in facts.of(Gpu):
+            for holder in gpu.processes:
+                self.gpus.setdefault(holder.pid, []).append(gpu)
         self._known: dict[int, Activity] = {}
 
     def children(self, pid: int) -> tuple[ProcessState, ...]:
@@ -294,12 +302,12 @@ class Watch:
         if (
             kind == "still"
             and main is not None
-            and main.leaf == AT_THE_STORE
+            and main.leaf in (AT_THE_STORE, AT_A_GPU)
             and process is not None
             and process.looked_s is not None
         ):
-            # who keeps the store asks every 10 ms who has come: it stands, and never sleeps for
-            # long
+            # who keeps the store asks every 10 ms who has come, and who waits for a GPU asks all
+            # the time: it stands, and never sleeps for long
             age = max(age or 0.0, process.looked_s)
         stillness = (
             process.stillness
@@ -334,7 +342,11 @@ class Watch:
         if circle is not None and not (process is not None and process.wrote_bytes):
             return "spins", f"goes round in a loop{where}: {circle.says}", True
         kept = self._kept_waiting(pid, process, where)
-        kind, says, condition = kept or self._by_stack(pid, process, main, where)
+        kind, says, condition = (
+            kept
+            or self._at_a_gpu(pid, process, main, where)
+            or self._by_stack(pid, process, main, where)
+        )
         if kind in ("unclear", "still", "polls") and self.met.get(pid, 0) >= ROUNDS:
             return "works", f"goes through its collectives, and is{where} now", False
         idle = kind in ("still", "polls", "spins") and kept is None
@@ -421,6 +433,43 @@ class Watch:
         if fresh and main.leaf == "comm-wait":
             return "fresh", f"came to {what}{where} less than {FRESH_S:.0f} s ago", False
         return "still", f"waits in {what}{where}", False
+
+    def _at_a_gpu(
+        self, pid: int, process: ProcessState | None, main: MainThread, where: str
+    ) -> tuple[Kind, str, bool] | None:
+        """Who waits for a GPU asks all the while whether it is done: that it uses the processor
+        says nothing. None where what else it does tells more.
+        """
+        if process is None or not busy(process):
+            return None
+        looks = self.looks(pid)
+        same = len({own_place(look.frames) for look in looks}) == 1
+        waits, gpus = main.leaf == AT_A_GPU, self.gpus.get(process.pid, ())
+        hard = [gpu for gpu in gpus if gpu.works_hard]
+        goes_on = (
+            not same
+            or gets_on(process)
+            or bool(process.wrote_bytes)
+            or not never_sleeps(process)
+            or self.moves_on(process.pid) is not None
+        )
+        if waits and hard and same:
+            return (
+                "works",
+                f"waits{where} for GPU {hard[0].index}, which works ({hard[0].drawn})",
+                False,
+            )
+        if waits and goes_on:
+            return "works", f"goes on{where}", False
+        looked_s = process.looked_s or 0.0
+        long = looked_s >= HUNG_S and len(looks) > 2
+        others_s = (process.all_cpu_s or 0.0) - (process.cpu_s or 0.0)
+        if waits and (not long or others_s <= IDLE_SHARE * looked_s):
+            return "still", f"waits for its GPU{where}", False
+        on_gpu = process.on_gpu and all(gpu.busy is not False for gpu in gpus)
+        if on_gpu and long and not goes_on:
+            return "unclear", f"runs{where}: it computes, or waits for its GPU", False
+        return None
 
     def _computing(
         self, process: ProcessState, looks: Sequence[Thread], where: str

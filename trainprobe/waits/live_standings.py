@@ -14,7 +14,7 @@ from trainprobe.model.diagnosis import RankState
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.recorder_waits import numbered
-from trainprobe.waits.standings import Standing, behind_main
+from trainprobe.waits.standings import AT_A_GPU, AT_A_KERNEL, Standing, behind_main
 
 F = TypeVar("F", ProcessState, MainThread)
 _STATES: dict[str, RankState] = {
@@ -55,9 +55,13 @@ def live_standings(facts: Facts, job: Job, watch: Watch) -> tuple[Standing, ...]
     waits = collective_waits(facts, job.cell)
     awaited = {rank for wait in waits.values() if wait.sure for rank in wait.awaited} - set(waits)
     ranks = [_standing(facts, job, watch, rank) for rank in live_world(facts, job)]
-    # who waits for the GPU and has not launched the others' call waits for a kernel of its own
+    # Who waits for the GPU and has not launched the others' call waits for a kernel of its own; so
+    # does everybody where no collective runs on a GPU.
+    none_there = job.backend == "gloo" or job.world_size == 1
     ranks = [
-        replace(one, leaf="") if one.rank in awaited and one.leaf == "gpu-wait" else one
+        replace(one, leaf=AT_A_KERNEL)
+        if one.leaf == AT_A_GPU and (none_there or one.rank in awaited)
+        else one
         for one in ranks
     ]
     return numbered(_one_age(ranks, watch), waits)

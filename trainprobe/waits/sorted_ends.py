@@ -151,7 +151,7 @@ class SortedEnds:
             return False
         if serves(standing):
             return False
-        return activity.kind in ("polls", "spins") or (
+        return activity.kind in ("polls", "spins", "unclear") or (
             activity.kind == "still" and (activity.wakes or standing.leaf not in ("sleep", ""))
         )
 

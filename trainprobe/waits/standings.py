@@ -22,9 +22,11 @@ from trainprobe.model.diagnosis import RankState
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.frames import Frame
 
+AT_A_GPU = "gpu-wait"
 # Classes of a main thread's leaf (stacks.classify) that mean: inside a collective, or waiting for
 # its result.
-IN_COLLECTIVE = frozenset({"comm-wait", "gpu-wait"})
+IN_COLLECTIVE = frozenset({"comm-wait", AT_A_GPU})
+AT_A_KERNEL = "kernel-wait"  # of a standing: at a GPU where no other rank can be what it waits for
 AT_THE_STORE = "store-wait"
 STANDING_STILL = ("waiting", "stopped", "blocked", "spinning")
 # Where the main thread only waits for another thread of its own process, that one may be the rank's

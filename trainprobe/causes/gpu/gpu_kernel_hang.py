@@ -23,7 +23,7 @@ from trainprobe.facts import Gpu, LogEvent, LogJob, MainThread, Xid
 from trainprobe.signatures.messages import message
 
 WORDING = message("gpu-kernel-hang")
-BUSY, IDLE = 95.0, 5.0  # percent of utilisation
+IDLE_PERCENT = 5.0
 
 
 def _waiting(scene: Scene) -> tuple[MainThread, ...]:
@@ -58,16 +58,17 @@ def _weigh(scene: Scene) -> Weighings:
     )
     yield weighing(points, "suspects-stack", says, *waiting)
     gpus = _gpus(scene, first)
-    busy = [gpu for gpu in gpus if (gpu.utilization_percent or 0) >= BUSY]
+    busy = [gpu for gpu in gpus if gpu.busy]
     if busy:
-        power = f" at {busy[0].power_w:.0f} W" if busy[0].power_w is not None else ""
+        power = f" at {busy[0].drawn}" if busy[0].drawn else ""
         says = (
             f"GPU {busy[0].index} is in use for {busy[0].utilization_percent:.0f} %{power}"
             " meanwhile"
         )
-        yield weighing(10, "gpu", says, *busy)
+        yield weighing(3 if busy[0].works_hard else 10, "gpu", says, *busy)
     elif gpus and all(
-        gpu.utilization_percent is not None and gpu.utilization_percent <= IDLE for gpu in gpus
+        gpu.utilization_percent is not None and gpu.utilization_percent <= IDLE_PERCENT
+        for gpu in gpus
     ):
         yield weighing(-26, "gpu", f"GPU {gpus[0].index} idles, so no kernel runs there", *gpus)
     # kernel exceptions and faults

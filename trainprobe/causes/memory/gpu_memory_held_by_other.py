@@ -32,8 +32,9 @@ Take a free GPU
 
 
 def _pids(found: Shortage | None) -> str:
-    named = found.numbers.named if found is not None else ()
-    return ", ".join(f"{pid} ({size(used)})" for pid, used in named[:4])
+    holders = found.numbers.holders if found is not None else ()
+    named = ", ".join(f"{pid} ({size(used)})" for pid, used in holders)
+    return f"pid{'s' if len(holders) > 1 else ''} {named}" if named else ""
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -48,7 +49,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(10, "suspects-stack", says, found.heard.fact)
     elif found.kind in ("others", "loading") and numbers.held_by_others:
-        pids = f": pids {_pids(found)}" if _pids(found) else ""
+        pids = f": {_pids(found)}" if _pids(found) else ""
         says = (
             f"{size(numbers.others)} of {size(numbers.total)} are neither free nor this"
             f" process's own{pids}"
@@ -64,7 +65,7 @@ def _summary(scene: Scene) -> str:
         return f"{subject(scene)} cannot have its GPU: another process holds it"
     numbers = found.numbers
     gpu = f"GPU {numbers.gpu}" if numbers.gpu is not None else "the GPU"
-    who = f" (pids {_pids(found)})" if _pids(found) else ""
+    who = f" ({_pids(found)})" if _pids(found) else ""
     return (
         f"{subject(scene)} ran out of memory on {gpu}, of whose {size(numbers.total)} other"
         f" processes{who} hold about {size(numbers.others)}"
@@ -73,7 +74,7 @@ def _summary(scene: Scene) -> str:
 
 def _fixes(scene: Scene) -> Fixes:
     found = shortage(scene)
-    pids = [str(pid) for pid, _ in found.numbers.named[:4]] if found is not None else []
+    pids = [str(pid) for pid, _ in found.numbers.holders] if found is not None else []
     look = "fuser -v /dev/nvidia*   (shows processes that nvidia-smi hides)"
     if pids:
         look = f"ps -o pid,user,lstart,cmd -p {','.join(pids)}"
