@@ -188,6 +188,7 @@ class Visit:
         self.background = BackgroundLooks(case, self.cell, self.data)
         self.cgroups = CgroupWatch(ours=False)
         self.lives = Lives()
+        self.circled = False
         self.watching = (
             False  # until the first two looks are over, Ctrl-C is an interruption like any other
         )
@@ -292,8 +293,10 @@ class Visit:
         if not sampled and self.rounds.undecided():
             self._again(self.pace.third_look_s, "A process computes or goes on")
         for after_s in self.pace.busy_s:
-            if after_s > self.pace.busy_s[0] and self.rounds.at_gpu():
-                break  # their values tell more than one more look
+            if after_s > self.pace.busy_s[0]:
+                self._circling()  # the values tell more than one more look
+                if self.rounds.at_gpu():
+                    break
             left_s = began + after_s - time.monotonic()
             if left_s > 0 and self.rounds.busy_alone():
                 self._again(left_s, "A rank computes in one place, and others wait")
@@ -442,7 +445,8 @@ class Visit:
 
     def _circling(self) -> None:
         """Read the values of one or two that work alone again and again: do they get anywhere?"""
-        working = self.rounds.alone_at_work()
+        working = [] if self.circled else self.rounds.alone_at_work()
+        self.circled = bool(working) or self.circled
         for member in working:
             if self._no_time(
                 "the values by which one that works alone gets on", self.pace.values_s

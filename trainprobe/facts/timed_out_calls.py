@@ -25,6 +25,9 @@ _OPERATION_OF = {
 _GROUP = re.compile(r"\[(?:PG (?:ID )?(?P<id>\d{1,9})|.{0,40}?\bPG GUID (?P<guid>[^\s(\]]{1,40}))")
 
 
+IN_EVERY_GROUP = 100
+
+
 def join_timed_out_calls(facts: list[Fact]) -> list[Fact]:
     """Add one CollectiveCall for each call that a rank of a logged job gave up on.
 
@@ -77,17 +80,21 @@ def _with_names(calls: list[CollectiveCall]) -> list[CollectiveCall]:
 
 
 def _of_the_only_group(calls: list[CollectiveCall]) -> list[CollectiveCall]:
-    """Where one group alone has timed out at a number, calls of that number and operation whose
-    line names no group are of that group: an excerpt often ends before the line that does.
+    """Where one group alone has timed out at a number, calls of that number whose line names no
+    group are of that group: an excerpt often ends before the line that does. A small number comes
+    in every group; there the operation must be the same, too.
     """
+
+    def key(call: CollectiveCall) -> tuple[str, int, str]:
+        return call.cell, call.number, call.op if call.number < IN_EVERY_GROUP else ""
+
     groups: dict[tuple[str, int, str], set[str]] = defaultdict(set)
     for call in calls:
         if call.group and call.number != NO_NUMBER:
-            groups[call.cell, call.number, call.op].add(call.group)
+            groups[key(call)].add(call.group)
     return [
         replace(call, group=next(iter(known)))
-        if not call.group
-        and len(known := groups.get((call.cell, call.number, call.op), set())) == 1
+        if not call.group and len(known := groups.get(key(call), set())) == 1
         else call
         for call in calls
     ]

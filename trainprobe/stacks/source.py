@@ -298,7 +298,18 @@ def _assigned(node: Any) -> list[tuple[Any, Any]]:
     """The targets of a statement, each with what it gets; of a loop what it goes through."""
     targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
     value = getattr(node, "value", None) or getattr(node, "iter", None)
-    return [(target, value) for target in targets]
+    return [pair for target in targets for pair in _unpacked(target, value)]
+
+
+def _unpacked(target: Any, value: Any) -> list[tuple[Any, Any]]:
+    """`first, last = rank == 0, rank == size - 1` as two; what one call gives to several names is
+    given to each.
+    """
+    if not isinstance(target, (ast.Tuple, ast.List)):
+        return [(target, value)]
+    alike = isinstance(value, (ast.Tuple, ast.List)) and len(value.elts) == len(target.elts)
+    values = value.elts if alike else [value] * len(target.elts)
+    return [pair for each in zip(target.elts, values) for pair in _unpacked(*each)]
 
 
 def _keys(node: Any) -> Iterable[str]:

@@ -426,6 +426,22 @@ def test_how_a_function_made_what_its_line_waits_for(body: str, made: str) -> No
     assert place.made == made
 
 
+def test_names_that_are_given_values_together_have_their_own() -> None:
+    text = """\
+def evaluate(rank, size):
+    first, last = rank == 0, rank == size - 1
+    host, port = address()
+    if last:
+        barrier()
+    if host:
+        barrier()
+"""
+    by_rank, by_call = read_places(text, [5, 7]).places
+
+    assert by_rank.blocks[-1].made == "rank == size - 1"
+    assert by_call.blocks[-1].made == "address(…)"
+
+
 MADE = """\
 def wanted(step):
     return get_rank() == 0 and step % 10 == 0
