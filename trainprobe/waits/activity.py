@@ -446,12 +446,12 @@ class Watch:
         same = len({own_place(look.frames) for look in looks}) == 1
         waits, gpus = main.leaf == AT_A_GPU, self.gpus.get(process.pid, ())
         hard = [gpu for gpu in gpus if gpu.works_hard]
+        own = process.main_wrote_bytes  # a thread of telemetry writes in a rank that hangs, too
         goes_on = (
             not same
-            or gets_on(process)
-            or bool(process.wrote_bytes)
+            or bool(process.wrote_bytes if own is None else own)
             or not never_sleeps(process)
-            or self.moves_on(process.pid) is not None
+            or self.moves_on(pid) is not None
         )
         if waits and hard and same:
             return (
@@ -464,10 +464,11 @@ class Watch:
         looked_s = process.looked_s or 0.0
         long = looked_s >= HUNG_S and len(looks) > 2
         others_s = (process.all_cpu_s or 0.0) - (process.cpu_s or 0.0)
-        if waits and (not long or others_s <= IDLE_SHARE * looked_s):
+        alone = others_s <= IDLE_SHARE * looked_s or pid in self.values
+        if waits and (not long or alone):
             return "still", f"waits for its GPU{where}", False
         on_gpu = process.on_gpu and all(gpu.busy is not False for gpu in gpus)
-        if on_gpu and long and not goes_on:
+        if on_gpu and long and not goes_on and not gets_on(process):
             return "unclear", f"runs{where}: it computes, or waits for its GPU", False
         return None
 

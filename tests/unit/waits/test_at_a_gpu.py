@@ -52,6 +52,14 @@ def test_one_place_at_a_busy_gpu_is_a_wait_as_long_as_it_was_looked_at() -> None
     assert view(job(1), spinning(ITEM, GPU)).verdict == "hung"
 
 
+def test_a_thread_of_telemetry_is_no_progress_of_the_one_that_waits() -> None:
+    busy = {"others_s": 0.5, "wrote_bytes": 4096, "main_wrote_bytes": 0}
+    value = LoopValue(("E8",), "job", 0, 100, 1, "f", "f", "step", (0, 0, 0), reads=3)
+
+    assert activity(spinning(ITEM, GPU, **busy)).kind == "unclear"  # type: ignore[arg-type]
+    assert activity(spinning(ITEM, GPU, value, **busy)).kind == "still"  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize(
     "facts",
     [
