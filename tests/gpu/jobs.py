@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import secrets
-import signal
 import subprocess
 import sys
 import time
@@ -15,7 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
-from tests.conftest import TOKEN, processes_with, python_path
+from tests.conftest import end, processes_with
+from tests.e2e.tool import call, environment
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 START_S, END_S = 120.0, 75.0
@@ -139,7 +139,7 @@ def asked(job: GpuJob, folder: Path) -> dict[str, Any]:
             _await_output(log, process)
             time.sleep(job.settle_s)
             words = ["attach", str(process.pid), *job.options]
-        return _tool([*words, "--case", str(folder / "case")], folder)
+        return _told([*words, "--case", str(folder / "case")], folder)
 
 
 def _command(job: GpuJob) -> list[str]:
@@ -153,11 +153,10 @@ def _command(job: GpuJob) -> list[str]:
 def _start(
     words: list[str], folder: Path, sink: IO[bytes], token: str, user: int | None = None
 ) -> subprocess.Popen[bytes]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", TOKEN: token}
     return subprocess.Popen(
         words,
         cwd=folder,
-        env=environment if user is None else {**environment, "HOME": "/tmp"},
+        env=environment(token, **({} if user is None else {"HOME": "/tmp"})),
         stdin=subprocess.DEVNULL,
         stdout=sink,
         stderr=sink,
@@ -178,25 +177,14 @@ def _end_all(token: str) -> None:
     """A process whose kernel never ends takes seconds to die."""
     until = time.monotonic() + 60
     while (left := processes_with(token)) and time.monotonic() < until:
-        for pid in left:
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        end(list(left))
         time.sleep(0.2)
 
 
-def _tool(words: list[str], folder: Path) -> dict[str, Any]:
+def _told(words: list[str], folder: Path) -> dict[str, Any]:
     report = folder / "report.json"
     began = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "trainprobe", *words, "--json", str(report)],
-        cwd=folder,
-        env={**os.environ, **python_path(), "NO_COLOR": "1"},
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = call([*words, "--json", str(report)], folder, environment(""), timeout_s=120)
     (folder / "said.txt").write_text(f"{done.stdout}\n{done.stderr}", encoding="utf-8")
     told = json.loads(report.read_text(encoding="utf-8")) if report.exists() else {}
     return {"report": told, "code": done.returncode, "took_s": time.monotonic() - began}

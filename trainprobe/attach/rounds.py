@@ -122,9 +122,11 @@ class Rounds:
             for each in self.ranks
             if each.moving() == "busy" or (each.asks_in_vain and not each.waits_for_peers)
         ]
-        return bool(busy) and all(
-            each in busy or each.waits_for_peers for each in self.ranks if each.stacks
-        )
+        return bool(busy) and self._others_wait(busy)
+
+    def _others_wait(self, found: Collection[ThreadHistory]) -> bool:
+        """Do all other ranks wait for ranks?"""
+        return all(each in found or each.waits_for_peers for each in self.ranks if each.stacks)
 
     def worker_alone(self) -> bool:
         """Say whether a loader worker computes while all ranks wait, one of them for it."""
@@ -144,6 +146,8 @@ class Rounds:
         waited for some time: whatever holds them up goes on there, or goes round for ever. Those
         that run at one place and may wait for a GPU, too.
         """
+        if at_gpu := self.at_gpu():
+            return [each.member for each in at_gpu[:VALUES_CAP]]
         ranks = [each for each in self.ranks if each.stacks]
         loading = {each.member.rank for each in ranks if each.leaf == "dataloader"}
         working = [
@@ -155,8 +159,6 @@ class Rounds:
             and each.leaf not in ASK_FOR_ANOTHER
             and (each.member.role == "rank" or each.member.rank in loading)
         ]
-        if at_gpu := self.at_gpu():
-            return [each.member for each in at_gpu[:VALUES_CAP]]
         others = [each for each in ranks if each not in working]
         silent = self._silent_s()
         waited_s = max(
@@ -170,9 +172,8 @@ class Rounds:
 
     def at_gpu(self) -> list[ThreadHistory]:
         """The ranks that may wait for a GPU, where all others wait for ranks."""
-        ranks = [each for each in self.ranks if each.stacks]
-        found = [each for each in ranks if each.may_wait_for_gpu]
-        return found if all(each in found or each.waits_for_peers for each in ranks) else []
+        found = [each for each in self.ranks if each.stacks and each.may_wait_for_gpu]
+        return found if self._others_wait(found) else []
 
     def steps(self) -> bool:
         """Say whether ranks go through their collectives, so that one can be later than others.
@@ -371,15 +372,17 @@ class Rounds:
             and all(is_torch(each.stacks[-1][-1]) for each in ranks)
             and len({each.places[-1] for each in ranks}) == 1
         )
-        sites = self._places()
-        at_gpu = [
-            each.member
-            for each in self.at_gpu()
-            if each.leaf != "gpu-wait" and not brings_to_host(_text(each, sites))
-        ]
         return (
-            unexplained or [each.member for each in frozen[:1] if together] or at_gpu[:NATIVE_CAP]
+            unexplained
+            or [each.member for each in frozen[:1] if together]
+            or self._silent_at_gpu()[:NATIVE_CAP]
         )
+
+    def _silent_at_gpu(self) -> list[Member]:
+        """Those that may wait for a GPU at a line which does not say so."""
+        found = [each for each in self.at_gpu() if each.leaf != "gpu-wait"]
+        sites = self._places() if found else {}
+        return [each.member for each in found if not brings_to_host(_text(each, sites))]
 
 
 def _text(each: ThreadHistory, sites: Mapping[tuple[str, int], Mapping[str, Any]]) -> str:

@@ -292,8 +292,8 @@ class Visit:
         sampled = self._sampled()
         if not sampled and self.rounds.undecided():
             self._again(self.pace.third_look_s, "A process computes or goes on")
-        for after_s in self.pace.busy_s:
-            if after_s > self.pace.busy_s[0]:
+        for place, after_s in enumerate(self.pace.busy_s):
+            if place:
                 self._circling()  # the values tell more than one more look
                 if self.rounds.at_gpu():
                     break
@@ -445,8 +445,10 @@ class Visit:
 
     def _circling(self) -> None:
         """Read the values of one or two that work alone again and again: do they get anywhere?"""
-        working = [] if self.circled else self.rounds.alone_at_work()
-        self.circled = bool(working) or self.circled
+        if self.circled:
+            return
+        working = self.rounds.alone_at_work()
+        self.circled = bool(working)
         for member in working:
             if self._no_time(
                 "the values by which one that works alone gets on", self.pace.values_s

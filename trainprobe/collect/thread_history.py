@@ -208,8 +208,9 @@ def look_once(
 def note_process(each: ThreadHistory, process: Evidence) -> None:
     """Add the main thread's CPU time, and note its state and where it sleeps."""
     threads = process.data.get("threads") or ()
-    names = [str(row.get("name") or "") for row in threads if isinstance(row, dict)]
-    each.on_gpu = each.on_gpu or any(map(is_of_cuda, names))
+    each.on_gpu = each.on_gpu or any(
+        is_of_cuda(str(thread.get("name") or "")) for thread in threads if isinstance(thread, dict)
+    )
     main = next(
         (
             thread

@@ -86,7 +86,7 @@ class _Known:
 def _on_gpu(facts: Iterable[Fact]) -> frozenset[tuple[str, int]]:
     """The processes that compute on a GPU: as their threads or the driver say, or as planned."""
     planned = any(isinstance(fact, Plan) and fact.device == "cuda" for fact in facts)
-    holders = {one.pid for gpu in facts if isinstance(gpu, Gpu) for one in gpu.processes}
+    holders = {pid for gpu in facts if isinstance(gpu, Gpu) for pid in gpu.pids}
     return frozenset(
         (fact.cell, fact.pid)
         for fact in facts

@@ -17,7 +17,7 @@ _TO_HOST = re.compile(
 
 def is_of_cuda(name: str) -> bool:
     """Is this the name of a thread of the CUDA driver (/proc/PID/task/TID/comm)?"""
-    return _OF_CUDA.fullmatch(name) is not None
+    return name.startswith("cuda") and _OF_CUDA.fullmatch(name) is not None
 
 
 def brings_to_host(text: str) -> bool:

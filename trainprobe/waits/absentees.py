@@ -17,6 +17,7 @@ from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.model.ranks import unfold_ranks
 from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.log_stack_hangs import awaits_ranks, away_ranks, rank_threads
+from trainprobe.waits.standings import AT_A_GPU
 
 # A timeout of one of these without a number is no watchdog's.
 _UNNUMBERED = POINT_TO_POINT | {"barrier", FIRST, ""}
@@ -321,9 +322,7 @@ def _silent(
     spoke = {fact.rank for fact in (*calls, *failures) if fact.rank is not None}
     stacks = facts.of(MainThread, cell=job.cell)
     # A wait for the GPU may be one for a kernel of its own.
-    waiting = {
-        thread.rank for thread in stacks if awaits_ranks(thread) and thread.leaf != "gpu-wait"
-    }
+    waiting = {thread.rank for thread in stacks if awaits_ranks(thread) and thread.leaf != AT_A_GPU}
     ranks = tuple(rank for rank in world if rank not in spoke and rank not in waiting)
     if (
         (calls or any(failure.echo_of in TIMEOUTS for failure in failures))

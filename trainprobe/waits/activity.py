@@ -156,8 +156,8 @@ class Watch:
             self.values.setdefault(value.pid, []).append(value)
         self.gpus: dict[int, list[Gpu]] = {}
         for gpu in facts.of(Gpu):
-            for holder in gpu.processes:
-                self.gpus.setdefault(holder.pid, []).append(gpu)
+            for pid in gpu.pids:
+                self.gpus.setdefault(pid, []).append(gpu)
         self._known: dict[int, Activity] = {}
 
     def children(self, pid: int) -> tuple[ProcessState, ...]:
@@ -440,11 +440,11 @@ class Watch:
         """Who waits for a GPU asks all the while whether it is done: that it uses the processor
         says nothing. None where what else it does tells more.
         """
-        if process is None or not busy(process):
+        waits, gpus = main.leaf == AT_A_GPU, self.gpus.get(pid, ())
+        if process is None or not (waits or process.on_gpu) or not busy(process):
             return None
         looks = self.looks(pid)
         same = len({own_place(look.frames) for look in looks}) == 1
-        waits, gpus = main.leaf == AT_A_GPU, self.gpus.get(process.pid, ())
         hard = [gpu for gpu in gpus if gpu.works_hard]
         own = process.main_wrote_bytes  # a thread of telemetry writes in a rank that hangs, too
         goes_on = (
@@ -467,8 +467,8 @@ class Watch:
         alone = others_s <= IDLE_SHARE * looked_s or pid in self.values
         if waits and (not long or alone):
             return "still", f"waits for its GPU{where}", False
-        on_gpu = process.on_gpu and all(gpu.busy is not False for gpu in gpus)
-        if on_gpu and long and not goes_on and not gets_on(process):
+        may_wait = process.on_gpu and all(gpu.busy is not False for gpu in gpus)
+        if may_wait and long and not goes_on and not gets_on(process):
             return "unclear", f"runs{where}: it computes, or waits for its GPU", False
         return None
 

@@ -39,7 +39,7 @@ def _threads(scene: Scene) -> tuple[Thread, ...]:
 
 def _gpus(scene: Scene) -> tuple[Gpu, ...]:
     pids = {thread.pid for thread in _threads(scene)}
-    return tuple(gpu for gpu in scene.of(Gpu) if pids & {process.pid for process in gpu.processes})
+    return tuple(gpu for gpu in scene.of(Gpu) if pids & gpu.pids)
 
 
 def _weigh(scene: Scene) -> Weighings:

@@ -30,7 +30,7 @@ def _shared(scene: Scene) -> tuple[Gpu, tuple[int, ...]] | None:
     """The first GPU that two ranks have memory on, with their pids."""
     pids = rank_pids(scene)
     for gpu in scene.of(Gpu):
-        mine = tuple(sorted({process.pid for process in gpu.processes} & pids))
+        mine = tuple(sorted(gpu.pids & pids))
         if len(mine) > 1:
             return gpu, mine
     return None

@@ -21,6 +21,7 @@ from trainprobe.causes.statements import statement, weigh_message
 from trainprobe.causes.xids import weigh_xids
 from trainprobe.facts import Gpu, LogEvent, LogJob, MainThread, Xid
 from trainprobe.signatures.messages import message
+from trainprobe.waits.standings import AT_A_GPU
 
 WORDING = message("gpu-kernel-hang")
 IDLE_PERCENT = 5.0
@@ -31,14 +32,12 @@ def _waiting(scene: Scene) -> tuple[MainThread, ...]:
     return tuple(
         thread
         for thread in scene.threads(scene.suspects)
-        if thread.leaf == "gpu-wait" and thread.moved is not True
+        if thread.leaf == AT_A_GPU and thread.moved is not True
     )
 
 
 def _gpus(scene: Scene, thread: MainThread) -> tuple[Gpu, ...]:
-    return tuple(
-        gpu for gpu in scene.of(Gpu) if any(process.pid == thread.pid for process in gpu.processes)
-    )
+    return tuple(gpu for gpu in scene.of(Gpu) if thread.pid in gpu.pids)
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -50,7 +49,7 @@ def _weigh(scene: Scene) -> Weighings:
     if not waiting or scene.group.mode != "hang":
         return
     first = waiting[0]
-    elsewhere = [thread for thread in scene.threads(scene.others) if thread.leaf == "gpu-wait"]
+    elsewhere = [thread for thread in scene.threads(scene.others) if thread.leaf == AT_A_GPU]
     # where all wait for their device, it may be one collective's kernel
     points = 6 if elsewhere or first.moved is None else 10
     says = (

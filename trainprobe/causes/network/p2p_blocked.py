@@ -23,8 +23,8 @@ from trainprobe.causes.startup_failures import (
 )
 from trainprobe.facts import CollectiveCall, Gpu, LogEvent
 from trainprobe.signatures.messages import message
+from trainprobe.waits.standings import IN_COLLECTIVE
 
-BUSY = 95.0
 FIRST = 2  # numbers of collectives that are still the set-up's
 WORDING = message("p2p-blocked")
 LITTLE = 0.5  # of the power limit: a spinning kernel burns little
@@ -40,12 +40,8 @@ def _weigh(scene: Scene) -> Weighings:
             "a call of CUDA failed, as peer access does",
         )
     yield from _spins(scene)
-    waiting = [
-        thread for thread in scene.threads(scene.world) if thread.leaf in ("gpu-wait", "comm-wait")
-    ]
-    used = [
-        gpu for gpu in scene.of(Gpu) if gpu.processes and (gpu.utilization_percent or 0) >= BUSY
-    ]
+    waiting = [thread for thread in scene.threads(scene.world) if thread.leaf in IN_COLLECTIVE]
+    used = [gpu for gpu in scene.of(Gpu) if gpu.processes and gpu.busy]
     done = [call for call in scene.of(CollectiveCall) if call.finished]
     if done:
         says = f"Rank {done[0].rank} has finished collectives before ({done[0].op})"

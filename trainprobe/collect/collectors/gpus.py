@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, FrozenSet, List, Mapping, Optional, Tuple
 
 from trainprobe.collect.collector import Collector
 from trainprobe.collect.look_results import LookResult, refused
@@ -55,6 +55,11 @@ class Gpu(Fact):
     power_limit_w: Optional[float] = None
     sm_clock_mhz: Optional[int] = None
     throttled: Tuple[str, ...] = ()
+
+    @property
+    def pids(self) -> FrozenSet[int]:
+        """Who holds memory there."""
+        return frozenset(process.pid for process in self.processes)
 
     @property
     def busy(self) -> Optional[bool]:
