@@ -45,7 +45,7 @@ from trainprobe.stacks.folding import tree_of
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits import Situation, outgrown_rungs, settled, situation_of
 from trainprobe.waits.climb_result import climb_of
-from trainprobe.waits.deadlines import advice, expiries, killing
+from trainprobe.waits.deadlines import advice, expiries, killing, lock_holder
 from trainprobe.waits.divergence import claims_say, ranks_say
 from trainprobe.waits.excerpts import excerpts
 from trainprobe.waits.model_stress import told_of, told_of_row
@@ -91,6 +91,7 @@ def judge(
     shown = excerpts(facts, placed, [one.group.cell for one in ranked])
     ends = expiries(facts, now) if now.running else ()
     cost = killing(facts, now) if now.running else None
+    holder = lock_holder(facts, now, placed[0].pids if placed and placed[0].named else ())
     found_all = Diagnosis(
         verdict=now.verdict,
         conclusive=_conclusive(facts, now),
@@ -127,7 +128,7 @@ def judge(
         warnings=_warnings(facts, placed),
         expiry=ends,
         killing=cost,
-        advice=advice(now, ends, cost) if cost is not None else "",
+        advice=advice(now, ends, cost, holder) if cost is not None else "",
         climb=climb_of(facts, placed),
         predictions=predictions(facts),
         extra=_extra(facts, now)

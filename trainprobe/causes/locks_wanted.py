@@ -6,14 +6,14 @@ import re
 
 from trainprobe.causes.phrases import ranks_say
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.facts import HeldLock, LockWait, MainThread, OpenFile
+from trainprobe.facts import HeldLock, LockWait, MainThread
 from trainprobe.stacks.places import is_user
+from trainprobe.waits import calls_for_locks
 
 FILE_LOCKS = frozenset({"flock", "filelock", "fcntl", "FileBaton", "portalocker", "lockf"})
 # What open(…, O_CREAT | O_EXCL), open(…, "x"), mkdir and link raise where the name is taken: the
 # oldest form of a lock file.
 _NAME_TAKEN = re.compile(r"except\b.*\bFileExistsError\b")
-_SLEEPS_ITSELF = re.compile(r"\bsleep\w*\(|\.wait\(")
 
 
 def lock_waits(scene: Scene) -> tuple[LockWait, ...]:
@@ -83,24 +83,17 @@ def name_taken(scene: Scene) -> tuple[MainThread, ...]:
 
 def asked_inside_a_call(scene: Scene) -> tuple[tuple[MainThread, HeldLock], ...]:
     """Threads asleep in one C call while another process holds a file of theirs locked."""
-    locks = [lock for lock in scene.of(HeldLock) if "WRITE" in lock.mode and lock.path]
-    found = []
-    for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects)):
-        process, last = scene.process_of(thread.pid), thread.frames[-1:]
-        asleep = process is not None and process.state == "S" and "nanosleep" in process.wchan
-        if (
-            not asleep
-            or not last
-            or not is_user(last[0])
-            or not (sites := scene.sites(last))
-            or _SLEEPS_ITSELF.search(sites[0].text)
-        ):
-            continue
-        mine = {
-            fact.path for fact in scene.of(OpenFile) if fact.pid == thread.pid and "w" in fact.mode
-        }
-        found += [(thread, lock) for lock in locks if lock.path in mine and lock.pid != thread.pid]
-    return tuple(found)
+    return tuple(
+        (thread, lock)
+        for thread in (*scene.threads(scene.suspects), *scene.workers(scene.suspects))
+        for lock in calls_for_locks.asked_inside_a_call(
+            scene.facts,
+            scene.cell,
+            thread,
+            scene.process_of(thread.pid),
+            next(iter(scene.sites(thread.frames[-1:])), None),
+        )
+    )
 
 
 def says_of_polling(scene: Scene) -> Weighings:

@@ -4,7 +4,19 @@ be unknown.
 
 from __future__ import annotations
 
-from trainprobe.facts import Checkpoint, CollectiveCall, Deadline, Facts, Job, Thread
+from collections.abc import Iterable
+
+from trainprobe.facts import (
+    Checkpoint,
+    CollectiveCall,
+    Deadline,
+    Facts,
+    HeldLock,
+    Job,
+    JobRank,
+    LockWait,
+    Thread,
+)
 from trainprobe.model.diagnosis import Expiry, Killing
 from trainprobe.waits.dump_hangs import only_dumps
 from trainprobe.waits.situation import Situation
@@ -63,8 +75,22 @@ def killing(facts: Facts, view: Situation) -> Killing:
     )
 
 
-def advice(view: Situation, ends: tuple[Expiry, ...], cost: Killing) -> str:
-    """One sentence that ends in what to do: wait until when, or save the case and kill."""
+def lock_holder(facts: Facts, view: Situation, pids: Iterable[int]) -> int | None:
+    """Of processes that a cause names one that holds a lock and is no rank of the job: its end
+    lets the job go on.
+    """
+    ranks = {one.pid for one in facts.of(JobRank, cell=view.cell)}
+    holders = {lock.holder_pid for lock in facts.of(LockWait, cell=view.cell)}
+    holders |= {lock.pid for lock in facts.of(HeldLock, cell=view.cell)}
+    return next((pid for pid in pids if pid in holders - ranks), None)
+
+
+def advice(
+    view: Situation, ends: tuple[Expiry, ...], cost: Killing, holder: int | None = None
+) -> str:
+    """What to do, in a sentence or two: wait until when, end the `holder` of a lock, or save the
+    case and kill the job.
+    """
     soonest = min(
         (end for end in ends if end.left_s is not None),
         key=lambda end: end.left_s or 0.0,
@@ -94,6 +120,12 @@ def advice(view: Situation, ends: tuple[Expiry, ...], cost: Killing) -> str:
         if cost.age_s is not None
         else "what is lost with it is unknown"
     )
+    if holder is not None:
+        return (
+            f"It gets on when pid {holder}, which is none of its ranks, frees the lock or"
+            f" ends{until}: look at that process, and end it if it is left over. Else save the"
+            f" case, then kill the job; {lost}."
+        )
     return f"It does not get on by itself{until}: save the case, then kill the job; {lost}."
 
 

@@ -15,6 +15,7 @@ from trainprobe.stacks.progress import is_before
 from trainprobe.stacks.rules import RPC, RPC_HANDLER
 from trainprobe.stacks.servers import stands_in
 from trainprobe.waits.activity import ON_CHILDREN, Watch, is_helper, watch_of
+from trainprobe.waits.calls_for_locks import asked_inside_a_call
 from trainprobe.waits.collective_waits import collective_waits
 from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.graph import Graph
@@ -238,13 +239,28 @@ class Edges:
                 if lock.holder_pid:
                     self._add(node, self._process(lock.holder_pid), "is held by", ids=lock.evidence)
                 return True
-        if main is None or not main.lock_path:
+        if main is None:
             return False
+        if not main.lock_path:
+            return self._of_locks_inside_a_call(me, main, evidence)
         node = Node("lock", main.lock_path)
         self._add(me, node, f"asks again and again for (at {main.where})", ids=evidence)
         for holder, ids in self._holders(pid, main.lock_path).items():
             self._add(node, self._process(holder), "is held by", ids=ids)
         return True
+
+    def _of_locks_inside_a_call(
+        self, me: Node, main: MainThread, evidence: tuple[str, ...]
+    ) -> bool:
+        frame = main.frames[-1] if main.frames else None
+        site = self.watch.sites.get((frame.file, frame.line)) if frame is not None else None
+        process = self.watch.processes.get(main.pid)
+        locks = asked_inside_a_call(self.facts, self.cell, main, process, site)
+        for lock in locks:
+            node = Node("lock", lock.path)
+            self._add(me, node, f"asks again and again for (at {main.where})", ids=evidence)
+            self._add(node, self._process(lock.pid), "is held by", ids=lock.evidence)
+        return bool(locks)
 
     def _holders(self, pid: int, path: str) -> dict[int, tuple[str, ...]]:
         """Processes that keep the lock's file open, or whose own code stands inside a `with` of

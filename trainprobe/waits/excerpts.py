@@ -79,11 +79,12 @@ def _stands(thread: MainThread) -> tuple[int | None, str, Sequence[Frame]]:
 def _stays(
     samples: Sequence[Samples], cause: PlacedCause
 ) -> Iterator[tuple[int | None, str, Sequence[Frame]]]:
-    """Where its rank was met in samples, by the line that the cause names, though it may stand
-    elsewhere just now.
+    """Where its rank, or any where it is no one rank's, was met in samples, by the line that the
+    cause names, though it may stand elsewhere just now.
     """
     for one in samples:
-        for spell in one.spells if one.rank in cause.ranks and one.role == "rank" else ():
+        mine = not cause.ranks or one.rank in cause.ranks
+        for spell in one.spells if mine and one.role == "rank" else ():
             for depth, frame in enumerate(spell.frames):
                 if is_user(frame) and frame.where in cause.summary:
                     yield one.rank, name_ranks((one.rank or 0,)), spell.frames[: depth + 1]

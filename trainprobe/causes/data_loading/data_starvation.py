@@ -17,11 +17,12 @@ from trainprobe.causes.remote_calls import connections
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.slow_lines import SlowLine, slow_line
 from trainprobe.facts import Gpu, MainThread, ProcessState, Samples, Thread
-from trainprobe.facts.samples import loading_share
+from trainprobe.facts.samples import loading_share, own_line
 from trainprobe.model.ranks import and_list
 from trainprobe.waits.slowness import ended_workers_s, starts_workers_anew
 
 MOST = 0.6  # of all looks at main threads
+HALF = 0.5  # of the sampled time
 FETCHES = "torch/utils/data/_utils/fetch.py"
 LOADS = "torch/utils/data/dataloader.py"
 
@@ -139,6 +140,16 @@ def _slowest(scene: Scene) -> list[str]:
     return sorted(set(places), key=lambda place: -places.count(place))
 
 
+def _made_at(scene: Scene) -> str:
+    """The line at which samples are made: most workers' that are at work, else where the main
+    threads that load by themselves are for half of the time; empty where no line stands out.
+    """
+    if scene.workers(scene.world):
+        return next(iter(_slowest(scene)), "")
+    place, share, _ = own_line(scene.of(Samples))
+    return place if share >= HALF else ""
+
+
 def _summary(scene: Scene) -> str:
     if (line := _made_in_the_steps(scene)) is not None:
         return (
@@ -156,6 +167,11 @@ def _summary(scene: Scene) -> str:
         return (
             f"The loader workers of {ranks_say(ranks, capital=False)} start anew again and again,"
             f" as for each short epoch: in {life_s:.0f} s a rank worked for {own_s:.0f} s itself"
+        )
+    if not at and (place := _made_at(scene)):
+        return (
+            f"{ranks_say(ranks)} {verb(ranks, 'makes its', 'make their')} samples without workers"
+            f" in {share:.0%} of {_of(scene)}, most of it at {place}"
         )
     from_ = sorted({one.remote for one in connections(scene)})
     read = f", reading from {and_list(from_[:2])}" if at and from_ else ""
@@ -178,12 +194,25 @@ Make it beside the steps
     a DataLoader with num_workers={workers}, or a thread that prepares the next batch
 """
 
-FIXES = """\
+CHEAPER = """\
+Make a sample cheaper
+    py-spy record -d 20 -o samples.svg --pid {pid}   (what below {place} takes the time?)
+    what is the same for every sample (to open, read or parse a file): once, in __init__, and not
+        in __getitem__
+"""
+
+WORKERS = """\
 More workers that prepare ahead
     DataLoader(..., num_workers={workers}, prefetch_factor=4, persistent_workers=True)
+"""
+
+FIXES = """\
 Make a sample cheaper
-    {profile}
+    profile __getitem__
     prepare samples beforehand
+"""
+
+STORAGE = """\
 Faster storage
     copy the data set to a local disk; read large files in order (WebDataset, Arrow) instead of many
         small ones
@@ -192,15 +221,17 @@ Faster storage
 
 def _fixes(scene: Scene) -> Fixes:
     workers = len(scene.workers(scene.world)) // max(len(scene.world), 1)
+    pid = next((thread.pid for thread in scene.threads(scene.world)), "<PID>")
     if (made := _made_in_the_steps(scene)) is not None:
-        pid = next((thread.pid for thread in scene.threads(scene.world)), "<PID>")
         return fixes(BESIDE, pid=pid, place=made.place, workers=max(2 * workers, 4))
-    profile = "profile __getitem__"
-    for line in _slowest(scene)[:1]:
-        pid = next((worker.pid for worker in scene.workers(scene.world)), "<PID>")
-        profile = f"py-spy top --pid {pid}   (a worker's; most are at {line})"
-    first = ANEW if _workers_anew(scene) else ""
-    return fixes(first + FIXES, workers=max(2 * workers, 4), profile=profile)
+    pid = next((worker.pid for worker in scene.workers(scene.world)), pid)
+    if _workers_anew(scene):
+        order = ANEW + WORKERS + FIXES
+    elif _made_at(scene):
+        order = CHEAPER + WORKERS
+    else:
+        order = WORKERS + FIXES
+    return fixes(order + STORAGE, workers=max(2 * workers, 4), pid=pid, place=_made_at(scene))
 
 
 CAUSE = Cause(

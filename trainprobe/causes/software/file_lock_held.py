@@ -216,7 +216,7 @@ Give a slow import the time that it needs
 OWN_RANK = """
 Release the lock before {who} enters a collective
     {who} holds {path} while it waits at {at}
-    put the lock around the file work only, and the collective after it
+    do the file work, release the lock (of a database: commit), then enter the collective
 """
 NAME_TAKEN = """
 See which file it is, and who made it
