@@ -185,8 +185,11 @@ def _compare(program: Program, module: Module, node: ast.Compare, depth: int) ->
 
 
 def _compared(program: Program, module: Module, node: ast.Compare, depth: int) -> Kind:  # noqa: PLR0911 - one return per form
-    if len(node.ops) != 1:
-        return ""
+    if len(node.ops) > 1:  # `0 < rank < world - 1`
+        ends = [node.left, *node.comparators]
+        pairs = zip(ends, node.ops, ends[1:], strict=False)
+        single = (ast.Compare(one, [sign], [other]) for one, sign, other in pairs)
+        return _first(_compared(program, module, each, depth) for each in single)
     left, right, operator = node.left, node.comparators[0], node.ops[0]
     kind, other = kind_of(program, module, left, depth), right
     if not kind:

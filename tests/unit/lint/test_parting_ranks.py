@@ -21,7 +21,25 @@ TRAINED = (
     "def make(model):\n    return Trainer(model, fsdp='full_shard')\n"
     "trainer = {made}\ntrainer.train()\nif {asked}: model.save_pretrained('out')\n"
 )
+NEIGHBOURS = (
+    DIST + "rank, n = dist.get_rank(), dist.get_world_size()\n"
+    "left, right = (rank - 1) % n, (rank + 1) % n\n"
+)
+RING = "collective-order-mismatch"
 CASES = [
+    # a ring in which nobody sends first
+    (RING, NEIGHBOURS + "dist.recv(got, src=left)\ndist.send(x, dst=right)", [6]),
+    (RING, NEIGHBOURS + "if n > 1:\n    dist.recv(got, left)\n    dist.send(x, right)", [7]),
+    (RING, NEIGHBOURS + "w = dist.isend(x, right)\ndist.recv(got, left)\nw.wait()", []),
+    (RING, NEIGHBOURS + "if turn > 0:\n    dist.recv(got, left)\ndist.send(x, right)", []),
+    (RING, NEIGHBOURS + "if rank > 0:\n    dist.recv(got, rank - 1)\ndist.send(x, right)", []),
+    (RING, NEIGHBOURS + "dist.recv(got, src=0)\ndist.send(x, dst=right)", []),
+    (
+        RING,
+        NEIGHBOURS + "def middle():\n    dist.recv(got, rank - 1)\n    dist.send(x, rank + 1)\n"
+        "if 0 < rank < n - 1:\n    middle()",
+        [],
+    ),
     # ranks that leave a loop miss its next turn
     (
         RANKS,
