@@ -37,6 +37,22 @@ def last_work(rank: int, number: int) -> str:
 
 FIRST = "torch_distributed_zero_first"
 EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
+    "sizes that are twelve and fourteen rows of one width are batches": (
+        "collective-shape-mismatch",
+        "hung",
+        [
+            watchdog(0, 512, "_ALLGATHER_BASE", (12 * 768, 24 * 768)),
+            watchdog(1, 512, "_ALLGATHER_BASE", (14 * 768, 28 * 768)),
+        ],
+    ),
+    "sizes far from each other are layers": (
+        "rank-divergent-forward",
+        "hung",
+        [
+            watchdog(0, 512, "_ALLGATHER_BASE", (4096 * 4096, 2 * 4096 * 4096)),
+            watchdog(1, 512, "_ALLGATHER_BASE", (4096 * 11008, 2 * 4096 * 11008)),
+        ],
+    ),
     "the watchdog's own way to end a rank is no native crash": (
         "rank0-long-task",
         "hung",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 
@@ -27,6 +28,8 @@ from trainprobe.waits.divergence import MANY, SAME_SIZE, call_says, camps_say
 
 # torch's defaults are 600 s for NCCL and 1800 s for gloo (torch/distributed/constants.py)
 SHORT_S = 300.0
+# Batches of other length, told from layers by their sizes.
+_MOST_ROWS, _NARROWEST_ROW, _LARGEST = 256, 16, 1 << 20
 _FINGERPRINT = re.compile(
     r"OpType=(\w{1,40}?)(?:,|\)|$)(?: ?TensorShape=(\[[\d, ]{0,80}\]))?(?:,"
     r" ?TensorDtypes=(\w{1,20}))?"
@@ -354,6 +357,25 @@ def of_shape(scene: Scene, timeouts: Timeouts) -> Weighings:
     yield from weigh_culprits(scene, 13, "SIZE_OR_SYNTAX_MISMATCH", "COLLECTIVE_DTYPE_MISMATCH")
 
 
+def rows_of_one_width(scene: Scene) -> tuple[int, ...]:
+    """How many rows each rank passed where the calls part, the width last: sizes that are small,
+    near multiples of one number, such as 8 and 9 rows of 3072, are batches and no layers. Empty
+    where they are not.
+    """
+    parted = scene.parted
+    if parted is None or parted.kind != "shape" or len(set(parted.ops)) > 1:
+        return ()
+    sizes = {
+        call.numel_in
+        for call in scene.of(CollectiveCall)
+        if call.number == parted.position and call.numel_in
+    }
+    width = math.gcd(*sizes) if len(sizes) > 1 else 0
+    rows = tuple(sorted(size // width for size in sizes)) if width >= _NARROWEST_ROW else ()
+    near = bool(rows) and rows[0] > 1 and rows[-1] - rows[0] <= rows[-1] / 3
+    return (*rows, width) if near and rows[-1] <= _MOST_ROWS and max(sizes) <= _LARGEST else ()
+
+
 def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
     """Other layers of a sharded model."""
     parted, traced = scene.parted, timeouts.events("zero-trace-invalidated")
@@ -362,6 +384,7 @@ def of_divergent_forward(scene: Scene, timeouts: Timeouts) -> Weighings:
     both = (
         parted is not None
         and parted.kind != "order"
+        and (context or not rows_of_one_width(scene))
         and any(SHARDED.search(op) for op in parted.ops)
         and not any(  # shards are flat
             len(call.sizes) > 1

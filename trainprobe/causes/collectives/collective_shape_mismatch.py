@@ -21,6 +21,7 @@ from trainprobe.causes.collective_calls import (
     is_scalar,
     lone_print,
     of_shape,
+    rows_of_one_width,
     said_sizes,
 )
 from trainprobe.causes.collective_timeouts import Timeouts
@@ -44,6 +45,10 @@ def _weigh(scene: Scene) -> Weighings:
         calls = camps_say(parted)
         says = f"Same call, other tensors, at collective {parted.position}: {calls}"
         yield weighing(26, "flight-recorder", says, ids=parted.evidence)
+        if rows := rows_of_one_width(scene):
+            counts = " and ".join(str(count) for count in rows[:-1])
+            says = f"Their sizes are {counts} rows of {rows[-1]}: the batches differ"
+            yield weighing(6, "other-stacks", says, ids=parted.evidence)
     elif parted is not None and parted.kind != "missing":
         says = "The ranks called different operations, not one with other sizes"
         yield weighing(-26, "flight-recorder", says, ids=parted.evidence)
