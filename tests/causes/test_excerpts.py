@@ -37,6 +37,27 @@ def last_work(rank: int, number: int) -> str:
 
 FIRST = "torch_distributed_zero_first"
 EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
+    "a loss that became nan and stayed it": (
+        "nan-loss",
+        "at-risk",
+        [
+            "steps:  2%|▏     | 2/90 [00:08<05:40, 4.1s/it, loss=0.71, lr=1e-6]",
+            "steps:  3%|▎     | 3/90 [00:12<05:36, 4.1s/it, loss=nan, lr=2e-6]",
+            "steps:  4%|▍     | 4/90 [00:16<05:32, 4.1s/it, loss=nan, lr=2e-6]",
+        ],
+    ),
+    "a driver that cannot tell what the process holds accuses nobody": (
+        "cuda-oom",
+        "crashed",
+        [
+            (
+                "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.91 GiB. GPU 5"
+                " has a total capacity of 79.15 GiB of which 1.02 GiB is free. Including non-PyTorch"
+                " memory, this process has 0 bytes memory in use. Of the allocated memory 51.00 GiB is"
+                " allocated by PyTorch, and 2.10 GiB is reserved by PyTorch but unallocated."
+            )
+        ],
+    ),
     "sizes that are twelve and fourteen rows of one width are batches": (
         "collective-shape-mismatch",
         "hung",
@@ -265,7 +286,7 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
         ],
     ),
     "ranks that did not come to the store's barrier when the log ends": (
-        "unknown",
+        "rendezvous-incomplete",
         "hung",
         [
             (

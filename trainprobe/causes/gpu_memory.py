@@ -55,6 +55,9 @@ _UNITS = {
 # GiB are this process's own.
 OWN_OVERHEAD_BYTES = 2 * 2**30
 OTHERS_SHARE = 0.10  # of the device: from here on another holder matters
+# where the driver does not tell what the process itself holds: NCCL, graphs or a second allocator
+# in it (an inference engine beside the training) may hold that much
+UNTOLD_SHARE = 0.40
 MOST_HELD, HOLDERS_CAP = 0.9, 4
 PIECES_SHARE = 0.10  # of the device: reserved and not allocated
 PIECES_BYTES = 2**30
@@ -94,7 +97,9 @@ def bytes_of(text: str | None) -> float | None:
 
 @dataclass(frozen=True)
 class Numbers:
-    """Sizes in bytes, None if not in the message; `mine` is this process's, `reserved` torch's."""
+    """Sizes in bytes, None if not in the message; `mine` is this process's, `reserved` torch's.
+    `untold`: the message has a number for `mine` that cannot be right.
+    """
 
     asked: float | None = None
     gpu: int | None = None
@@ -104,6 +109,7 @@ class Numbers:
     reserved: float | None = None
     mine: float | None = None
     named: tuple[tuple[int, float], ...] = ()
+    untold: bool = False
 
     @property
     def holders(self) -> tuple[tuple[int, float], ...]:
@@ -144,7 +150,8 @@ class Numbers:
         others = self.others
         if others is None or self.total is None:
             return False
-        return others >= max(OTHERS_SHARE * self.total, 2**30) and (
+        share = UNTOLD_SHARE if self.untold and not self.named else OTHERS_SHARE
+        return others >= max(share * self.total, 2**30) and (
             self.asked is None or self.asked <= (self.free or 0) + others
         )
 
@@ -179,12 +186,11 @@ def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Number
     held = bytes_of(took.get("reserved")) if gap is None else (used or 0) + gap
     capacity = bytes_of(total)
     mine = bytes_of(_first(_MINE, text) or took.get("mine"))
-    if mine is not None and (
+    # a driver that may not tell answers with all ones, printed as 17179869184.00 GiB; in a
+    # container it finds no process of this number, 0 bytes
+    untold = mine is not None and (
         (capacity is not None and mine > 1.5 * capacity) or mine < (used or 0)
-    ):
-        # a driver that may not tell answers with all ones, printed as 17179869184.00 GiB; in a
-        # container it finds no process of this number, 0 bytes
-        mine = None
+    )
     named = tuple(
         (int(pid), count)
         for pid, size in _PROCESS.findall(text)
@@ -197,8 +203,9 @@ def read_numbers(text: str, captured: Mapping[str, str] | None = None) -> Number
         bytes_of(free),
         used,
         held,
-        mine,
+        None if untold else mine,
         named,
+        untold,
     )
 
 

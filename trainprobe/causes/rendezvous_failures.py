@@ -116,16 +116,24 @@ def _node_missing(joined: int, expected: int) -> bool:
 
 
 def weigh_who_came(scene: Scene) -> Weighings:
-    """Those who wait in the store's barrier are all that it counts: the others are known."""
+    """Those who wait in the store's barrier are all that it counts: the others are known. Else it
+    is known how many most of the world lacks.
+    """
     absent = ranks_not_come(scene.facts, scene.cell)
     waits = lines(scene, "world-waits")
     first = all((event.number("groups") or 1) == 1 for event in waits)  # who met before has started
-    if absent and first and not failed_of_something_else(scene):
-        world = max(event.number("world_size") or 0 for event in waits)
+    if not waits or not first or failed_of_something_else(scene):
+        return
+    world = max(event.number("world_size") or 0 for event in waits)
+    counted = max(event.number("joined") or 0 for event in waits)
+    if absent:
         says = (
             f"{world - len(absent)} of {world} ranks wait in the store's barrier, which has counted"
             f" no other: {ranks_say(absent, capital=False)} did not come"
         )
+        yield weighing(13, "other-stacks", says, *waits[:8])
+    elif world // 2 < counted < world:
+        says = f"{counted} of {world} ranks have come to the store's barrier of the start"
         yield weighing(13, "other-stacks", says, *waits[:8])
 
 

@@ -57,7 +57,7 @@ def _weigh(scene: Scene) -> Weighings:
     if events:
         times = sum(event.count for event in events)
         says = f"It was printed {times} times before: {short(events[0].line, 120)}"
-        yield weighing(10 if found or times < 3 else 13, "suspects-stack", says, *events[:3])
+        yield weighing(10 if found or times < 2 else 13, "suspects-stack", says, *events[:3])
     if fallen := run_down(scene.of(LogEvent)):
         scales = " to ".join(event.captured["scale"] for event in (fallen[0], fallen[-1]))
         says = f"The loss scale only fell, {len(fallen) - 1} times, from {scales}"
