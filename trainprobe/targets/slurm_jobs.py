@@ -12,6 +12,11 @@ from trainprobe.system.run import run
 from trainprobe.targets.host_names import host_names
 
 ASK_S = 10.0
+# What SLURM's commands say where they find no controller: its name, its configuration, or itself.
+_NO_CONTROLLER = re.compile(
+    r"(?i)unable to contact slurm controller|resolve_ctls_from_dns|configuration source"
+    r"|slurm\.conf|connection refused"
+)
 _JOB = re.compile(r"\d{1,12}(?:_\d{1,9})?(?:\.(?:\d{1,9}|batch|extern))?")
 
 
@@ -90,8 +95,14 @@ def _asked(*arguments: str) -> str:
         )
     if ran.ended.how != "exited" or ran.ended.code != 0:
         why = ran.stderr.decode("utf-8", "replace").strip().splitlines()[:1] or [ran.ended.reason]
+        if _NO_CONTROLLER.search(why[0]):
+            raise UsageError(
+                f"SLURM's controller cannot be asked from here: {why[0][:200].rstrip('.')}.",
+                "Go to a login node of the cluster, or name the nodes: trainprobe attach --hosts"
+                " node1,node2.",
+            )
         raise UsageError(
-            f"scontrol {' '.join(arguments[:3])}: {why[0][:200]}",
+            f"scontrol {' '.join(arguments[:3])}: {why[0][:200].rstrip('.')}.",
             "See whether the job still runs: squeue --me.",
         )
     return ran.stdout.decode("utf-8", "replace")

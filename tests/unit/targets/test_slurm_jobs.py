@@ -109,3 +109,21 @@ def test_a_node_list_that_holds_what_no_host_is_called_is_refused(
     program.write_text(program.read_text().replace("node1\\nnode2", "x;reboot"))
     with pytest.raises(UsageError, match="is no name of a host"):
         slurm_job("4711")
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "scontrol: error: resolve_ctls_from_dns_srv: res_nsearch error: Unknown host",
+        "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+    ],
+)
+def test_without_a_controller_the_way_to_one_is_told(
+    says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "scontrol").write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 1\n", "utf-8")
+    (tmp_path / "scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    with pytest.raises(UsageError) as told:
+        slurm_job("4711")
+    assert "login node" in told.value.do
