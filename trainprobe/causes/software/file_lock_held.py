@@ -30,7 +30,7 @@ from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.software.extension_build_lock import builds
 from trainprobe.causes.startup_failures import captured
 from trainprobe.causes.statements import late, quote, statement, text_of
-from trainprobe.facts import ImportTried, LogJob, RankException
+from trainprobe.facts import ImportTried, LockWait, LogJob, RankException
 from trainprobe.signatures.messages import message
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.import_lock_waits import LONG_S, import_lock_wait
@@ -43,12 +43,9 @@ GAVE_UP = message("file-lock-held.gave-up")
 
 def _weigh(scene: Scene) -> Weighings:
     for wait in lock_waits(scene)[:1]:
-        holder = "the holder is on another host"
-        if wait.holder_pid:
-            holder = f"pid {wait.holder_pid} holds it"
         says = (
             f"The kernel lists pid {wait.pid} as waiting for the lock on {wait.path or 'a file'};"
-            f" {holder}"
+            f" {_held_by(wait)}"
         )
         yield weighing(26, "process-state-and-locks", says, wait)
     inside = asked_inside_a_call(scene)
@@ -120,6 +117,12 @@ def _weigh(scene: Scene) -> Weighings:
         yield quote(26 if gave_up.origin else 10, "It gave up on a lock", gave_up)
 
 
+def _held_by(wait: LockWait) -> str:
+    if wait.holder_pid == wait.pid:
+        return "it changed hands during the look"
+    return f"pid {wait.holder_pid} holds it" if wait.holder_pid else "the holder is on another host"
+
+
 def _no_locks(scene: Scene) -> RankException | None:
     """The exception of a lock that the file system does not know."""
     last = scene.origin
@@ -161,7 +164,12 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:
-    """The ranks that hold a lock which a suspect wants; none if the holder is no rank."""
+    """The ranks that hold a lock which a suspect wants and keep it; none if the holder is none."""
+    return () if _in_turn(scene) else _holders(scene)
+
+
+def _holders(scene: Scene) -> tuple[int, ...]:
+    """The ranks that hold a lock which a suspect wants, at the moment of the look."""
     held_by = set(_pids(scene))
     reported = import_lock_wait(scene.facts, scene.cell)
     if reported is not None and reported.holder_rank is not None:
@@ -173,6 +181,11 @@ def _holding_ranks(scene: Scene) -> tuple[int, ...]:
     )
 
 
+def _in_turn(scene: Scene) -> bool:
+    """Whether ranks that get on hold it one after the other: nobody keeps it."""
+    return scene.group.mode == "slow" and not scene.ranks and bool(_holders(scene))
+
+
 def _ranks(scene: Scene) -> tuple[int, ...]:
     return _holding_ranks(scene) or scene.ranks
 
@@ -182,6 +195,11 @@ def _summary(scene: Scene) -> str:
     who = f"{ranks_say(holding, capital=False)} (pid {holder})" if holding else f"pid {holder}"
     held = f", which {who} holds" if holder else ""
     wanting = tuple(sorted(rank for rank in scene.ranks if rank not in holding)) or scene.ranks
+    if _in_turn(scene):
+        return (
+            f"The ranks wait for each other at the lock on {wanted_path(scene)}, which they take in"
+            " turn"
+        )
     if _no_locks(scene) is not None:
         return "A lock is asked for on a file system that has none"
     if importing := _imports_waiting(scene):
@@ -217,6 +235,11 @@ OWN_RANK = """
 Release the lock before {who} enters a collective
     {who} holds {path} while it waits at {at}
     do the file work, release the lock (of a database: commit), then enter the collective
+"""
+IN_TURN = """
+Hold it for less time, or give each rank a lock of its own
+    inside it only what must not happen twice at once; what takes time before it or after it
+    one file for each rank, joined once at the end; readers: fcntl.LOCK_SH in place of LOCK_EX
 """
 NAME_TAKEN = """
 See which file it is, and who made it
@@ -259,6 +282,8 @@ def _fixes(scene: Scene) -> Fixes:
         return fixes(NO_LOCKS)
     if holding and import_lock_wait(scene.facts, scene.cell) is not None:
         return fixes(IMPORT, holder=holder)
+    if _in_turn(scene):
+        return fixes(IN_TURN)
     if holding:
         places = (thread.where for thread in scene.threads(holding) if thread.where)
         at, who = next(places, "its next collective"), ranks_say(holding, capital=False)
