@@ -16,6 +16,7 @@ from trainprobe.facts import Connection, MainThread, ProcessState, Thread
 from trainprobe.stacks.blocked_calls import blocked_call
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.servers import asked_by_ranks_alone
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.far_ends import far_ends
 
@@ -99,6 +100,13 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         yield from _key(scene, thread)
     if at_exit(thread):
         yield from _kept_alive(scene, thread)
+    if asked_by_ranks_alone(thread.frames):
+        mend = (
+            "let every rank meet before rpc.shutdown(), or ask all of them at once for what they do"
+            " together: rpc_async to each, then wait for all"
+        )
+        whom = "requests of other ranks, in torch's RPC, and no rank that could ask it goes on"
+        yield Awaited(whom, ("trainprobe attach --verbose   (who asks whom)",), (mend,))
     if thread.leaf == "lock":
         yield from _of_second_thread(scene, thread)
         yield from _lock(scene, thread)

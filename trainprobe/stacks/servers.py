@@ -30,6 +30,11 @@ def serves_for(main: Sequence[Frame], frames: Sequence[Frame]) -> bool:
     return any(by is None or any(stands_in(frame, by) for frame in frames) for by in _loops(main))
 
 
+def asked_by_ranks_alone(frames: Sequence[Frame]) -> bool:
+    """Does it serve torch's RPC, whose requests come from the ranks of the job and nobody else?"""
+    return RPC_HANDLER in _loops(frames)
+
+
 def stands_in(frame: Frame, place: tuple[str, str]) -> bool:
     """Is it the function of that name, in a file of which the path ends so?"""
     return frame.file.endswith(place[0]) and frame.function == place[1]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from trainprobe.facts import Facts, Job, ProcessState, Rung
 from trainprobe.model.waits import Node
+from trainprobe.stacks.servers import asked_by_ranks_alone
 from trainprobe.waits.activity import Activity, Watch
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.graph import Graph
@@ -45,6 +46,18 @@ class LiveGraph:
             standing is not None
             and self.activity(node).kind not in ("stopped", "blocked")
             and is_server(standing)
+            and not self._is_missed(node, standing)
+        )
+
+    def _is_missed(self, node: Node, standing: Standing) -> bool:
+        """Whether a collective of others waits for it, and all who could ask it for something wait
+        for it too.
+        """
+        return (
+            standing.thread is not None
+            and asked_by_ranks_alone(standing.thread.frames)
+            and any(waiter.kind == "collective" for waiter in self.graph.waiters_of(node))
+            and len(self.victims([node])) == len(self.ranks) - 1
         )
 
     def victims(self, end: Sequence[Node]) -> list[Standing]:

@@ -181,6 +181,31 @@ def test_followers_of_a_server_that_waits_for_requests_may_be_idle() -> None:
     assert (found.verdict, found.conclusive) == ("undetermined", False)
 
 
+RPC_API = SITE + "torch/distributed/rpc/api.py"
+
+
+def test_a_rank_that_only_answers_others_is_missed_in_their_barrier() -> None:
+    """Rank 0 asks rank 1, which waits for rank 2 in a barrier; rank 2 is done and answers only."""
+    shutdown = (*own("main", 32), Frame("shutdown", RPC_API, 383))
+    barrier = (MAIN, Frame("close", "/job/train.py", 57), ALL_REDUCE[-1])
+
+    found = view(
+        job(3), rank(0, barrier, barrier), rank(1, barrier, barrier), rank(2, shutdown, shutdown)
+    )
+
+    assert (found.verdict, [group.ranks for group in found.groups]) == ("hung", [(2,)])
+
+
+def test_one_that_answers_others_is_idle_while_somebody_may_still_ask_it() -> None:
+    shutdown = (*own("main", 32), Frame("shutdown", RPC_API, 383))
+    barrier = (MAIN, Frame("close", "/job/train.py", 57), ALL_REDUCE[-1])
+    works = rank(0, own("work", 20), own("work", 21), **BUSY)
+
+    found = view(job(3), works, rank(1, barrier, barrier), rank(2, shutdown, shutdown))
+
+    assert found.verdict != "hung"
+
+
 def test_first_batches_of_workers_take_their_time() -> None:
     get = below(Frame("__next__", LOADER, 725), Frame("_get_data", LOADER, 1464))
     worker = process(
