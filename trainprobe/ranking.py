@@ -328,9 +328,11 @@ def _placed(
     if named:
         own = placed[0].ranks in ((), scene.group.ranks)  # else it is not what the class speaks of
         return (replace(placed[0], classes=held if own else ()), *placed[1:]), ()
-    phase = phase_told(scene)
-    leads = phase is not None and shares[0] > left
-    unknown = _unknown(scene, left, priors, ordered, () if leads else held)
+    unknown = _unknown(scene, left, priors, ordered, held)
+    against = left if phase_told(scene) is not None else unknown.confidence
+    leads = bool(ordered) and shares[0] > against  # `unknown` never stands above a likelier one
+    if leads:
+        unknown = _unknown(scene, left, priors, ordered, ())
     undecided = tuple(
         Undecided(candidate.cause.id, _settles(scene, candidate.cause)) for candidate in ordered[:3]
     )

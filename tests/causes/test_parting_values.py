@@ -264,3 +264,14 @@ def test_ranks_that_resumed_at_other_steps_are_no_ranks_of_one_run() -> None:
     assert RESUMED.ranks(outermost) == (1,)
     assert "`start` is 120 on rank 1" in RESUMED.summary(outermost)
     assert begun_apart(below) is None, "each epoch may begin at another number"
+
+
+def test_a_loop_that_the_rank_begins_by_its_number_is_not_resumed() -> None:
+    """The stages of a pipeline warm up with other numbers of micro-batches."""
+    stages = Block("for", 53, "for i in range(warmup, n):", made="min(world - rank - 1, n)")
+    stacks = {0: in_step(), 1: in_call(57)}
+    values = {0: {"warmup": "1"}, 1: {"warmup": "0"}}
+
+    assert begun_apart(scene_of(stacks, values, site(57, stages))) is None
+    told = Block("for", 53, "for i in range(warmup, n):", made="load(path)")
+    assert begun_apart(scene_of(stacks, values, site(57, told))) is not None

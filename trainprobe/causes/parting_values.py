@@ -126,14 +126,19 @@ def _headers(scene: Scene) -> dict[tuple[str, str], dict[str, Header]]:
 
 def begun_apart(scene: Scene) -> PartedValue | None:
     """The number at which a loop of steps began, where that differs between ranks. The loop must be
-    the outermost of its function: each pass of another one may begin it elsewhere.
+    the outermost of its function: each pass of another one may begin it elsewhere. Where the code
+    calculates it from the rank, as the stages of a pipeline do, it is meant to differ.
     """
     loops = [
-        [(block.line, block.text) for block in site.blocks if block.kind in ("for", "while")]
+        [block for block in site.blocks if block.kind in ("for", "while")]
         for place in places(scene).values()
         for site in scene.sites(place.frames)
     ]
-    outermost = {found[0] for found in loops if found}
+    outermost = {
+        (found[0].line, found[0].text)
+        for found in loops
+        if found and not ASKS_FOR_RANK.search(found[0].made)
+    }
     return next(
         (
             one

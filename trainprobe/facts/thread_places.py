@@ -17,7 +17,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.gpu_waits import brings_to_host
 from trainprobe.stacks.places import is_user
-from trainprobe.stacks.progress import moved
+from trainprobe.stacks.progress import grew, moved
 from trainprobe.stacks.servers import serves, serves_for
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
@@ -167,6 +167,10 @@ def _main_thread(all_looks: list[Thread], known: _Known) -> MainThread:
         deeper = _place(native[-1], known)
         place = replace(deeper, user=place.user or deeper.user) if deeper.leaf else place
     user = place.user
+    stacks = [thread.frames for thread in looks]
+    went_on = moved(stacks)
+    if went_on and place.leaf == "lock" and grew(stacks):
+        went_on = False
     return MainThread(
         evidence=_ids(all_looks),
         cell=last.cell,
@@ -180,7 +184,7 @@ def _main_thread(all_looks: list[Thread], known: _Known) -> MainThread:
         user_file=user.file if user else "",
         user_line=user.line if user else 0,
         user_function=user.name if user else "",
-        moved=moved([thread.frames for thread in looks]),
+        moved=went_on,
         looks=len(looks),
         owns_gil=all(thread.owns_gil for thread in looks),
         source="py-spy",

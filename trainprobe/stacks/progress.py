@@ -26,6 +26,12 @@ def moved(looks: Sequence[Sequence[Frame]]) -> bool | None:
     return any(key != keys[0] for key in keys[1:])
 
 
+def grew(looks: Sequence[Sequence[Frame]]) -> bool:
+    """Whether each stack stands on the one before, as handlers of signals do during a wait."""
+    keys = [own_place(frames) for frames in looks if frames]
+    return all(later[: len(key)] == key for key, later in zip(keys, keys[1:], strict=False))
+
+
 def own_place(frames: Sequence[Frame]) -> tuple[tuple[str, str, int], ...]:
     """The stack without the helper frames at its leaf, as something that can be compared.
     Outermost first.

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import ast
 import io
+import itertools
 import re
 import sys
 import threading
@@ -183,6 +184,8 @@ def _place(tree: ast.Module, rows: Sequence[str], line: int, names: _Names) -> P
         found, statements = inside
         if isinstance(node, ast.If):
             found[-1] = replace(found[-1], made=names.made(node.test))
+        elif isinstance(node, (ast.For, ast.AsyncFor)):
+            found[-1] = replace(found[-1], made=names.gave(node.iter))
         blocks.extend(found)
         if isinstance(node, _FUNCTIONS):
             function, scope, loops = node.name, statements, [node]
@@ -256,6 +259,12 @@ class _Names:
                     found += [] if isinstance(value, ast.Name) else [_cut_node(value, self.rows)]
                     wanted += [one for one in _keys(value) if one not in wanted]
                 del wanted[MADE_CAP:]
+        return _short("; ".join(dict.fromkeys(found)))
+
+    def gave(self, items: Any) -> str:
+        """The expressions that the names in what a loop goes through had their values from."""
+        values = (value for name in _keys(items) for value in self._values(name))
+        found = (_cut_node(value, self.rows) for value in itertools.islice(values, MADE_CAP))
         return _short("; ".join(dict.fromkeys(found)))
 
     def _values(self, name: str) -> Sequence[Any]:

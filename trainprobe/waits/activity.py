@@ -393,7 +393,7 @@ class Watch:
     ) -> tuple[Kind, str, bool]:
         looks = self.looks(pid)
         stacks = [look.frames for look in looks] or [main.frames]
-        same = len({own_place(frames) for frames in stacks}) == 1
+        same = main.moved is not True
         fresh = (
             process is not None
             and process.asleep_s is not None

@@ -15,6 +15,7 @@ from trainprobe.facts import (
     Job,
     JobRank,
     LockWait,
+    ProcessState,
     Thread,
 )
 from trainprobe.model.diagnosis import Expiry, Killing
@@ -76,10 +77,11 @@ def killing(facts: Facts, view: Situation) -> Killing:
 
 
 def lock_holder(facts: Facts, view: Situation, pids: Iterable[int]) -> int | None:
-    """Of processes that a cause names one that holds a lock and is no rank of the job: its end
-    lets the job go on.
+    """Of processes that a cause names one that holds a lock and is no rank of the job, nor a worker
+    of one: its end lets the job go on.
     """
     ranks = {one.pid for one in facts.of(JobRank, cell=view.cell)}
+    ranks |= {one.pid for one in facts.of(ProcessState, cell=view.cell) if one.rank is not None}
     holders = {lock.holder_pid for lock in facts.of(LockWait, cell=view.cell)}
     holders |= {lock.pid for lock in facts.of(HeldLock, cell=view.cell)}
     return next((pid for pid in pids if pid in holders - ranks), None)

@@ -468,6 +468,18 @@ class Trainer:
 """
 
 
+def test_a_loop_is_told_by_what_its_bounds_were_made_of() -> None:
+    text = """\
+def step(self, n):
+    warmup = min(self.world - self.rank - 1, n)
+    for i in range(warmup, n):
+        self.send(i)
+"""
+    (sends,) = read_places(text, [4]).places
+
+    assert sends.blocks[-1].made == "min(self.world - self.rank - 1, n)"
+
+
 def test_a_condition_is_told_by_what_gave_its_names_their_values() -> None:
     saved, active, called, other = read_places(MADE, [12, 17, 20, 22]).places
 

@@ -427,3 +427,26 @@ def test_a_nap_in_a_loop_is_not_the_age_of_the_wait() -> None:
 
     assert found.verdict == "hung"
     assert [one.since_s for one in found.ranks] == [None, 43.0]
+
+
+def test_handlers_of_signals_on_top_of_a_wait_for_a_lock_are_no_progress() -> None:
+    """Each signal runs its handler in the frame that waits, and that waits on."""
+    waits = (*own("append", 21), Frame("flush", "/job/train.py", 32))
+    again = (*waits, Frame("on_signal", "/job/train.py", 39), Frame("flush", "/job/train.py", 32))
+
+    found = view(
+        job(2),
+        rank(0),
+        rank(1, waits, waits, again, wchan="futex_do_wait", state="S"),
+        site(32, "with self._lock:"),
+    )
+
+    assert (found.verdict, [group.ranks for group in found.groups]) == ("hung", [(1,)])
+
+
+def test_another_line_below_a_lock_is_progress() -> None:
+    here, there = own("flush", 32), own("flush", 40)
+
+    found = view(job(2), rank(0), rank(1, here, here, there, wchan="futex_do_wait", state="S"))
+
+    assert found.verdict != "hung"
