@@ -46,8 +46,8 @@ class Look:
 
     @property
     def may_end(self) -> bool:
-        """May what it found end by itself? Ranks that wait for each other, or for one that is
-        stopped or gone, wait for ever; a lock, an answer or a file may come.
+        """May what it found end by itself? Ranks that wait for each other, or for one that is gone,
+        wait for ever; a lock, an answer or a file may come, and a stopped rank may be continued.
         """
         return bool(self._on_their_own) or not self._ranks
 
@@ -65,7 +65,7 @@ class Look:
         return [
             one
             for one in self._ranks
-            if one.get("state") not in ("stopped", "exited", "crashed") and not one.get("waits_for")
+            if one.get("state") not in ("exited", "crashed") and not one.get("waits_for")
         ]
 
     @property

@@ -127,7 +127,7 @@ def test_a_stall_ends_a_look_at_the_pace(watch: tuple[Supervision, Told]) -> Non
         ([("waiting", "rank 1"), ("unseen", "")], True),
         ([("waiting", "rank 1"), ("waiting", "")], True),
         ([("waiting", "rank 1"), ("waiting", "rank 0")], False),
-        ([("waiting", "rank 1"), ("stopped", "")], False),
+        ([("waiting", "rank 1"), ("stopped", "")], True),
         ([("waiting", "rank 1"), ("exited", "")], False),
         ([], True),
     ],
