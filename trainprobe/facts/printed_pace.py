@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from statistics import median
 
 from trainprobe.model.facts import Fact
@@ -18,6 +18,7 @@ LINES_CAP = 1000  # of the beginning and of the end
 MOST_S = 1e9
 MOST_LINES = 6  # of the beginning and of the end
 DIGITS = 2
+SLIP = 0.05  # of all that a clock tells
 WARM_UP = 2  # the first steps compile, allocate and fill caches
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _SECONDS = re.compile(r"\s?(ms|s|secs?|seconds?)(?![\w-])(?! ago)")
@@ -79,13 +80,24 @@ def _columns(lines: Sequence[str]) -> list[list[tuple[float, str]]]:
             column.append((seconds, _words(line, row[place])))
         if len(column) < len(lines):
             continue
-        if all(before[0] <= after[0] for before, after in pairwise(column)):
-            column = [
-                (after[0] - before[0], f"{after[0] - before[0]:.3g} s between two lines")
-                for before, after in pairwise(column)
-            ]
-        found.append(column)
+        found.append(_between(column) if _is_clock(column) else column)
     return found
+
+
+def _is_clock(column: Sequence[tuple[float, str]]) -> bool:
+    """Does it only rise? Lines of several ranks may stand in another order than they were made."""
+    values = [seconds for seconds, _ in column]
+    slip = SLIP * (max(values) - min(values))
+    return all(before - after <= slip for before, after in pairwise(values))
+
+
+def _between(clock: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """The time from each line that is later than all before it to the next such line."""
+    rising = dict.fromkeys(accumulate((seconds for seconds, _ in clock), max))
+    return [
+        (after - before, f"{after - before:.3g} s between two lines")
+        for before, after in pairwise(rising)
+    ]
 
 
 def _seconds(line: str, number: re.Match[str]) -> float | None:
@@ -110,10 +122,12 @@ def _words(line: str, number: re.Match[str]) -> str:
 
 def _compared(column: Sequence[tuple[float, str]]) -> tuple[float, str, str] | None:
     rows = column[WARM_UP:]
+    if len(rows) < LEAST_LINES - WARM_UP - 1:
+        return None
     part = min(max(2, len(rows) // 3), MOST_LINES)
     first, last = rows[:part], rows[-part:]
     before, now = median(row[0] for row in first), median(row[0] for row in last)
-    if len(rows) < LEAST_LINES - WARM_UP - 1 or before <= 0:
+    if before <= 0:
         return None
     words = [_nearest(first, before), _nearest(last, now)]
     if any(len(re.sub(r"\D", "", one).lstrip("0")) < DIGITS for one in words):

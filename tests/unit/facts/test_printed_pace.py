@@ -47,6 +47,14 @@ def test_a_clock_that_only_rises_counts_by_its_differences() -> None:
     assert found[0] == pytest.approx(1.0)
 
 
+def test_a_clock_of_two_ranks_stays_one_where_their_lines_are_not_in_order() -> None:
+    clocks = (9.8, 9.9, 12.4, 12.3, 15.1, 15.0, 17.9, 17.8, 20.6, 20.7, 23.4, 23.2, 26.0, 26.1)
+
+    found = pace_of(lines(*clocks, form="[rank 1 | {pace:8.1f}s] step {step} loss 0.02"))
+
+    assert found is None or found[0] < 1.5
+
+
 def test_numbers_too_coarse_to_be_compared_tell_nothing() -> None:
     coarse = lines(*(0.1,) * 6, *(0.2,) * 6, form="step {step} collect {pace:.1f}s")
 
