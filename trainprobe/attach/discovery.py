@@ -18,6 +18,7 @@ from trainprobe.targets.jobs import (
     find_jobs,
     job_of,
     with_hints,
+    without,
 )
 
 HINTS_S = 1.0
@@ -87,7 +88,9 @@ def numbered(job: LiveJob) -> LiveJob:
     hints |= {
         pid: _hint(number, single_host=job.nnodes in (None, 1)) for pid, number in local.items()
     }
-    return with_hints(job, hints)
+    by_spawn = any(number.spawned is not None for number in local.values())
+    beside = {pid for pid, number in local.items() if number.beside} if by_spawn else set()
+    return with_hints(without(job, beside), hints)
 
 
 def members_of(job: LiveJob) -> list[Member]:

@@ -23,18 +23,22 @@ from trainprobe.stacks.places import is_user
 NAMES = ("global_rank", "rank", "local_rank", "world_size")
 MOST = 2**20  # no world is larger; a larger number of that name is something else
 _SPAWN = re.compile(r"/torch/multiprocessing/spawn\.py$")
+_PROCESS = re.compile(r"/multiprocess(?:ing)?/process\.py$")
 _DISTRIBUTED = re.compile(r"/torch/distributed/(?:distributed_c10d|rendezvous)\.py$")
 _WHOLE = re.compile(r"[0-9]{1,7}\Z")
 
 
 @dataclass(frozen=True)
 class RankLocals:
-    """A process's number by its frames, or None; `spawned` is mp.spawn's on this host."""
+    """A process's number by its frames, or None; `spawned` is mp.spawn's on this host. `beside`: it
+    runs what a plain multiprocessing.Process was given.
+    """
 
     rank: Optional[int] = None
     local_rank: Optional[int] = None
     world_size: Optional[int] = None
     spawned: Optional[int] = None
+    beside: bool = False
 
 
 def read_rank_locals(
@@ -61,6 +65,13 @@ def parse(content: bytes, pid: int) -> RankLocals:
     main = next((row for row in threads if row.get("os_thread_id") == pid), alone)
     frames = main["frames"] if isinstance(main.get("frames"), list) else []
     found: Dict[str, int] = {}
+    calls = [
+        (str(row.get("filename") or ""), str(row.get("name") or "").rsplit(".", 1)[-1])
+        for row in frames
+        if isinstance(row, dict)
+    ]
+    runs = any(_PROCESS.search(file) and name == "run" for file, name in calls)
+    spawned = any(_SPAWN.search(file) and name == "_wrap" for file, name in calls)
     for row in reversed(frames):
         for name, value in (_of_frame(row) if isinstance(row, dict) else {}).items():
             found.setdefault(name, value)
@@ -69,6 +80,7 @@ def parse(content: bytes, pid: int) -> RankLocals:
         found.get("local_rank"),
         found.get("world_size"),
         found.get("i"),
+        runs and not spawned,
     )
 
 

@@ -293,6 +293,29 @@ def line_shares(samples: Sequence[Samples], place: str) -> dict[int, tuple[float
     return {rank: (share(rows), step_share(rows)) for rank, rows in found.items() if rows}
 
 
+def joint_share(samples: Sequence[Samples], place: str) -> float:
+    """The share of the time in which all were sampled that some rank is at this line of the user's,
+    without torch at work below it, while each other rank is there too or waits for other ranks.
+    """
+    changes: list[tuple[float, int, int, int]] = []
+    ranks = {one.rank for one in samples}
+    for one in samples:
+        for spell in one.spells:
+            frame = user_frame(spell.frames)
+            there = frame is not None and frame.where == place and outside_torch(spell.frames)
+            held = 1 if there else 0
+            kept = 1 if there or spell.inside else 0
+            changes += [(spell.start, 1, held, kept), (spell.end, -1, -held, -kept)]
+    seen = there_now = held_now = 0
+    whole_s = joint_s = since = 0.0
+    for at, one_more, held, kept in sorted(changes):
+        if seen == len(ranks):
+            whole_s += at - since
+            joint_s += at - since if there_now and held_now == seen else 0.0
+        seen, there_now, held_now, since = seen + one_more, there_now + held, held_now + kept, at
+    return joint_s / whole_s if whole_s else 0.0
+
+
 @dataclass(frozen=True)
 class LateHost:
     """The host for whose ranks those of all other hosts wait. `inside` is the largest share of the

@@ -6,7 +6,7 @@ import math
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
 
@@ -164,6 +164,24 @@ def _of_this_node(table: Table, pid: int = 0) -> Table:
         if process.is_python and node(process) not in ("", own_node)
     }
     return table.without(others) if others else table
+
+
+def without(job: LiveJob, pids: Collection[int]) -> LiveJob:
+    """Return `job` in which these processes, which passed for ranks, are the launcher's helpers."""
+    helpers = [rank for rank in job.ranks if rank.pid in pids]
+    if not helpers:
+        return job
+    companions = (
+        Companion(one.pid, one.started_ticks, "child", None, one.cmdline, job.launcher.pid or 0)
+        for one in helpers
+    )
+    counted = job.world_size_source == "start-order"
+    return replace(
+        job,
+        ranks=tuple(rank for rank in job.ranks if rank.pid not in pids),
+        others=(*job.others, *companions),
+        world_size=None if counted else job.world_size,
+    )
 
 
 def with_hints(job: LiveJob, hints: Mapping[int, RankHint]) -> LiveJob:

@@ -10,16 +10,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from trainprobe.facts import Facts, PrintedPace, Samples, SourceSite
-from trainprobe.facts.samples import line_shares, own_line, spells_of
+from trainprobe.facts.samples import joint_share, line_shares, own_line, spells_of
 from trainprobe.stacks import compiling
 from trainprobe.stacks.frames import Frame
-from trainprobe.stacks.loading import HALF, step_share
+from trainprobe.stacks.loading import HALF, MOST, step_share
 from trainprobe.stacks.spells import share
 from trainprobe.waits.printed_steps import last_step_ago_s
 
 # At one line outside of torch no healthy one of some forty jobs of strangers spent more of its time
 # than this, and nearly all slow ones without a late rank did.
 ON_EACH, STEPS = 0.25, 0.4
+# The same of all ranks together, and of the steps where they take turns.
+TOGETHER, STEPS_BY_TURNS = 0.8, 0.2
 SLOWER = 2.5
 """Times as long as before: no healthy job of strangers printed more than 1.2."""
 
@@ -55,10 +57,16 @@ def slow_steps(facts: Facts, cell: str, ranks: Sequence[int]) -> SlowSteps | Non
 def _at_one_line(
     facts: Facts, cell: str, ranks: Sequence[int], samples: Sequence[Samples]
 ) -> SlowSteps | None:
-    """In all ranks, step after step: a single long stay may be an evaluation."""
+    """In all ranks, step after step: a single long stay may be an evaluation. Where the ranks go
+    there one after the other, as for a lock, they spend the time together.
+    """
     place, middle, _ = own_line(samples)
-    shares = line_shares(samples, place) if middle >= HALF else {}
+    shares = line_shares(samples, place) if middle >= ON_EACH else {}
     if not shares or set(shares) != set(ranks):
+        return None
+    together = joint_share(samples, place) if len(ranks) > 1 else 0.0
+    by_turns = together >= TOGETHER
+    if middle < HALF and not by_turns:
         return None
     line = place.partition(" in ")[0]
     sites = facts.of(SourceSite, cell=cell)
@@ -66,8 +74,15 @@ def _at_one_line(
     if not texts or any(_COMPUTES.search(text) or _PACES.search(text) for text in texts):
         return None
     least = min(part for part, _ in shares.values())
-    if least < ON_EACH or max(steps for _, steps in shares.values()) < STEPS:
+    steps = STEPS_BY_TURNS if by_turns else STEPS
+    if least < ON_EACH or max(part for _, part in shares.values()) < steps:
         return None
+    if by_turns and middle < MOST:
+        says = (
+            f"in {together:.0%} of the time some rank is at {place}, outside of torch, and the"
+            " others are there too or wait for it"
+        )
+        return SlowSteps(says, place, middle)
     who = "all ranks spend" if len(ranks) > 1 else "the rank spends"
     return SlowSteps(f"{who} {middle:.0%} of the time at {place}, outside of torch", place, middle)
 

@@ -40,6 +40,15 @@ def test_mp_spawn_and_the_script() -> None:
     assert said == RankLocals(rank=5, local_rank=1, world_size=8, spawned=1)
 
 
+def test_a_process_of_its_own_beside_those_of_mp_spawn_is_told() -> None:
+    process = "/usr/lib/python3.11/multiprocessing/process.py"
+    run = frame("BaseProcess.run", process)
+
+    assert parse(dump(run, frame("archive", "/job/archiver.py")), 77) == RankLocals(beside=True)
+    assert not parse(dump(run, frame("_wrap", SPAWN, i="2")), 77).beside
+    assert not parse(dump(frame("_bootstrap", process)), 77).beside, "it comes to its end"
+
+
 def test_the_outermost_frame_counts_and_libraries_do_not() -> None:
     said = parse(
         dump(

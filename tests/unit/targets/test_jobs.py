@@ -19,7 +19,7 @@ import pytest
 from tests.unit.targets.proc_tree import ProcTree
 from trainprobe.errors import UsageError
 from trainprobe.targets import process_table
-from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints
+from trainprobe.targets.jobs import LiveJob, RankHint, find_jobs, job_of, with_hints, without
 
 PY = "/env/bin/python"
 SPAWN = [
@@ -730,6 +730,20 @@ def test_ray_workers_have_no_number_until_their_frames_tell(tree: ProcTree) -> N
     assert ranks(job_of(90, tree.path)) == ranks(job)
     assert ranks(told) == {101: (0, "frame-locals"), 100: (1, "frame-locals")}
     assert (told.world_size, told.world_size_source, told.absent) == (2, "frame-locals", ())
+
+
+def test_what_the_launcher_started_beside_its_ranks_is_none_of_them(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} train.py", {})
+    for place, handle in ((0, 6), (1, 8), (2, 10)):
+        tree.add(
+            110 + place, 100, spawn(handle), {"MASTER_ADDR": "localhost", "MASTER_PORT": 29501}
+        )
+
+    told = with_hints(without(job_of(100, tree.path), {110}), {111: RankHint(0), 112: RankHint(1)})
+
+    assert ranks(told) == {111: (0, "frame-locals"), 112: (1, "frame-locals")}
+    assert (told.world_size, told.absent) == (2, ())
+    assert [(one.pid, one.role) for one in told.others if one.pid == 110] == [(110, "child")]
 
 
 def test_the_driver_of_ray_actors_stands_for_those_that_train(tree: ProcTree) -> None:

@@ -52,6 +52,35 @@ def test_a_line_outside_of_torch_that_takes_half_of_each_step_is_slow() -> None:
     assert sum(one.points for one in data_starvation.CAUSE.weigh(scene(facts))) > 10
 
 
+WAITS = (*own("step", 45), Frame("_engine_run_backward", SITE + "torch/autograd/graph.py", 979))
+
+
+def by_turns(number: int, of: int, stack: tuple[Frame, ...], share: float) -> Samples:
+    """A rank that is at `stack` in its own part of each step, and waits for the others' parts."""
+    part_s, spells = STEP_S * share / of, []
+    for step in range(12):
+        began = step * STEP_S
+        mine, ends = began + number * part_s, began + STEP_S * share
+        spells.append(Spell(began, mine, WAITS, "comm-wait"))
+        spells.append(Spell(mine, mine + part_s, stack, "python-run"))
+        spells.append(Spell(mine + part_s, ends, WAITS, "comm-wait"))
+        spells.append(Spell(ends, began + STEP_S, FORWARD, "native-run"))
+    kept = tuple(one for one in spells if one.end > one.start)
+    return Samples(("E8",), "job", number, pid=100 + number, host="node7", spells=kept)
+
+
+def test_a_line_that_ranks_come_to_in_turn_takes_the_time_of_all() -> None:
+    def taking(share: float) -> list[Fact]:
+        facts = [one for one in slow_job(AT_THE_BUFFER, 0.3, 0.3, 0.3) if type(one) is not Samples]
+        return [*facts, *(by_turns(number, 3, AT_THE_BUFFER, share) for number in range(3))]
+
+    found = slow_steps(facts_of(taking(0.9)), "job", [0, 1, 2])
+
+    assert found is not None
+    assert found.says.startswith("in 90% of the time some rank is at train.py:36")
+    assert slow_steps(facts_of(taking(0.5)), "job", [0, 1, 2]) is None
+
+
 def test_less_than_half_or_one_rank_alone_is_not() -> None:
     assert slow_steps(facts_of(slow_job(AT_THE_BUFFER, 0.4, 0.45)), "job", [0, 1]) is None
     assert slow_steps(facts_of(slow_job(AT_THE_BUFFER, 0.9, 0.1)), "job", [0, 1]) is None

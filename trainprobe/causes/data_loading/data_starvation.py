@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
 from trainprobe.causes.child_processes import IDLE, goes_on
+from trainprobe.causes.locks_wanted import asked_inside_a_call
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, verb
 from trainprobe.causes.remote_calls import connections
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -52,7 +53,9 @@ def _starved(scene: Scene) -> tuple[tuple[int, ...], float]:
 def _made_in_the_steps(scene: Scene) -> SlowLine | None:
     """The line of the program's own at which all ranks make their input, outside of any loader."""
     line = slow_line(scene) if not _starved(scene)[0] else None
-    return line if line is not None and line.makes_input and not line.asks else None
+    if line is None or not line.makes_input or line.asks or asked_inside_a_call(scene):
+        return None
+    return line
 
 
 def _of(scene: Scene) -> str:

@@ -269,6 +269,11 @@ Keep the caches of libraries, with their locks, off the network file system
     export HF_HOME=/local/cache
     export TORCH_EXTENSIONS_DIR=/local/ext
 """
+SHORTER = """
+Hold it for less time
+    begin a transaction when its data are ready, and commit before anything slow; back a database
+        up without a transaction of one's own around it
+"""
 OWN_LOCK = """
 Give the wait an end
     fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)   (in a loop that raises after a while)
@@ -299,6 +304,8 @@ def _fixes(scene: Scene) -> Fixes:
         look, owner = f"trainprobe attach {holder}", f"ps -o pid,ppid,lstart,cmd -p {holder}"
         end = f"kill {holder}"
     usual = fixes(USUAL, look=look, owner=owner, path=path, end=end, release=release)
+    if asked_inside_a_call(scene):
+        return (*usual, *fixes(SHORTER))
     return (*usual, *fixes(OWN_LOCK if _locks_itself(scene) else CACHES))
 
 
