@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import resource
 import sys
@@ -45,11 +46,15 @@ class Look:
         return any(one.get("state") in ("computing", "spinning") for one in self._ranks)
 
     @property
-    def may_end(self) -> bool:
-        """May what it found end by itself? Ranks that wait for each other, or for one that is gone,
-        wait for ever; a lock, an answer or a file may come, and a stopped rank may be continued.
+    def open_s(self) -> float | None:
+        """For how long the latest wait that may end by itself has lasted: a lock, an answer or a
+        file may come, and a stopped rank may be continued. It is inf where nobody knows, and None
+        where ranks wait for each other, or for one that is gone: that does not end.
         """
-        return bool(self._on_their_own) or not self._ranks
+        if self._ranks and not self._on_their_own:
+            return None
+        known = [one.get("since_s") for one in self._on_their_own]
+        return min((float(one) for one in known if isinstance(one, (int, float))), default=math.inf)
 
     @property
     def own_waits(self) -> Collection[int]:

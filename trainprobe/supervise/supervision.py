@@ -367,7 +367,7 @@ class Supervision:
                 conclusive=look.conclusive,
                 cpu_s=look.cpu_s,
                 works=look.works,
-                may_end=look.may_end,
+                open_s=look.open_s,
                 own_waits={rank.pid for rank in self._ranks.values()} & set(look.own_waits),
                 quiet=self._rhythm.quiet,
                 over=self._is_over(now),

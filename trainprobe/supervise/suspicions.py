@@ -34,8 +34,9 @@ Answer = Literal["hung", "held", "unseen", "slow", "again", "patience"]
 @dataclass
 class Doubt:
     """One pause, and what looks have said of it. `held`: it is a hang if the ranks that were quiet
-    then, and since when, remain so. Those in `polling` may move, but not all the time. `may_last_s`
-    is that of the suspicion.
+    then, and since when, remain so. Those in `polling` may move, but not all the time. `held_from`
+    is when the wait began that the look saw, which may be later than the pause. `may_last_s` is
+    that of the suspicion.
     """
 
     since: float
@@ -44,6 +45,7 @@ class Doubt:
     open: int = 0
     told: bool = False
     held: Mapping[int, float] | None = None
+    held_from: float = 0.0
     polling: Collection[int] = ()
     may_last_s: float = 0.0
 
@@ -79,13 +81,14 @@ class Suspicions:
         conclusive: bool,
         cpu_s: float,
         works: bool = True,
-        may_end: bool = False,
+        open_s: float | None = None,
         own_waits: Collection[int] = (),
         quiet: Mapping[int, float] = MappingProxyType({}),
         over: bool = False,
     ) -> Answer:
         """What the verdict of a look, which ended at `at`, means. `works`: it saw a rank that does
-        something, so that the others may wait for it. `may_end`: what it found may end by itself;
+        something, so that the others may wait for it. `open_s`: what it found may
+        end by itself, and has lasted so long (inf where nobody knows);
         then `quiet` ranks, and since when, are those that must not move if it is a hang. Those in
         `own_waits` may poll, which looks like work on a crowded machine, while others wait.
         `over`: the pause was, before the look was.
@@ -101,7 +104,10 @@ class Suspicions:
         if verdict == "hung":
             doubt.hung += 1
             if doubt.hung > 1 or (conclusive and not self._sure):
-                if may_end and quiet and _young(age_s, own_waits, quiet, doubt.may_last_s):
+                doubt.held_from = max(doubt.since, at - (open_s or 0.0))
+                lasted_s = at - doubt.held_from
+                young = _young(lasted_s, own_waits, quiet, doubt.may_last_s)
+                if open_s is not None and quiet and young:
                     waiting = {rank: at for rank, at in quiet.items() if rank not in own_waits}
                     doubt.held, doubt.polling = (waiting, own_waits) if waiting else (quiet, ())
                     return "held"
@@ -142,7 +148,7 @@ class Suspicions:
         ):  # what the look saw is old by then
             doubt.held, doubt.hung = None, 0
             return False
-        if _young(age_s, doubt.polling, quiet, doubt.may_last_s):
+        if _young(at - doubt.held_from, doubt.polling, quiet, doubt.may_last_s):
             return False
         doubt.held, doubt.told = None, True
         return True

@@ -522,12 +522,14 @@ class Watch:
 
     def _calls_out(self, look: Thread) -> bool:
         """Does the line where it stands call something? A stack that stays on the head of a loop
-        or in an expression is Python at work.
+        or in an expression is Python at work, and so may be one in text that no file holds.
         """
         frame = look.frames[-1]
         site = self.sites.get((frame.file, frame.line))
         text = site.text if site is not None else frame.text
-        return not text or ("(" in text and not text.startswith(("for ", "while ")))
+        if not text:
+            return not frame.file.startswith("<")
+        return "(" in text and not text.startswith(("for ", "while "))
 
     def _helped(self, pid: int, main: MainThread, process: ProcessState | None) -> Kind | None:
         """Do other threads of its process work while the main thread waits in a lock or for a

@@ -132,7 +132,7 @@ def _standing(facts: Facts, job: Job, watch: Watch, rank: int) -> Standing:
         op=op,
         moved=main.moved if main is not None else None,
         ending=ending,
-        since_s=activity.age_s if state in ("waiting", "blocked") else None,
+        since_s=activity.age_s if state in ("waiting", "blocked", "stopped") else None,
         thread=main,
         process=process,
         evidence=tuple(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from trainprobe.supervise.rhythm import Suspicion
 from trainprobe.supervise.suspicions import (
     ALLOWED_S,
@@ -41,14 +43,19 @@ def test_a_policy_that_ends_the_job_wants_two_hangs_in_a_row() -> None:
 
 
 def hung(
-    decides: Suspicions, at: float, *, may_end: bool = True, own_waits: tuple[int, ...] = ()
+    decides: Suspicions,
+    at: float,
+    *,
+    may_end: bool = True,
+    open_s: float = math.inf,
+    own_waits: tuple[int, ...] = (),
 ) -> Answer:
     quiet = {1: 100.0, 2: 101.0}
     return decides.answered(
         *("hung", at),
         conclusive=True,
         cpu_s=1.0,
-        may_end=may_end,
+        open_s=open_s if may_end else None,
         own_waits=own_waits,
         quiet=quiet,
     )
@@ -63,6 +70,16 @@ def test_a_wait_that_may_end_is_told_when_it_is_old_enough_without_another_look(
     assert decides.outlasted(100.0 + OUTLASTED_S, {1: 100.0, 2: 101.0, 3: 108.0})
     assert decides.alarmed
     assert not decides.outlasted(120.0, {1: 100.0, 2: 101.0}), "once"
+
+
+def test_a_wait_that_began_late_in_a_pause_is_told_by_its_own_age() -> None:
+    """The pause of a slow start went over into another one, in which a rank reads for seconds."""
+    decides = Suspicions()
+    decides.due(PAUSE, 103.5)
+    assert hung(decides, 117.0, open_s=3.0) == "held"
+    quiet = {1: 100.0, 2: 101.0}
+    assert not decides.outlasted(122.0, quiet)
+    assert decides.outlasted(123.1, quiet)
 
 
 def test_a_wait_that_may_end_is_no_hang_before_the_step_is_missing() -> None:
