@@ -1,0 +1,4 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 TARS=$(mktemp -d /tmp/tars-XXXXXX)
+exec $PYTHON -m torch.distributed.run --nproc-per-node 3 --master-port 0 --rdzv-backend c10d --rdzv-endpoint localhost:0 train_wds.py --tars $TARS --steps-per-epoch 120
