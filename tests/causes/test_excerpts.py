@@ -66,6 +66,32 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             watchdog(1, 512, "_ALLGATHER_BASE", (14 * 768, 28 * 768)),
         ],
     ),
+    "a size that was cut off is no other size": (
+        "unknown",
+        "hung",
+        [
+            (
+                f"[E ProcessGroupNCCL.cpp:474] [Rank 1] {W}(SeqNum=1, OpType=ALLREDUCE, NumelIn=1,"
+                " NumelOut=1, Timeout(ms)=1800000) ran for 1800762 milliseconds before timing out."
+            ),
+            (
+                f"what():  [Rank 0] NCCL watchdog thread terminated with exception: [Rank 0] {W}(SeqNum=1,"
+                " OpType=ALLREDUCE, Num"
+            ),
+        ],
+    ),
+    "the name of a client that connected all the same": (
+        "wrong-network-interface",
+        "undetermined",
+        [
+            (
+                "[rank1]:[W308 06:05:19.749 socket.cpp:204] [c10d] The hostname of the client socket"
+                " cannot be retrieved. err=-3"
+            ),
+            "(Worker rank=1 pid=606) INFO 03-08 06:05:19 [utils.py:990] Found nccl from library",
+            "(Worker rank=1 pid=606) INFO 03-08 06:05:19 [pynccl.py:69] using nccl==2.21.5",
+        ],
+    ),
     "sizes far from each other are layers": (
         "rank-divergent-forward",
         "hung",

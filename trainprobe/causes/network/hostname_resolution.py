@@ -81,7 +81,10 @@ def _may_pass(scene: Scene, found: StartupFailure) -> bool:
 def _looked_up(scene: Scene) -> Weighings:
     """A name that was looked up in vain, perhaps without harm."""
     own, reverse = lines(scene, "own-name-not-resolved"), lines(scene, "reverse-name-missing")
-    passing = not own and any(len(rung.hosts) > 1 for rung in scene.of(Rung))
+    job = scene.one(LogJob)
+    # of a peer that has connected: where the log goes on, so did the job
+    went_on = job is not None and bool(reverse) and job.last_place - (reverse[-1].place or 0) > 1
+    passing = not own and (went_on or any(len(rung.hosts) > 1 for rung in scene.of(Rung)))
     harmless = passing or failed_of_something_else(scene) or made_steps(scene) > 1
     for event in sorted((*own, *reverse), key=lambda event: event.place or 0)[:1]:
         points = 3 if harmless or scene.origin is not None else 13
