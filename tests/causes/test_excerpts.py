@@ -92,6 +92,30 @@ EXCERPTS: dict[str, tuple[str, str, list[str]]] = {
             "(Worker rank=1 pid=606) INFO 03-08 06:05:19 [pynccl.py:69] using nccl==2.21.5",
         ],
     ),
+    "a collective behind a bar that is full": (
+        "rank-conditional-collective",
+        "hung",
+        [
+            "100%|██████████| 40/40 [06:54<00:00, 10.37s/it]",
+            (
+                f"[E ProcessGroupNCCL.cpp:828] [Rank 0] {W}(SeqNum=911, OpType=_ALLGATHER_BASE,"
+                " Timeout(ms)=600000) ran for 600649 milliseconds before timing out."
+            ),
+        ],
+    ),
+    "frames of gloo that waits for the addresses of all ranks": (
+        "rendezvous-incomplete",
+        "undetermined",
+        [
+            "frame #8: gloo::rendezvous::PrefixStore::wait(std::vector<std::string> const&) + 0x3f",
+            "frame #9: gloo::transport::tcp::Context::createAndConnectAllPairs(std::shared_ptr<Store>)",
+        ],
+    ),
+    "a queue pair that cannot be set up, in the words of another library": (
+        "ib-roce-misconfig",
+        "crashed",
+        ["port_state: ACTIVE", "Failed to modify QP to RTR: Connection timed out", "errno: 110"],
+    ),
     "sizes far from each other are layers": (
         "rank-divergent-forward",
         "hung",

@@ -130,7 +130,7 @@ class Timeouts:
         """The word that the training was over, where it came before every call that timed out."""
         begins = min((call.place or 0 for call in self.calls), default=None)
         told: list[LogEvent | LogProgress] = list(self.events("training-ended"))
-        told += [fact for fact in self.scene.of(LogProgress) if fact.finished]
+        told += [fact for fact in self.scene.of(LogProgress) if fact.finished or _is_full(fact)]
         return next((one for one in told if begins is not None and (one.place or 0) < begins), None)
 
     @cached_property
@@ -171,3 +171,9 @@ class Timeouts:
             ]
             return None if ended else event
         return None
+
+
+def _is_full(progress: LogProgress) -> bool:
+    """Has it come to the end of the only bar of a training?"""
+    whole = progress.of is not None and progress.of == progress.step
+    return whole and progress.doing == "train" and progress.epoch is None
