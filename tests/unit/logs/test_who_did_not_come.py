@@ -30,16 +30,17 @@ def test_whom_all_others_wait_for_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("came", "world", "counted", "key"),
+    ("came", "world", "counted", "key", "cause"),
     [
-        ((3, 0, 1, 5), 6, 5, 1),  # one that it counts says nothing here
-        ((0,), 4, 1, 1),  # the first to come
-        ((3, 0, 1, 5, 4), 6, 5, 2),  # a later group: all have started
+        # one that it counts says nothing here, but somebody lacks
+        ((3, 0, 1, 5), 6, 5, 1, "rendezvous-incomplete"),
+        ((0,), 4, 1, 1, "unknown"),  # the first to come
+        ((3, 0, 1, 5, 4), 6, 5, 2, "unknown"),  # a later group: all have started
     ],
 )
 def test_nobody_is_named_who_may_have_come(
-    came: tuple[int, ...], world: int, counted: int, key: int, tmp_path: Path
+    came: tuple[int, ...], world: int, counted: int, key: int, cause: str, tmp_path: Path
 ) -> None:
     report = waiting(tmp_path, came, world, counted, key)
 
-    assert (report.verdict, report.causes[0].id) == ("hung", "unknown")
+    assert (report.verdict, report.causes[0].id) == ("hung", cause)

@@ -59,7 +59,7 @@ EXCERPTS: Mapping[str, tuple[tuple[str, str], ...]] = {
                 "rank 0 is up\nWaiting in store based barrier to initialize process group for rank: 0,"
                 " key: store_based_barrier_key:1 (world_size=4, worker_count=3, timeout=0:30:00)\n"
             ),
-            "unknown",
+            "rendezvous-incomplete",
         ),
         (
             (
