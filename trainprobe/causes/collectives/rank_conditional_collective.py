@@ -418,9 +418,17 @@ Skip a step on all ranks or on none
 Or take part with nothing to say
     in its place: loss = 0.0 * sum(p.sum() for p in model.parameters()); loss.backward()
 """
+BROKEN_OFF = """
+Leave the loop on all ranks at once
+    {who} left `{loop}` (line {line}) first, by `{exit}` (line {exit_line})
+    let them decide together before that line: flag = torch.tensor(float(done));
+        dist.all_reduce(flag, op=dist.ReduceOp.MAX); leave the loop on all ranks where flag is set
+Or show all ranks the same number
+    dist.all_reduce the loss or metric that the condition looks at, before it is looked at
+"""
 LEFT = """
 Leave the loop on all ranks at once
-    {who} left `{loop}` (line {line}) first{by}
+    {who} left `{loop}` (line {line}) first
     give all ranks the same number of steps, or let them
         decide together: flag = torch.tensor(float(done)); dist.all_reduce(flag,
         op=dist.ReduceOp.MAX); end the loop on all ranks where flag is set
@@ -473,8 +481,10 @@ def _fixes_of_leaving(scene: Scene) -> Fixes:
     out, loop = left_a_loop(scene)
     if loop is not None:
         exit_ = left_by(scene, out, loop)
-        by = f", by `{short(exit_.text, 60)}` (line {exit_.line})" if exit_ is not None else ""
-        return fixes(LEFT, who=ranks_say(out), loop=short(loop.text, 80), line=loop.line, by=by)
+        left = {"who": ranks_say(out), "loop": short(loop.text, 80), "line": loop.line}
+        if exit_ is None:
+            return fixes(LEFT, **left)
+        return fixes(BROKEN_OFF, **left, exit=short(exit_.text, 60), exit_line=exit_.line)
     return ()
 
 
