@@ -34,13 +34,39 @@ from trainprobe.causes.early_loop_exits import (
 )
 from trainprobe.causes.exception_handlers import out_of_the_step
 from trainprobe.causes.parting_values import behind, passes_made, same_passes
-from trainprobe.causes.phrases import fixes, ranks_say, short, subject, verb
+from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.user_objects import broken, weigh_broken
-from trainprobe.facts import Block
+from trainprobe.facts import Block, MainThread
+from trainprobe.stacks.servers import stands_in
+
+
+def _shadowing(scene: Scene) -> tuple[MainThread, ...]:
+    """Ranks at the end of torch's Join: they have no batch left, and take part only in collectives
+    of the joined modules, while others still have some.
+    """
+    found = [
+        thread
+        for thread in scene.threads(scene.world)
+        if any(stands_in(frame, JOINS) for frame in thread.frames)
+    ]
+    return tuple(found) if len(found) < len(scene.world) else ()
+
+
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    return tuple(thread.rank or 0 for thread in _shadowing(scene)) or out_of_loop(scene)
 
 
 def _weigh(scene: Scene) -> Weighings:
+    if shadowing := _shadowing(scene):
+        who = [thread.rank or 0 for thread in shadowing]
+        says = (
+            f"{ranks_say(who)} {verb(who, 'has', 'have')} no batch left:"
+            f" {verb(who, 'it shadows', 'they shadow')} the others' steps at the end of the join at"
+            f" {shadowing[0].where}"
+        )
+        yield weighing(26, "suspects-stack", says, *shadowing)
+        return
     yield from of_uneven_inputs(scene, Timeouts(scene))
     yield from weigh_broken(broken(scene, "uneven"), 26)
     counts = batch_counts(scene)
@@ -125,7 +151,20 @@ def _doubt(scene: Scene, out: Sequence[int]) -> str:
     return ""
 
 
+def _fixes(scene: Scene) -> Fixes:
+    shadowing = {thread.rank for thread in _shadowing(scene)}
+    others = [place for rank, place in places(scene).items() if rank not in shadowing]
+    return fixes(JOINED, at=others[0]) if shadowing and others else fixes(FIXES)
+
+
 def _summary(scene: Scene) -> str:
+    if shadowing := _shadowing(scene):
+        who = [thread.rank or 0 for thread in shadowing]
+        return (
+            f"{subject(scene, who)} ran out of batches before the others and"
+            f" {verb(who, 'joins', 'join')} only the collectives of the joined modules, at"
+            f" {shadowing[0].where}"
+        )
     measured = broken(scene, "uneven")
     if measured is not None:
         return measured.says
@@ -143,21 +182,33 @@ def _summary(scene: Scene) -> str:
     return f"{subject(scene, out)} ran out of batches before the others{detail}"
 
 
+JOINS = ("torch/distributed/algorithms/join.py", "__exit__")
+FIXES = """
+Give every rank the same number of batches
+    DistributedSampler(dataset, drop_last=True)   (or cut every shard to the length of the
+        shortest)
+Or let DDP bear the difference
+    wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...
+Check the lengths before training
+    print(dist.get_rank(), len(loader))
+"""
+JOINED = """
+Make no collective of your own inside the join
+    {at}: a rank without batches does not take part in it; move it behind the `with`
+Or give every rank the same number of batches
+    DistributedSampler(dataset, drop_last=True)
+Or end the epoch together
+    Join([model], throw_on_early_termination=True), and catch its RuntimeError on all ranks
+"""
+
+
 CAUSE = Cause(
     id="uneven-inputs",
     title="The ranks have different numbers of batches",
     weigh=_weigh,
     summary=_summary,
-    fixes=fixes("""
-        Give every rank the same number of batches
-            DistributedSampler(dataset, drop_last=True)   (or cut every shard to the length of the
-                shortest)
-        Or let DDP bear the difference
-            wrap the loop: with torch.distributed.algorithms.join.Join([model]): ...
-        Check the lengths before training
-            print(dist.get_rank(), len(loader))
-    """),
-    ranks=out_of_loop,
+    fixes=_fixes,
+    ranks=_ranks,
     would_settle="print len(loader) on every rank",
     refines="rank-exited-early",
     wording=r"one rank that exhausted inputs",
