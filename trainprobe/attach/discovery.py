@@ -21,7 +21,7 @@ from trainprobe.targets.jobs import (
     without,
 )
 
-HINTS_S = 1.0
+HINTS_S = 2.0
 GUESSED = (
     "",
     "only-process",
