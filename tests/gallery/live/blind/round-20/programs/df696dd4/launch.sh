@@ -1,0 +1,5 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1
+export RUN_DIR=$(mktemp -d -t charlm.XXXXXX)
+exec $PYTHON -m torch.distributed.run --nproc-per-node 3 --master-port 0 --rdzv-backend c10d --rdzv-endpoint localhost:0 train.py --run-dir "$RUN_DIR"
