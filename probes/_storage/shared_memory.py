@@ -19,7 +19,7 @@ LEFT = re.compile(
     r"|__KMP_REGISTERED_LIB_(\d+)\w*"
 )
 OLD_S = 600.0
-MOST_FILES, MOST_PROCESSES = 2000, 2000
+MOST_FILES, MOST_PROCESSES = 20_000, 2000
 
 
 def alloc(launch: checks.Launch, results: checks.Results) -> None:

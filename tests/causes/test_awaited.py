@@ -160,3 +160,13 @@ def test_a_question_through_a_pipe_is_a_wait_for_a_person() -> None:
     assert found is not None
     assert found.says == "input on its stdin"
     assert not tuple(QUEUE_DEADLOCK.weigh(scene))
+
+
+def test_a_thread_that_is_joined_is_named_with_its_place() -> None:
+    threading = "/env/lib/python3.11/threading.py"
+    joins = (*own("wait", 19), Frame("Thread.join", threading, 1119))
+    saver = other_thread((Frame("Saver._write", "/job/saver.py", 37),), "save-40")
+
+    assert says(rank(1, joins, joins, wchan="futex_do_wait"), saver) == (
+        "its thread save-40 at saver.py:37 in Saver._write, which it joins"
+    )

@@ -16,7 +16,7 @@ from trainprobe.facts import Connection, MainThread, ProcessState, Thread
 from trainprobe.stacks.blocked_calls import blocked_call
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
-from trainprobe.stacks.servers import asked_by_ranks_alone
+from trainprobe.stacks.servers import asked_by_ranks_alone, stands_in
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.far_ends import far_ends
 
@@ -26,6 +26,7 @@ _ALWAYS = re.compile(r"while\s*\(?(?:True|1)\)?\s*:")
 VALUES_CAP = 4
 # Operations of stacks.rules that are locks of a module, with what its files are called.
 _MODULE_LOCKS = {"logging": "/logging/", "tqdm-lock": "/tqdm/"}
+JOINS = ("/threading.py", "join")
 _TAKES = frozenset({"acquire", "__enter__", "_acquireLock"})
 _WAITS_FOR_A_SIGNAL = re.compile(r"\bsig(?:wait|timedwait|waitinfo|suspend)\w*\(|\bsignal\.pause\(")
 
@@ -257,6 +258,9 @@ def _lock(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             whom = f"that {_place(holder)} holds{sleeps_at(scene, holder)}"
         mend = "keep the output of that thread short, or send it to a file instead of a pipe"
         yield Awaited(f"the lock of {thread.op.removesuffix('-lock')} {whom}", (dump,), (mend,))
+    elif others and any(stands_in(frame, JOINS) for frame in thread.frames):
+        mend = "join it with a timeout, and raise where it still runs: thread.join(60)"
+        yield Awaited(f"its thread {_place(others[0])}, which it joins", (dump,), (mend,))
     elif thread.op in ("threading", "futex", "") and lock_is_seen(scene, thread):
         whom = ", which no other thread of it is seen to hold"
         if others:
