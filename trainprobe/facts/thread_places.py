@@ -18,6 +18,7 @@ from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.gpu_waits import brings_to_host
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import grew, moved
+from trainprobe.stacks.rules import ASKS_THE_STORE
 from trainprobe.stacks.servers import serves, serves_for
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
@@ -30,7 +31,7 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
         "comm-wait",
         "wait",
     ),
-    (r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\(", "store-wait", ""),
+    (ASKS_THE_STORE, "store-wait", ""),
     (r"\b(?:input\(|sys\.stdin\b)", "file-io", "terminal"),
     (r"\bwaitpid\(", "child-wait", "waitpid"),
 )

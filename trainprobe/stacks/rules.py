@@ -22,7 +22,8 @@ LEAVES = (
     "teardown",
 )
 
-
+ASKS_THE_STORE = r"\bstore\w{0,12}\.(?:wait|get|check|barrier|add|set)\("
+"""In a line of source: what torch's store does in C++ shows no frame."""
 INDEX_QUEUE = "index-queue"
 RPC_HANDLER = ("torch/distributed/rpc/internal.py", "_run_function")
 """Where a thread that answers a request of torch's RPC begins (torch 1.6 to 2.13)."""

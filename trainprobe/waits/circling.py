@@ -1,6 +1,7 @@
 """Does a loop get anywhere? By its values, read again and again: where it does, some move on and do
 not come back. Where all that change come back, it goes round; and where many change, but not what
-its head counts (`while len(batch) < size:`), it comes no nearer to its end.
+its head counts (`while len(batch) < size:`), it comes no nearer to its end. The same where a sample
+is made in a `while` and nothing changes at all, from line to line of it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from trainprobe.stacks.parting_names import targets_of
 from trainprobe.waits.loops import Sites, loop_of, loops_of, own_frames
 
 READS = 8  # of fewer, a value that comes back may do so by chance
+STILL_READS = 16  # in which no value of a sample in the making changes
 RETURNS = 2
+FLICKERS = 4
 PASSES = 5
 FEW = 4  # reads for each value
 _ORDERS = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
@@ -42,7 +45,8 @@ def circle_of(
     if not values or values[0].reads < READS:
         return None
     found = _stands_still(values, looks, sites)
-    return found or _comes_back(values, looks, sites, makes_a_sample=makes_a_sample)
+    found = found or _comes_back(values, looks, sites, makes_a_sample=makes_a_sample)
+    return found or (_nothing_changes(values, looks, sites) if makes_a_sample else None)
 
 
 def moves_on(values: Sequence[LoopValue]) -> LoopValue | None:
@@ -185,6 +189,32 @@ def _comes_back(
         " reads, and no other value moved on"
     )
     return Circle(says, (found,))
+
+
+def _nothing_changes(
+    values: Sequence[LoopValue], looks: Sequence[Sequence[Frame]], sites: Sites
+) -> Circle | None:
+    """Line after line of one `while` was seen, and in it no value became another, but for a flicker
+    between two of its lines.
+    """
+    stacks = [own_frames(frames) for frames in looks if frames]
+    loops = loops_of(looks, sites)
+    if values[0].reads < STILL_READS or not loops or loops[0].kind != "while":
+        return None
+    inner = stacks[-1][-1] if stacks and stacks[-1] else None
+    lines = {stack[-1].line for stack in stacks if stack}
+    own = [
+        one
+        for one in values
+        if inner is not None
+        and (one.file, one.function) == (inner.file, inner.name)
+        and len(one.seen) == one.reads
+    ]
+    flickers = sum(_changes(one) for one in values if one.returns)
+    others = [one for one in values if one.changes and not one.returns]
+    if len(lines) < 2 or not own or others or flickers > FLICKERS:
+        return None
+    return Circle(f"none of its values changed in {values[0].reads} reads", tuple(own))
 
 
 def _changes(value: LoopValue) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from trainprobe.facts import Block, LoopValue, SourceSite
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits.circling import circle_of, in_vain, moves_on, starts_anew
@@ -133,3 +135,22 @@ def test_a_while_that_starts_anew_gets_nowhere_and_a_walk_over_batches_may_end()
     assert starts_anew([batch, path], LOOKS, sites("for batch in loader:")) is None
     assert starts_anew([batch], LOOKS, sites("while True:", "for batch in loader:")) is None
     assert starts_anew([reader, value("n", *RISING)], LOOKS, sites("while True:")) is None
+
+
+def test_a_sample_in_the_making_of_which_nothing_changes_is_never_made() -> None:
+    head = sites("while True:")
+    still = [
+        replace(value("i", *(0,) * 20), reads=20),
+        replace(value("streams", *(0,) * 9, 1, *(0,) * 10), reads=20),
+        replace(value("self", *(0,) * 20, opaque=True), reads=20),
+    ]
+
+    circle = circle_of(still, LOOKS, head, makes_a_sample=True)
+
+    assert circle is not None
+    assert circle.says == "none of its values changed in 20 reads"
+    assert circle_of(still, LOOKS, head) is None, "a simulation's state may be inside of objects"
+    assert circle_of(still, LOOKS[:1], head, makes_a_sample=True) is None, "one call of C"
+    assert circle_of(still, LOOKS, sites("for i in rows:"), makes_a_sample=True) is None
+    moved = replace(value("raw", *(0,) * 10, *(1,) * 10, opaque=True), reads=20)
+    assert circle_of([*still, moved], LOOKS, head, makes_a_sample=True) is None

@@ -106,7 +106,7 @@ def _weigh_circling(scene: Scene, worker: MainThread) -> Weighings:
     yield weighing(13, "suspects-stack", says, worker)
     circle = scene.watch.circle(worker.pid)
     if circle is not None:
-        says = f"Of its values {circle.says}"
+        says = f"Read again and again, {circle.says}"
         yield weighing(10, "probe-outcome", says, *circle.values)
     else:
         says = "All other ranks have waited for it for a minute or longer"
