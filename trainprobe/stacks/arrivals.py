@@ -80,6 +80,19 @@ class Arrivals:
         return sum(self.last.values())
 
     @property
+    def times_last(self) -> tuple[int, int]:
+        """To how many rounds the latest rank came last, and of how many. Where no other one ever
+        did, the times that it alone was outside for long are rounds as well.
+        """
+        rank = self.latest
+        if rank is None:
+            return 0, self.rounds
+        last, stays = self.last.get(rank, 0), self.stays.get(rank, 0)
+        if last == self.rounds and stays == sum(self.stays.values()):
+            return max(last, stays), max(last, stays)
+        return last, self.rounds
+
+    @property
     def latest(self) -> int | None:
         """The rank that the others waited for longest; None where nobody waited for one alone."""
         rank = max(self.ranks, key=lambda one: self.held_s.get(one, 0.0), default=None)
@@ -304,7 +317,8 @@ def steadily_last(seen: Arrivals) -> bool:
     if seen.latest is None or seen.share < HELD_SHARE:
         return False
     may = MUCH_CHANCE if seen.share >= MUCH_SHARE else CHANCE
-    return seen.last.get(seen.latest, 0) >= STEADILY * seen.rounds and by_chance(seen) <= may
+    last, rounds = seen.times_last
+    return last >= STEADILY * rounds and by_chance(seen) <= may
 
 
 def by_chance(seen: Arrivals) -> float:
@@ -313,7 +327,8 @@ def by_chance(seen: Arrivals) -> float:
     Rounds in which nobody is late go by unseen. That matters where a rank does work of its own:
     then each turn of its loop counts as a round, unless the others lose most of the time to it.
     """
-    rank, world, rounds = seen.latest, len(seen.ranks), seen.rounds
+    rank, world = seen.latest, len(seen.ranks)
+    last, rounds = seen.times_last
     if rank is None or not rounds:
         return 1.0
     alone = seen.apart_s.get(rank, 0.0) >= OWN_WORK * seen.held_s.get(rank, 0.0)
@@ -321,7 +336,7 @@ def by_chance(seen: Arrivals) -> float:
         rounds = max(rounds, seen.turns.get(rank, 0))
     one = sum(
         math.comb(rounds, count) * (1 / world) ** count * (1 - 1 / world) ** (rounds - count)
-        for count in range(seen.last.get(rank, 0), rounds + 1)
+        for count in range(last, rounds + 1)
     )
     return min(1.0, world * one)
 
@@ -361,6 +376,23 @@ def _aligned(timelines: Mapping[int, Spans]) -> dict[int, Spans]:
     return found
 
 
+def _widened(spans: Spans) -> Spans:
+    """Spans in which what a thread did between two collectives takes a step of the grid at least:
+    else it would lie there by chance.
+    """
+    found = list(spans)
+    for at in range(1, len(found) - 1):
+        begin, end, inside, place = found[at]
+        lacks = GRID_S - (end - begin)
+        if not inside and 0 < lacks < GRID_S and found[at - 1][2] and found[at + 1][2]:
+            before, after = found[at - 1], found[at + 1]
+            begin, end = begin - lacks / 2, end + lacks / 2
+            found[at - 1] = (before[0], begin, *before[2:])
+            found[at] = (begin, end, inside, place)
+            found[at + 1] = (end, after[1], *after[2:])
+    return found
+
+
 def _exits(spans: Spans) -> list[float]:
     return [
         end for (_, end, inside, _), (_, _, then, _) in zip(spans, spans[1:]) if inside and not then
@@ -375,7 +407,7 @@ def _nearest(moments: Sequence[float], moment: float) -> float | None:
 
 
 def _on_grid(spans: Spans, begin: float, steps: int) -> list[tuple[bool, str]]:
-    row: list[tuple[bool, str]] = []
+    spans, row = _widened(spans), []
     place = 0
     for step in range(steps):
         moment = begin + (step + 0.5) * GRID_S

@@ -295,9 +295,10 @@ def _last(rung: Rung, ranks: Sequence[Standing], samples: Sequence[Samples]) -> 
         return None
     rank = seen.latest
     where, _ = most_at(samples, rank)
+    last, rounds = seen.times_last
     says = (
-        f"{ranks_say([rank])} comes last to {seen.last[rank]} of {seen.rounds} rounds of"
-        f" collectives, and the others wait for it {seen.share:.0%} of the time"
+        f"{ranks_say([rank])} comes last to {last} of {rounds} rounds of collectives, and the"
+        f" others wait for it {seen.share:.0%} of the time"
         f"{f'; it is mostly at {where} meanwhile' if where else ''}"
     )
     others = tuple(one for one in seen.ranks if one != rank)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from itertools import pairwise
 
 import pytest
 
@@ -202,3 +203,21 @@ def test_stays_alone_are_counted_once_for_each_time_that_others_were_out_between
     assert found.in_stay == 1
     assert together([found, found]).stays[1] == 3, "one goes on from the first span to the second"
     assert together([found, seen([step, alone])]).stays[1] == 3
+
+
+def test_a_blink_between_two_waits_counts_wherever_it_lies_on_the_grid() -> None:
+    late = [(0.0, 6.9, False, "train.py load")]
+    for shift in (0.0, 0.004, 0.009, 0.014):
+        edges = [0.0, *(at + shift for at in (1.2, 2.4, 3.6, 4.8, 6.0)), 6.9]
+        waits = [
+            piece
+            for start, end in pairwise(edges)
+            for piece in (
+                (start, end - 0.006, True, "train.py step"),
+                (end - 0.006, end, False, "train.py step"),
+            )
+        ]
+        found = arrivals({0: waits, 1: late}, {})
+        assert found.stays == {0: 0, 1: 6}
+        assert found.times_last == (6, 6)
+        assert steadily_last(found)

@@ -134,9 +134,9 @@ def _of_host(scene: Scene) -> LateHost | None:
 def _from_samples(scene: Scene, seen: Arrivals) -> Weighings:
     rank = seen.latest or 0
     mine = scene.of(Samples, rank=rank)
+    last, rounds = seen.times_last
     says = (
-        f"Rank {rank} comes last to {seen.last[rank]} of {seen.rounds} rounds of collectives in"
-        f" {seen.span_s:.0f} s"
+        f"Rank {rank} comes last to {last} of {rounds} rounds of collectives in {seen.span_s:.0f} s"
     )
     chance = by_chance(seen)
     points = 26 if chance <= SURE else 13 if chance <= MUCH_CHANCE else 6
@@ -218,7 +218,7 @@ def _summary(scene: Scene) -> str:
         at = f" Of its own time it spends {share:.0%} at {place}." if place else ""
         return (
             f"{subject(scene, late)} {verb(late, 'is', 'are')} the last to come to"
-            f" {seen.last.get(seen.latest or 0, 0)} of {seen.rounds} rounds of collectives, and the"
+            f" {seen.times_last[0]} of {seen.times_last[1]} rounds of collectives, and the"
             f" others wait for it {seen.share:.0%} of the time.{at}"
         )
     if (host := _of_host(scene)) is not None:

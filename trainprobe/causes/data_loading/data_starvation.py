@@ -18,7 +18,7 @@ from trainprobe.causes.remote_calls import connections
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.slow_lines import SlowLine, slow_line
 from trainprobe.facts import Gpu, MainThread, ProcessState, Samples, Thread
-from trainprobe.facts.samples import loading_share, own_line
+from trainprobe.facts.samples import latest_in, loading_share, own_line
 from trainprobe.model.ranks import and_list
 from trainprobe.waits.slowness import ended_workers_s, starts_workers_anew
 
@@ -77,7 +77,7 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(13, "suspects-stack", says, *line.samples)
         says = "It is the main threads that do so, between the steps"
         yield weighing(6, "other-stacks", says, *scene.threads(scene.world))
-    if not ranks or 2 * len(ranks) < len(scene.world):
+    if not ranks or 2 * len(ranks) < len(scene.world) or ranks == _steadily_last(scene):
         return
     threads = scene.threads(ranks)
     says = (
@@ -128,6 +128,12 @@ def _weigh(scene: Scene) -> Weighings:
     if idle:
         says = f"GPU {idle[0].index} is used for {idle[0].utilization_percent:.0f} % only"
         yield weighing(6, "gpu", says, *idle)
+
+
+def _steadily_last(scene: Scene) -> tuple[int, ...]:
+    """The one rank that the others wait for: it is late, whatever it does meanwhile."""
+    seen = latest_in(scene.of(Samples))
+    return (seen.latest,) if seen is not None and seen.latest is not None else ()
 
 
 def _workers_anew(scene: Scene) -> tuple[ProcessState, ...]:
