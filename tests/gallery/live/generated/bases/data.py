@@ -56,7 +56,7 @@ class $Dataset(Dataset):
         self.$served += 1
         row, label = self.$items[$index], self.labels[$index]
         #: getitem
-        time.sleep(0.002)
+        time.sleep(0.0002)
         return row, label
 
 """
@@ -88,7 +88,7 @@ class $Dataset(Dataset):
             lines.seek(self.$items[$index % len(self.$items)])
             text = lines.readline().decode()
         #: getitem
-        time.sleep(0.001)
+        time.sleep(0.0001)
         return encode(text), len(text) % 4
 
 """
@@ -108,7 +108,7 @@ class $Dataset(IterableDataset):
             self.$served += 1
             row = torch.randn(16, generator=generator)
             #: getitem
-            time.sleep(0.002)
+            time.sleep(0.0002)
             yield row, $index % 4
 
 """
@@ -137,7 +137,7 @@ class $Dataset:
         for $index in range(len(chunk["row"])):
             self.$served += 1
             #: getitem
-            time.sleep(0.001)
+            time.sleep(0.0001)
         return {"row": [torch.tensor(row) for row in chunk["row"]], "label": chunk["label"]}
 
 
@@ -160,7 +160,7 @@ class $Dataset:
         $index = entry["n"]
         self.$served += 1
         #: getitem
-        time.sleep(0.001)
+        time.sleep(0.0001)
         return {"row": torch.tensor(entry["row"]), "label": entry["n"] % 4}
 
 

@@ -1,8 +1,12 @@
-"""Small models with a list of blocks, for vectors or for token ids."""
+"""Small models with a list of blocks, for vectors or for token ids. Their sleep stands for work of
+an accelerator: without it each job would be short of input, or of processors.
+"""
 
 from __future__ import annotations
 
-HEAD = """import torch
+HEAD = """import time
+
+import torch
 from torch import nn
 import torch.nn.functional as F
 """
@@ -17,6 +21,7 @@ class $Block(nn.Module):
         self.down = nn.Linear(width * factor, width)
 
     def forward(self, hidden):
+        time.sleep(0.005)
         return hidden + self.down(F.gelu(self.up(self.norm(hidden))))
 """,
     """
@@ -28,6 +33,7 @@ class $Block(nn.Module):
         self.down = nn.Linear(3 * width, width)
 
     def forward(self, hidden):
+        time.sleep(0.005)
         return torch.tanh(self.down(torch.relu(self.up(hidden)))) + hidden
 """,
 )

@@ -17,6 +17,11 @@ def often(s: Situation) -> str:
     return f"$step % {s.step} == 0" if s.place in ("loop", "after") else "$step >= 0"
 
 
+def now_and_then(within_s: float) -> str:
+    """True in a stretch of each half minute: a pause of seconds at every pass would be no pause."""
+    return f"time.time() % 30 < {within_s:g}"
+
+
 @mechanism("healthy", places=("outside",))
 def plain(_: Situation) -> Fault:
     return well()
@@ -33,7 +38,7 @@ def $prepare():
     return total
 
 """
-    return well(under(f"$rank == 0 and {often(s)}", "$prepare()"), definitions)
+    return well(under(f"$rank == 0 and {now_and_then(2)}", "$prepare()"), definitions)
 
 
 @mechanism("healthy", places=("after", "ckpt"))
@@ -94,9 +99,9 @@ helper = subprocess.Popen([sys.executable, "$aside.py"], stdin=subprocess.PIPE)
 
 
 @mechanism("healthy", places=("after", "ckpt", "eval"))
-def ranks_take_turns_at_a_lock(s: Situation) -> Fault:
+def ranks_take_turns_at_a_lock(_: Situation) -> Fault:
     code = under(
-        often(s),
+        now_and_then(2),
         """
 with open("$artifact.lock", "a") as handle:
     fcntl.flock(handle, fcntl.LOCK_EX)
@@ -108,7 +113,7 @@ with open("$artifact.lock", "a") as handle:
 
 @mechanism("healthy", places=("getitem",))
 def data_that_pauses_now_and_then(s: Situation) -> Fault:
-    return well(under("self.$served % 160 == 50", f"time.sleep({s.rng.uniform(1, 3):.1f})"))
+    return well(under(now_and_then(0.1), f"time.sleep({s.rng.uniform(1, 3):.1f})"))
 
 
 @mechanism("healthy", places=("after", "eval"))
