@@ -37,6 +37,8 @@ _A_STEP = re.compile(
 )
 OF_ALL = ("", "0", "default_pg")  # the group of all ranks, as lines name it, or do not
 LAST_LINES = 3
+EXACTLY_S = 5.0
+NO_LIMIT_S = 2.0  # a first collective alone may take longer
 NEAR = 20  # lines
 TIMEOUTS = ("store-timeout", "collective-timeout", "barrier-timeout")
 _EVALUATES = re.compile(r"(?i)evaluat|validat|predict")
@@ -48,6 +50,9 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield from _met_in_vain(scene, timeouts)
         yield from _bar_of_the_limit(scene, timeouts)
         return
+    if timeouts.timeout_s and timeouts.timeout_s < NO_LIMIT_S:
+        says = f"The others gave up after {timeouts.timeout_s:g} s, in which no task is long"
+        yield weighing(-13, "scheduler", says, *call_lines(timeouts))
     if timeouts.together:
         says = f"All {timeouts.world} ranks gave up in one and the same call: nobody was away"
         yield weighing(-13, "other-stacks", says, *call_lines(timeouts))
@@ -63,9 +68,8 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     words = _last_lines(scene, timeouts) if timeouts.task is None and scene.parted is None else None
     if words is not None:
         rank, line, output = words
-        yield weighing(
-            10, "suspects-log", f"The last that rank {rank} said is «{short(line, 100)}»", output
-        )
+        says = f"The last that rank {rank} said is «{short(line, 100)}»"
+        yield weighing(6, "suspects-log", says, output)
     worked = _works_on(scene, timeouts)
     if worked is not None:
         says = (
@@ -133,7 +137,10 @@ def _one_limit_before(timeouts: Timeouts, task: LogEvent | LogWork, at: float | 
     before = gave_up.at - at
     if abs(before - limit) <= max(60.0, 0.1 * limit):
         says = f"It began {before:.0f} s before, and the limit is {limit:.0f} s"
-        yield weighing(13, "scheduler", says, task, gave_up)
+        known = task.event == "task-began" if isinstance(task, LogEvent) else bool(task.of)
+        # whatever is said last before a wait is said about one limit before
+        points = 13 if known else 10 if abs(before - limit) <= EXACTLY_S else 3
+        yield weighing(points, "scheduler", says, task, gave_up)
 
 
 ALONE = ("eval", "save", "data")  # work that one rank often does for all
@@ -161,7 +168,8 @@ def _at_work(scene: Scene, timeouts: Timeouts) -> Weighings:
     if last is not None and not last.ended and last.place >= stepped:
         who = ranks_say([last.rank]) if last.rank is not None else "Somebody"
         says = f"{who} was at «{short(last.line, 100)}» when the others gave up"
-        yield weighing(10, "suspects-log", says, last)
+        # a line that announces work is often done when the next begins
+        yield weighing(10 if last.of else 6, "suspects-log", says, last)
         yield from _one_limit_before(timeouts, last, last.begun_at)
 
 
@@ -264,7 +272,7 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(6, "other-stacks", says, barriers[0])
     elif timeouts.calls[0].op == "broadcast" and timeouts.first and 0 not in timeouts.first:
         says = "The others waited in a broadcast for the rank that sends, mostly rank 0"
-        yield weighing(6, "other-stacks", says, timeouts.calls[0])
+        yield weighing(3, "other-stacks", says, timeouts.calls[0])
 
 
 def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -273,10 +281,9 @@ def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
     if limit is None or limit > SHORT_S:
         return
     # Any hang runs out a short limit as well: it takes a sign that somebody was still at work to
-    # make it more than a possibility.
-    yield weighing(
-        3, "scheduler", f"The limit that ran out is only {limit:.0f} s", *call_lines(timeouts)
-    )
+    # make it more than a possibility. Any step runs out one that is shorter than steps are.
+    says = f"The limit that ran out is only {limit:g} s"
+    yield weighing(13 if limit < NO_LIMIT_S else 3, "scheduler", says, *call_lines(timeouts))
     last = max((call.place or 0 for call in timeouts.calls), default=-1)
     after: list[LogEvent | LogProgress] = [
         event

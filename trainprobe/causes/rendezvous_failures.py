@@ -66,6 +66,10 @@ def weigh_gave_up(scene: Scene) -> Weighings:
         yield from weigh_startup_failure(
             scene, found, sure=13 if raised else 26, sign=6 if raised else 13, at_start=True
         )
+        ended = lines(scene, "launcher-signalled")
+        if ended and "RendezvousClosed" in found.text:
+            says = f"The agents closed it when one was told to end: {short(ended[0].line, 80)}"
+            yield weighing(-26, "suspects-log", says, ended[0])
         came = re.search(BARRIER, found.text)
         if came is not None and int(came["joined"]) > int(came["world_size"]):
             says = f"Nobody was missing: {came['joined']} came to a world of {came['world_size']}"
