@@ -69,7 +69,7 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     if words is not None:
         rank, line, output = words
         says = f"The last that rank {rank} said is «{short(line, 100)}»"
-        yield weighing(6, "suspects-log", says, output)
+        yield weighing(10 if len(timeouts.gave_up) > 1 else 6, "suspects-log", says, output)
     worked = _works_on(scene, timeouts)
     if worked is not None:
         says = (

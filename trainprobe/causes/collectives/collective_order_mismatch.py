@@ -62,8 +62,10 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(26, "flight-recorder", text, ids=parted.evidence)
     elif parted is not None and parted.kind == "operation" and not parted.followed:
-        # one number against gradients: no other order of the same calls
-        points = 10 if len(set(parted.ops)) > 1 else 3
+        # One number against gradients is no other order of the same calls; and one call of each of
+        # two ranks that wait tells nothing of their order.
+        one_each = scene.group.mode == "hang" and [len(camp) for camp in parted.camps] == [1, 1]
+        points = (6 if one_each else 10) if len(set(parted.ops)) > 1 else 3
         text = (
             f"At collective {parted.position} the ranks were in different calls:"
             f" {camps_say(parted)}"
