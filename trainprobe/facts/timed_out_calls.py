@@ -110,6 +110,7 @@ def _groups(events: list[LogEvent]) -> dict[tuple[str, int | None, int | None], 
             found[event.cell, _rank(event), event.number("seq")] = event.captured["group"]
     return found
 
+
 FAR_OVER = 20  # a watchdog looks every second
 
 

@@ -64,8 +64,7 @@ def _weigh(scene: Scene) -> Weighings:
     elif parted is not None and parted.kind == "operation" and not parted.followed:
         # One number against gradients is no other order of the same calls; and one call of each of
         # two ranks that wait tells nothing of their order.
-        one_each = scene.group.mode == "hang" and [len(camp) for camp in parted.camps] == [1, 1]
-        points = (6 if one_each else 10) if len(set(parted.ops)) > 1 else 3
+        points = 3 if len(set(parted.ops)) == 1 else 6 if _one_each(scene) else 10
         text = (
             f"At collective {parted.position} the ranks were in different calls:"
             f" {camps_say(parted)}"
@@ -168,6 +167,13 @@ def _of_two_threads(scene: Scene, at_once: Mapping[int, ConcurrentCalls]) -> Wei
         yield weighing(3, "other-stacks", f"{text}; one of them names its group", *shown)
     else:
         yield weighing(13, "other-stacks", text, *shown)
+
+
+def _one_each(scene: Scene) -> bool:
+    """Is one call of each of two ranks known, which wait in it?"""
+    parted = scene.parted
+    camps = [len(camp) for camp in parted.camps] if parted is not None else []
+    return scene.group.mode == "hang" and camps == [1, 1]
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
