@@ -52,6 +52,7 @@ NAMED_MARGIN_POINTS = 6
 _MENDS_CAP = 3
 _SEPARATED = 3  # so many candidates are told apart by what is to be done first
 _FILES_CAP = 3
+STRONG = 13
 HOLDS_POINTS = (
     10  # a refining cause with this much evidence of its own stands for the one that it refines
 )
@@ -254,6 +255,8 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
                     general.points, candidate.points + general.linted[0].weighing.points
                 )
                 continue
+            if _contradicted(candidate) and candidate.own_points < general.own_points:
+                continue
             covered.add(general.cause.id)
             # Of several that stand for the same one, only the best shown inherits its points; a
             # mere possibility does not draw level with it.
@@ -266,6 +269,11 @@ def _refined(candidates: list[Candidate]) -> list[Candidate]:
         for c in candidates
         if c.cause.id not in covered
     ]
+
+
+def _contradicted(candidate: Candidate) -> bool:
+    """Does something strong speak against it, so that what shows the general one is not for it?"""
+    return any(row.points <= -STRONG for row in candidate.weighings)
 
 
 def _may_decide(special: Candidate, general: str, said: Sequence[Linted]) -> bool:
