@@ -25,9 +25,7 @@ from trainprobe.facts.samples import meetings
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
 from trainprobe.stacks.progress import own_place
-from trainprobe.stacks.rules import RPC_HANDLER
 from trainprobe.stacks.servers import serves as serves_others
-from trainprobe.stacks.servers import stands_in
 from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.circling import Circle, circle_of, in_vain, moves_on, starts_anew
@@ -35,6 +33,7 @@ from trainprobe.waits.loops import (
     Sites,
     around,
     bounded_work,
+    called_for_each,
     counts_up,
     in_for_loop,
     in_library,
@@ -551,10 +550,10 @@ class Watch:
             len({own_place(frames) for frames in looks}) > 1 and not polls(looks, self.sites)
             for looks in stacks
         ]
-        # the threads of torch's RPC poll shared memory all the time
+        # the threads of torch's RPC poll shared memory all the time, in a rank that leaves too
         burns = (
             process is not None
-            and not any(stands_in(frame, RPC_HANDLER) for frame in main.frames)
+            and not any(frame.file.endswith(_OF_RPC) for frame in main.frames)
             and process.all_cpu_s is not None
             and bool(process.looked_s)
             and process.all_cpu_s >= BUSY_SHARE * (process.looked_s or 0.0)
@@ -641,7 +640,7 @@ class Watch:
         own_line = len(own_frames(frames[-1])) == len(frames[-1])
         if fresh and (
             (in_library(frames[-1]) and main.leaf not in AWAITS)
-            or (own_line and main.leaf not in HELD and in_for_loop(frames, self.sites))
+            or (own_line and main.leaf not in HELD and self._walks(frames))
         ):
             return "works", f"goes on{where}", False
         if main.leaf in AWAITS:
@@ -651,7 +650,12 @@ class Watch:
             return "fresh", f"is{where}", False
         return "still", f"stands{where}", False
 
+    def _walks(self, frames: Sequence[Sequence[Frame]]) -> bool:
+        """Does it come to that line for one thing after the other?"""
+        return in_for_loop(frames, self.sites) or called_for_each(frames, self.sites)
 
+
+_OF_RPC = ("torch/distributed/rpc/internal.py", "torch/distributed/rpc/api.py")
 _FUTURES = ("concurrent/futures/_base.py", "multiprocessing/pool.py")
 _POOLS = ("concurrent/futures/thread.py", "multiprocessing/pool.py")
 

@@ -167,6 +167,20 @@ def in_for_loop(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
     return bool(loops) and loops[0].kind == "for" and not _TRIES_AGAIN.search(loops[0].text)
 
 
+def called_for_each(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
+    """Is there no loop in the function in which it stands, and the innermost one around the call of
+    it goes over things?
+    """
+    if loops_of(looks, sites):
+        return False
+    stacks = [own_frames(frames) for frames in looks if frames]
+    above = [frames[:-1] for frames in stacks]
+    shared = [frame for frame in (above[0] if above else ()) if all(frame in one for one in above)]
+    loops = (loop_of(frame, sites) for frame in reversed(shared))
+    nearest = next((loop for loop in loops if loop is not None), None)
+    return nearest is not None and nearest.kind == "for" and not _TRIES_AGAIN.search(nearest.text)
+
+
 def bounded_work(frames: Sequence[Frame], sites: Sites) -> bool:
     """Does it end in a call of the standard library that works through a lot and then returns?
     Its C functions show by the source line alone.

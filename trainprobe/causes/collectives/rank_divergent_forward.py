@@ -31,7 +31,7 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.early_loop_exits import COUNTS, returned_before
+from trainprobe.causes.early_loop_exits import COUNTS, left_a_loop, returned_before
 from trainprobe.causes.exception_handlers import out_of_the_step
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
@@ -161,8 +161,9 @@ def _of_any_layers(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighing
 def _outside(
     scene: Scene, sides: tuple[tuple[int, ...], ...], by_rank: dict[int | None, MainThread]
 ) -> Weighings:
-    """A camp in a call outside of the model that the other may have left out, such as a save. A
-    call that nobody can leave out is where the ranks meet again that ran fewer layers.
+    """A camp in a call outside of the model that the other may have left out, such as a save, or
+    behind a loop in which the other still is. A call that nobody can leave out is where the ranks
+    meet again that ran fewer layers.
     """
     if len(sides) != 2:
         return
@@ -170,10 +171,15 @@ def _outside(
         thread = by_rank[side[0]]
         if _inside_the_model(thread) or not _inside_the_model(by_rank[rest[0]]):
             continue
-        if returned_before(scene, rest) or own_blocks(scene, places(scene), side):
+        if (
+            returned_before(scene, rest)
+            or own_blocks(scene, places(scene), side)
+            or tuple(left_a_loop(scene)[0]) == side
+        ):
             says = (
                 f"{ranks_say(side)} {verb(side, 'is', 'are')} outside of the model, in a call that"
-                f" {ranks_say(rest, capital=False)} may have left out: {_word(thread)}"
+                f" {ranks_say(rest, capital=False)} may have left out or not reached:"
+                f" {_word(thread)}"
             )
             yield weighing(-13, "suspects-stack", says, thread)
 
