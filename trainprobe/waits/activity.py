@@ -359,14 +359,20 @@ class Watch:
     ) -> tuple[Kind, str, bool] | None:
         """Does another thread of its own keep the interpreter lock from the main one?"""
         keeper = self.gil_keeper(pid)
-        if keeper is None or process is None or gets_on(process):
+        if keeper is None or process is None:
             return None
         frame = user_frame(keeper.frames)
         at = f" at {frame.where}" if frame is not None else ""
         says = f"asks{where} for the interpreter lock, which its thread {keeper.name} keeps{at}"
-        lasts = (process.looked_s or 0.0) >= HUNG_S
-        ends = bounded_work(keeper.frames, self.sites)
-        return "polls" if lasts and not ends else "unclear", says, False
+        lasts = (process.looked_s or 0.0) >= HUNG_S and not gets_on(process)
+        return "polls" if lasts and self.kept_for_good(pid) else "unclear", says, False
+
+    def kept_for_good(self, pid: int) -> bool:
+        """Is the call in which a thread keeps the interpreter lock from the main one none that is
+        known to come to its end?
+        """
+        keeper = self.gil_keeper(pid)
+        return keeper is not None and not bounded_work(keeper.frames, self.sites)
 
     def _without_stack(self, pid: int, process: ProcessState | None) -> tuple[Kind, str]:
         """What /proc alone says. Of a rank whose stack was refused that is too little: its Python

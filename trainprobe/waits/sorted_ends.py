@@ -70,7 +70,7 @@ class SortedEnds:
             self.live.activity(node).kind in ("stopped", "blocked") or self.live.has_failed(node)
             for node in end
         )
-        if stands:
+        if stands or self._kept_for_long(end):
             self.hung.append(end)
         elif any(self.live.activity(node).kind == "unclear" for node in end):
             self.open.append(end)
@@ -90,6 +90,16 @@ class SortedEnds:
             self.open.append(end)
         else:
             self.young.append(end)
+
+    def _kept_for_long(self, end: End) -> bool:
+        """Have all that wait for it waited for a minute, while one call keeps its interpreter lock?
+        Whether that call uses more and more memory tells nothing then.
+        """
+        waits_s = [one.since_s or 0.0 for one in self.live.victims(end)]
+        pids = [self.live.pid_of(node) for node in end]
+        return min(waits_s, default=0.0) >= LONG_WAIT_S and any(
+            pid is not None and self.watch.kept_for_good(pid) for pid in pids
+        )
 
     def at_most(self, end: Sequence[Node]) -> float | None:
         """For how long this end can have lasted at most: since one of it last exchanged data
