@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 from trainprobe.attach.pace import at_once
@@ -79,6 +80,9 @@ def numbered(job: LiveJob) -> LiveJob:
         for number in [own_number(member.pid)]
         if number is not None
     }
+    # A library may have set the same number in all of them, where it knew of none.
+    claimed = Counter(number.rank for number in found.values())
+    found = {pid: number for pid, number in found.items() if claimed[number.rank] == 1}
     hints = {
         pid: RankHint(number.rank, number.local_rank, number.world_size, "environment")
         for pid, number in found.items()

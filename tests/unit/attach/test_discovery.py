@@ -110,6 +110,20 @@ def test_a_number_that_a_rank_gave_itself_needs_no_look_at_its_frames(
     }
 
 
+def test_a_number_that_all_have_given_themselves_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    zero = Number(0, 0, 2, "environment", "environment")
+    monkeypatch.setattr(discovery, "own_number", lambda _: zero)
+    frames = {11: RankLocals(rank=1, world_size=2), 12: RankLocals(rank=0, world_size=2)}
+    monkeypatch.setattr(discovery, "read_rank_locals", lambda *_, **__: frames)
+
+    told = numbered(job(ranks=[LiveRank(11, 200), LiveRank(12, 200, 0, "start-order")]))
+
+    assert {one.pid: (one.rank, one.rank_source) for one in told.ranks} == {
+        11: (1, "frame-locals"),
+        12: (0, "frame-locals"),
+    }
+
+
 def test_the_only_child_left_that_numbered_itself_is_a_rank(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
