@@ -15,6 +15,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     ways_out,
 )
+from trainprobe.causes.locks_wanted import held_by_others, lock_waits
 from trainprobe.causes.parting_values import PartedValue, behind, passes_made
 from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import Block, Skip
@@ -318,7 +319,7 @@ def went_past(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
     if len(camps(found)) != 1 or not rest or len(out) + len(rest) < len(scene.world):
         return (), None
     block = rank_block(scene, found, out)
-    if block is None or not holds_for_few(block):
+    if block is None or not holds_for_few(block) or _locks_out(scene, out):
         return (), None
     waits = found[out[0]].frames
     for thread in rest:
@@ -327,6 +328,18 @@ def went_past(scene: Scene) -> tuple[tuple[int, ...], Block | None]:
         if at is None or not under or _holds(scene, thread.frames[at], block):
             return (), None
     return out, block
+
+
+def _locks_out(scene: Scene, ranks: Sequence[int]) -> bool:
+    """Do others want a lock that one of these holds? Then nobody knows where they would have come
+    without it.
+    """
+    holders = {
+        *(lock.holder_pid for lock in lock_waits(scene)),
+        *(lock.pid for lock in held_by_others(scene)),
+    }
+    processes = [scene.process(rank) for rank in ranks]
+    return any(process is not None and process.pid in holders for process in processes)
 
 
 def _is_past(scene: Scene, place: Place, other: Place, loop: Block) -> bool:

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Samples, Thread
 from trainprobe.stacks.asking import in_call
 from trainprobe.stacks.places import user_frame
-from trainprobe.waits.slow_steps import slow_steps
-
-# What functions, classes and files that make a rank's input are called.
-_MAKES_INPUT = re.compile(
-    r"(?i)sampl|batch|collat|buffer|data|load|tokeni[sz]|encod|augment|transform|decod|fetch|read"
-    r"|parse|shard|stream|preprocess|featur|crop|resize|next"
-)
+from trainprobe.waits.slow_steps import MAKES_INPUT, slow_steps
 
 
 @dataclass(frozen=True)
@@ -33,7 +26,7 @@ class SlowLine:
     @property
     def makes_input(self) -> bool:
         """By what the function, its class or its file is called."""
-        return _MAKES_INPUT.search(self.names) is not None
+        return MAKES_INPUT.search(self.names) is not None
 
 
 def slow_line(scene: Scene) -> SlowLine | None:

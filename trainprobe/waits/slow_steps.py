@@ -33,6 +33,12 @@ _COMPUTES = re.compile(
 )
 # A program that sleeps there keeps a pace of its own choice.
 _PACES = re.compile(r"(?i)sleep|pace|throttl|delay|rate_?limit")
+# What functions, classes and files that make a rank's input are called.
+MAKES_INPUT = re.compile(
+    r"(?i)sampl|batch|collat|buffer|data|load|tokeni[sz]|encod|augment|transform|decod|fetch|read"
+    r"|parse|shard|stream|preprocess|featur|crop|resize|next"
+)
+_BY_OTHERS = re.compile(r"/(?:multiprocess(?:ing)?/(?:connection|queues|pool)|futures/\w+)\.py$")
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,8 @@ def _at_one_line(
     texts = [one.text for one in sites if Frame("", one.file, one.line).where == line]
     if not texts or any(_COMPUTES.search(text) or _PACES.search(text) for text in texts):
         return None
+    if _is_done_by_others(place, samples):
+        return None
     least = min(part for part, _ in shares.values())
     steps = STEPS_BY_TURNS if by_turns else STEPS
     if least < ON_EACH or max(part for _, part in shares.values()) < steps:
@@ -85,6 +93,20 @@ def _at_one_line(
         return SlowSteps(says, place, middle)
     who = "all ranks spend" if len(ranks) > 1 else "the rank spends"
     return SlowSteps(f"{who} {middle:.0%} of the time at {place}, outside of torch", place, middle)
+
+
+def _is_done_by_others(place: str, samples: Sequence[Samples]) -> bool:
+    """Do ranks wait there for processes or threads of their own, which do what may well be most of
+    the job, such as playing games? Not where that is the making of input.
+    """
+    stacks = [
+        spell.frames
+        for one in samples
+        for spell in one.spells
+        if any(frame.where == place for frame in spell.frames)
+    ]
+    others = [any(_BY_OTHERS.search(frame.file) for frame in stack) for stack in stacks]
+    return bool(others) and all(others) and MAKES_INPUT.search(place) is None
 
 
 def _recompiling(
