@@ -112,6 +112,9 @@ def _left_by(program: Program, module: Module, branch: list[ast.stmt]) -> str:
                 return type(statement).__name__.lower()
             case ast.Expr(value=ast.Call(func=called)) if program.dotted(module, called) in EXITS:
                 return "exit"
+            case ast.With(body=body) | ast.AsyncWith(body=body):
+                if way := _left_by(program, module, body):
+                    return way
     return ""
 
 

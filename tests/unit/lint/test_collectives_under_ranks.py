@@ -30,6 +30,13 @@ HEAD = "import torch.distributed as dist\nrank = dist.get_rank()\n"
         ),
         (
             (
+                "def f():\n    if rank == 0:\n        with lock:\n            dist.barrier()\n"
+                "            return work()\n    work()\n    dist.barrier()"
+            ),
+            [],
+        ),
+        (
+            (
                 "def f():\n    for x in y:\n        if rank:\n            continue\n       "
                 " dist.all_reduce(x)"
             ),

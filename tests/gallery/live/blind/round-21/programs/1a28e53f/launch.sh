@@ -1,0 +1,10 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1
+export WORLD_SIZE=3 MASTER_ADDR=127.0.0.1
+export MASTER_PORT=$($PYTHON -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+export CKPT_DIR=$(mktemp -d /tmp/agent.XXXXXX)
+for r in 1 2; do
+  RANK=$r $PYTHON main.py &
+done
+RANK=0 exec $PYTHON main.py

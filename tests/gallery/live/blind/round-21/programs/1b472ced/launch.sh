@@ -1,0 +1,5 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+export CKPT_ROOT="$(mktemp -d)"
+exec $PYTHON -m torch.distributed.run --standalone --nproc_per_node 2 train_gan.py
