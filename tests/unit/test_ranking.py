@@ -157,3 +157,15 @@ def test_of_a_log_the_confidence_is_that_of_such_answers_and_the_order_stays() -
     assert logged[0].named
     assert plain[0].confidence < logged[0].confidence < 0.8
     assert sum(one.confidence for one in logged) <= 1.0
+
+
+def test_a_special_cause_that_something_speaks_against_stands_for_itself_alone() -> None:
+    against = Weighing(-13, "source", "a call that the others left out")
+    special = cause("special", weighing(10), weighing(6, "other-stacks"), against, refines="general")
+    general = cause("general", weighing(13), weighing(10, "source"))
+
+    ranked = rank_group(Facts(), GROUP, [general, special], load_priors())
+
+    assert ranked.placed[0].id == "general"
+    kept = cause("special", weighing(10), weighing(6, "other-stacks"), refines="general")
+    assert rank_group(Facts(), GROUP, [general, kept], load_priors()).placed[0].id == "special"

@@ -13,7 +13,7 @@ from trainprobe.lint.expressions import Expression, origin
 from trainprobe.lint.jobs import calls_in_job
 from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.order import Order
-from trainprobe.lint.program import Program
+from trainprobe.lint.program import Program, remembered
 
 EVERY_RANK = set(
     """
@@ -79,20 +79,32 @@ def _is_start(program: Program, function: Function) -> bool:
     )
 
 
-def is_guarded(  # noqa: PLR0911 - one return per reason
-    program: Program, module: Module, node: ast.AST, within: tuple[Function, ...] = ()
-) -> bool:
-    """Whether only some ranks get here, or nothing is known of how this is reached."""
-    if flow.guards(program, module, node) or any(
-        isinstance(up, ast.If) and SOUNDS.search(module.source_of(up.test, 200))
-        for up in module.ancestors(node)
-    ):
-        return True
-    if (
-        is_alone(program, module, node)
-        or _is_apart(program, module, node)
+def _is_under_rank(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether a condition on the rank stands around it or above it, or ranks take turns there."""
+    return (
+        bool(flow.guards(program, module, node))
+        or any(
+            isinstance(up, ast.If) and SOUNDS.search(module.source_of(up.test, 200)) is not None
+            for up in module.ancestors(node)
+        )
         or _goes_first(module, node)
-    ):
+    )
+
+
+def is_guarded(  # noqa: PLR0911 - one return per reason
+    program: Program,
+    module: Module,
+    node: ast.AST,
+    within: tuple[Function, ...] = (),
+    *,
+    by_asking: bool = False,
+) -> bool:
+    """Whether only some ranks get here, or nothing is known of how this is reached. `by_asking`: it
+    is known of code that itself asks which rank it is.
+    """
+    if _is_under_rank(program, module, node):
+        return True
+    if is_alone(program, module, node) or _is_apart(program, module, node):
         return True
     function = module.function_of(node)
     if function is None:
@@ -110,6 +122,10 @@ def is_guarded(  # noqa: PLR0911 - one return per reason
         for site in callers(program, function)
         if site.module.function_of(site.node) not in {function, *within}
     ]
+    if by_asking and asks_for_rank(program, function):
+        return bool(sites) and all(
+            _is_under_rank(program, site.module, site.node) for site in sites
+        )
     of_ranks = [site for site in sites if calls_in_job(program, site.module, *STARTS)]
     if sites and not of_ranks:
         return True
@@ -261,3 +277,26 @@ def _is_free_root(holder: Function | None, node: ast.Name, path: ast.AST) -> boo
         case ast.JoinedStr(values=[ast.FormattedValue(value=value), *_]):
             return value is node
     return False
+
+
+def is_in_job(program: Program, module: Module, function: Function | None) -> bool:
+    """Whether several ranks run it: its job starts them, or it asks which rank it is."""
+    if function is not None and (
+        is_of_trainer(program, function) or asks_for_rank(program, function)
+    ):
+        return True
+    return bool(calls_in_job(program, module, *STARTS))
+
+
+@remembered
+def asks_for_rank(program: Program, function: Function) -> bool:
+    """Whether a function, or another method of its class, does something for some ranks alone: then
+    all ranks come to the rest of it.
+    """
+    methods = function.cls.methods.values() if function.cls is not None else (function,)
+    return any(
+        ranks.test(program, function.module, node.test) is not None
+        for method in methods
+        for node in ast.walk(method.node)
+        if isinstance(node, ast.If | ast.IfExp)
+    )

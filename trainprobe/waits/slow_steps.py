@@ -38,7 +38,7 @@ MAKES_INPUT = re.compile(
     r"(?i)sampl|batch|collat|buffer|data|load|tokeni[sz]|encod|augment|transform|decod|fetch|read"
     r"|parse|shard|stream|preprocess|featur|crop|resize|next"
 )
-_BY_OTHERS = re.compile(r"/(?:multiprocess(?:ing)?/(?:connection|queues|pool)|futures/\w+)\.py$")
+_BY_OTHERS = re.compile(r"/multiprocess(?:ing)?/(?:connection|queues|pool)\.py$")
 
 
 @dataclass(frozen=True)
@@ -96,8 +96,8 @@ def _at_one_line(
 
 
 def _is_done_by_others(place: str, samples: Sequence[Samples]) -> bool:
-    """Do ranks wait there for processes or threads of their own, which do what may well be most of
-    the job, such as playing games? Not where that is the making of input.
+    """Do ranks wait there for processes of their own, which do what may well be most of the job,
+    such as playing games? Not where that is the making of input.
     """
     stacks = [
         spell.frames

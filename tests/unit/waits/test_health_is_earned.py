@@ -174,6 +174,34 @@ def test_who_asks_in_vain_for_the_interpreter_lock_does_not_go_on(
     assert found.verdict == verdict
 
 
+@pytest.mark.parametrize(("waits_s", "verdict"), [(20.0, "undetermined"), (70.0, "hung")])
+def test_a_call_that_keeps_the_lock_for_a_minute_hangs_whatever_memory_it_takes(
+    waits_s: float, verdict: str
+) -> None:
+    power = (MAIN, Frame("evaluate", "/job/train.py", 19))
+    keeps = [
+        Thread(
+            ("E7",), "job", 1, 101, look=look, name="verify_0", os_thread_id=7, owns_gil=True,
+            frames=power,
+        )
+        for look in (1, 2, 3)
+    ]  # fmt: skip
+    asks = (*own("score", 38), Frame("Condition.wait", STD + "threading.py", 331))
+    found = view(
+        job(2),
+        rank(0, age_s=waits_s),
+        rank(
+            1, asks, asks, asks, age_s=0.005, looked_s=10.3, switches=2025, cpu_s=0.1,
+            all_cpu_s=10.2, grew_bytes=1 << 30,
+        ),
+        *keeps,
+        site(38, "return future.result(timeout=5)"),
+        site(19, "return OPS[type(node.op)](left, right)"),
+    )  # fmt: skip
+
+    assert found.verdict == verdict
+
+
 @pytest.mark.parametrize(
     ("own_bytes", "verdict"),
     [

@@ -149,3 +149,18 @@ def test_who_asks_again_and_again_waits_for_a_rank_that_has_not_come_as_far() ->
     )
 
     assert (found.verdict, found.groups[0].ranks, found.groups[0].victims) == ("hung", (1,), (0, 2))
+
+
+def test_who_comes_to_a_sleep_for_one_thing_after_the_other_goes_on() -> None:
+    forward = (*own("run", 49), Frame("_call_impl", SITE + "torch/nn/modules/module.py", 1789))
+    sleeps = (*forward, Frame("Encoder.forward", "/job/train.py", 27))
+    more = {"age_s": 0.2, "wchan": "hrtimer_nanosleep", "looked_s": 5.3, "switches": 23}
+    more["stillness"] = Stillness(5.3, 6.6, wakes=True)
+    ranks = [rank(number, sleeps, sleeps, sleeps, **more) for number in (0, 1)]
+    line = site(27, "time.sleep(cost)")
+
+    for_each = view(job(2), *ranks, line, site(49, "loss = model(doc)", ("for", "for doc in docs:")))
+    again = view(job(2), *ranks, line, site(49, "ok = ask()", ("for", "for attempt in range(9):")))
+
+    assert for_each.verdict == "healthy"
+    assert again.verdict == "hung"

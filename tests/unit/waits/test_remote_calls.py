@@ -38,3 +38,12 @@ def test_a_server_that_works_at_the_call_makes_it_no_hang() -> None:
     found = view(job(2), rank(0, CALLS, CALLS), rank(1, *busy, state="R", age_s=0.0))
 
     assert found.verdict == "healthy"
+
+
+def test_the_threads_of_rpc_in_a_rank_that_leaves_are_no_work() -> None:
+    poll = {"all_cpu_s": 0.9, "looked_s": 1.0}
+    leaves = rank(0, IDLE, IDLE, **poll), rank(3, IDLE, IDLE, **poll)
+
+    found = view(job(4), *leaves, rank(1, CALLS, CALLS), rank(2, CALLS, CALLS))
+
+    assert found.verdict == "hung"

@@ -95,6 +95,14 @@ def test_a_line_that_computes_with_torch_or_keeps_a_pace_or_was_not_read_is_none
     assert slow_steps(facts_of(unread), "job", [0, 1]) is None
 
 
+def test_a_wait_for_games_that_others_play_may_be_the_job_itself() -> None:
+    recv = Frame("Connection.recv", "/env/lib/python3.11/multiprocessing/connection.py", 250)
+    plays, fetches = (*own("Rollouts.collect", 36), recv), (*own("Prefetcher.batch", 36), recv)
+
+    assert slow_steps(facts_of(slow_job(plays, 0.8, 0.8)), "job", [0, 1]) is None
+    assert slow_steps(facts_of(slow_job(fetches, 0.8, 0.8)), "job", [0, 1]) is not None
+
+
 def test_one_long_stay_is_no_step() -> None:
     once = [samples(number, AT_THE_BUFFER, 0.95, steps=1) for number in range(2)]
 

@@ -31,7 +31,13 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
-from trainprobe.causes.early_loop_exits import COUNTS, left_a_loop, returned_before
+from trainprobe.causes.early_loop_exits import (
+    COUNTS,
+    loop_left,
+    out_of_loop,
+    over_data,
+    returned_before,
+)
 from trainprobe.causes.exception_handlers import out_of_the_step
 from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
@@ -174,7 +180,7 @@ def _outside(
         if (
             returned_before(scene, rest)
             or own_blocks(scene, places(scene), side)
-            or tuple(left_a_loop(scene)[0]) == side
+            or _has_no_batch_left(scene, side)
         ):
             says = (
                 f"{ranks_say(side)} {verb(side, 'is', 'are')} outside of the model, in a call that"
@@ -182,6 +188,14 @@ def _outside(
                 f" {_word(thread)}"
             )
             yield weighing(-13, "suspects-stack", says, thread)
+
+
+def _has_no_batch_left(scene: Scene, side: tuple[int, ...]) -> bool:
+    """Has it left a loop over data in which the others still are? In another loop, such as one that
+    generates, ranks run other layers by going round more or less often.
+    """
+    loop = loop_left(scene, side) if tuple(out_of_loop(scene)) == side else None
+    return loop is not None and over_data(scene, loop)
 
 
 def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:

@@ -14,7 +14,13 @@ from trainprobe.lint.calls import (
     is_replaced,
     reaches,
 )
-from trainprobe.lint.every_rank import STARTS, TRAINER, is_guarded, is_of_trainer, is_one_path
+from trainprobe.lint.every_rank import (
+    STARTS,
+    TRAINER,
+    is_guarded,
+    is_of_trainer,
+    is_one_path,
+)
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
 from trainprobe.lint.jobs import calls_in_job, job_modules
 from trainprobe.lint.mentions import is_named
