@@ -161,7 +161,9 @@ def test_of_a_log_the_confidence_is_that_of_such_answers_and_the_order_stays() -
 
 def test_a_special_cause_that_something_speaks_against_stands_for_itself_alone() -> None:
     against = Weighing(-13, "source", "a call that the others left out")
-    special = cause("special", weighing(10), weighing(6, "other-stacks"), against, refines="general")
+    special = cause(
+        "special", weighing(10), weighing(6, "other-stacks"), against, refines="general"
+    )
     general = cause("general", weighing(13), weighing(10, "source"))
 
     ranked = rank_group(Facts(), GROUP, [general, special], load_priors())

@@ -159,7 +159,9 @@ def test_who_comes_to_a_sleep_for_one_thing_after_the_other_goes_on() -> None:
     ranks = [rank(number, sleeps, sleeps, sleeps, **more) for number in (0, 1)]
     line = site(27, "time.sleep(cost)")
 
-    for_each = view(job(2), *ranks, line, site(49, "loss = model(doc)", ("for", "for doc in docs:")))
+    for_each = view(
+        job(2), *ranks, line, site(49, "loss = model(doc)", ("for", "for doc in docs:"))
+    )
     again = view(job(2), *ranks, line, site(49, "ok = ask()", ("for", "for attempt in range(9):")))
 
     assert for_each.verdict == "healthy"
