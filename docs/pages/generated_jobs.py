@@ -15,7 +15,8 @@ trainprobe's rules, and its labels are ids of the catalogue. Each job was starte
 help, and `trainprobe attach` looked at it once. The seeds of these tables were judged once; those used for development are others.
 Misses of one set were mended before the next, of other seeds, was judged.
 Set 1 was judged on two cores on which other programs ran.
-Some "healthy" jobs pause for their data so often that they do wait for input most of the time; an answer that says so counts as wrong.
+In sets 1 to 5 some "healthy" jobs pause for their data, or for what rank 0 does alone, in so many of their steps that they do wait most of the time; an answer that says so counts as wrong.
+From set 6 on each step has the time that an accelerator would take, and such pauses come once in half a minute.
 The mechanisms were thought of by people who know the catalogue, so this measures how well an answer carries over to other programs,
 places and launchers, not how well it carries over to faults that nobody thought of.
 """
