@@ -49,6 +49,11 @@ def of_stopped(scene: Scene) -> Weighings:
             yield weighing(-13, "process-state-and-locks", says, process)
 
 
+DDP_FORWARD = "ddp-sync"
+OF_EACH_STEP = frozenset({DDP_FORWARD, "backward"})
+"""Operations to which all ranks come in each step, so that it is the other call that was missed."""
+
+
 @dataclass(frozen=True)
 class Place:
     """The operation in which a rank waits or broke, and the calling line (0 if unknown). `inside`
@@ -70,7 +75,8 @@ class Place:
     def __str__(self) -> str:
         where = file_line(self.file, self.line)
         inside = f", in {self.inside}" if self.inside else ""
-        return f"{self.op} at {where}{inside}" if where else self.op
+        op = "DDP's forward pass" if self.op == DDP_FORWARD else self.op
+        return f"{op} at {where}{inside}" if where else op
 
 
 def places(scene: Scene) -> dict[int, Place]:

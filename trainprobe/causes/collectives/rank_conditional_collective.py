@@ -33,6 +33,7 @@ from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
 from trainprobe.causes.diverging_calls import (
     BEHIND,
     DISAGREE,
+    OF_EACH_STEP,
     Place,
     all_asleep,
     called,
@@ -454,6 +455,15 @@ Let that rank call the model without the wrapper
     at {place} call model.module(...) in place of model(...): DistributedDataParallel's own forward
         exchanges buffers with all ranks
 """
+MISSED = """
+Come to the call at {there} on all ranks
+    {who} went on to {place}, which is part of each step, without it
+    look above {there} for a condition, an early return or a `continue` that can hold on
+        some ranks alone, such as a list that is empty there
+    make the call there too, with an empty tensor, or let the ranks decide together
+Or leave the others out on purpose
+    make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
+"""
 GROUPS = """
 Make each process group on all ranks
     look for a dist.new_group before that one which only some ranks come to: every rank must call
@@ -527,6 +537,8 @@ def _fixes(scene: Scene) -> Fixes:
         others = and_list(sorted(ways)) or "another call of it"
         who_say = ranks_say(who)
         return fixes(INSIDE, place=place, who=who_say, inside=mine.inside, rest=others)
+    if mine is not None and (there := _missed(found, who)):
+        return fixes(MISSED, there=there, who=ranks_say(who), place=str(mine))
     blocks = [
         block
         for block in (own_blocks(scene, found, who) if len(who) < len(scene.world) else ())
@@ -541,6 +553,15 @@ def _fixes(scene: Scene) -> Fixes:
         " calls above, and for a loop of another length"
     )
     return fixes(FIXES, place=place, condition=branch, rest=rest)
+
+
+def _missed(found: dict[int, Place], who: Sequence[int]) -> str:
+    """Where the others are, if these ranks are in what is part of each step and those are not."""
+    mine = {place.op for rank, place in found.items() if rank in who}
+    rest = [place for rank, place in found.items() if rank not in who]
+    if not mine <= OF_EACH_STEP or not rest or any(one.op in OF_EACH_STEP for one in rest):
+        return ""
+    return file_line(rest[0].file, rest[0].line)
 
 
 CAUSE = Cause(

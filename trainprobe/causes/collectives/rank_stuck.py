@@ -34,11 +34,13 @@ from trainprobe.causes.lone_workers import may_go_round, waited
 from trainprobe.causes.network.rendezvous_incomplete import absent
 from trainprobe.causes.phrases import (
     Fixes,
+    file_line,
     fix,
     fixes,
     mend_loop,
     native_stack,
     ranks_say,
+    short,
     subject,
     verb,
 )
@@ -320,7 +322,29 @@ def _summary(scene: Scene) -> str:
         found for rank in scene.ranks[:1] if (found := awaited(scene, rank)) is not None
     )
     what = f", waiting for {wait.says}" if wait is not None else ""
+    loop = _sleeping_in(scene, threads[0]) if threads and wait is None else ""
+    if loop:
+        goes = verb(scene.ranks, "goes", "go")
+        return f"{subject(scene)} {goes} round in {loop}, and sleeps{where} in each pass{rest}"
     return f"{subject(scene)} {verb(scene.ranks, 'stands', 'stand')} still{where}{what}{rest}"
+
+
+def _sleeping_in(scene: Scene, thread: MainThread) -> str:
+    """The `while` around a line at which it sleeps for a moment, again and again; "" elsewhere."""
+    process = scene.process_of(thread.pid)
+    naps = process is not None and (process.asleep_s or 0.0) < 1.0 and bool(process.switches)
+    if thread.leaf != "sleep" or not naps:
+        return ""
+    loops = (
+        (site, block)
+        for site in scene.sites(reversed(thread.frames))
+        for block in reversed(site.blocks)
+        if block.kind in ("for", "while") and block.branch == "body"
+    )
+    site, loop = next(loops, (None, None))
+    if site is None or loop is None or loop.kind != "while":
+        return ""
+    return f"`{short(loop.text.rstrip(':'), 60)}` at {file_line(site.file, loop.line)}"
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -342,6 +366,8 @@ def _fixes(scene: Scene) -> Fixes:
     place = threads[0].where if threads and threads[0].where else "the line in the stack above"
     if threads and (_circle(scene, threads[0]) or _in_vain(scene, threads[0])):
         return mend_loop(place)
+    if threads and (loop := _sleeping_in(scene, threads[0])):
+        return mend_loop(loop)
     place = (last_in_own_code(scene, threads[0]) if threads else "") or place
     wait = next(
         (

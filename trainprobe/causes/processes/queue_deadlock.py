@@ -271,6 +271,11 @@ def _summary(scene: Scene) -> str:
     return f"{who(reader)} waits at {reader.where} for a queue {whom}"
 
 
+READ_FIRST = """
+Read what the child writes before waiting for its end
+    at {where}: out, err = process.communicate() in place of wait() or poll(); or give it a file or
+        subprocess.DEVNULL in place of the pipe
+"""
 PIPE = """
 Serve both ends at once
     process.communicate(timeout=600) writes, reads and waits; a bare write() or read() serves one
@@ -352,7 +357,11 @@ def _fixes(scene: Scene) -> Fixes:
     other = other_pid(scene, pid, mode)
     pipes = f"ls -l /proc/{pid}/fd | grep pipe"
     far_end = look_at(scene, other) if other else ""
-    return (fix("See both ends", pipes, look_at(scene, pid), far_end), *fixes(PIPE))
+    see = fix("See both ends", pipes, look_at(scene, pid), far_end)
+    there = next(iter(scene.of_process(MainThread, other)), None) if other else None
+    if mode == "w" and there is not None and there.leaf == "child-wait" and there.where:
+        return (*fixes(READ_FIRST, where=there.where), see, *fixes(PIPE)[1:])
+    return (see, *fixes(PIPE))
 
 
 # Who stands at which end of a queue: `put`, `get`, `join`, or the thread that feeds the queue's
