@@ -358,9 +358,11 @@ def fixes_of_counts(scene: Scene) -> Fixes:
 
 
 # A condition that holds for all ranks but one, or for a half of them, singles nobody out.
-_HOLDS_FOR_MOST = re.compile(r"!=|\bnot\b|[<>]")
+# `not rank` holds for the first alone, as `rank` does for all others.
+_NOT = r"\bnot\b(?! ?(?:\w+\.)*(?!is_)\w*(?:rank|procid|process_index)\b)"
+_HOLDS_FOR_MOST = re.compile(rf"!=|{_NOT}|[<>]|^if [\w.]*rank:")
 # What holds for all ranks but one: who is not met by it is the one.
-_HOLDS_FOR_REST = re.compile(r"!= ?0\b|\bnot\b|\brank ?> ?0\b|^if [\w.]*rank:")
+_HOLDS_FOR_REST = re.compile(rf"!= ?0\b|{_NOT}|\brank ?> ?0\b|^if [\w.]*rank:")
 
 
 _CLAUSES = re.compile(r"\b(?:and|or)\b")
