@@ -234,6 +234,13 @@ class Rounds:
             [*(0.0 if _ran(each) else each.asleep_s or 0.0 for each in ranks), *in_collective]
         )
 
+    def all_at_the_store(self) -> bool:
+        """Do all ranks that can be seen wait at the store? They poll it: only a look some seconds
+        later tells a wait from a start.
+        """
+        ranks = [each for each in self.ranks if each.stacks]
+        return bool(ranks) and all(each.leaf == "store-wait" for each in ranks)
+
     def pausing_s(self) -> float | None:
         """For how long all ranks that sleep have slept by now, where that may still be a pause: a
         lock, an answer or a tool that takes seconds. None where somebody goes on, or has ended or

@@ -34,7 +34,7 @@ from trainprobe.stacks import asking, compiling, loading
 from trainprobe.stacks.arrivals import arrivals_of, together, worth_more
 from trainprobe.stacks.places import outside_torch
 from trainprobe.stacks.spells import Taken, all_stacks, by_rank, frames_of
-from trainprobe.stacks.stillness import FRESH_S
+from trainprobe.stacks.stillness import FRESH_S, HUNG_S
 from trainprobe.system.child import ended_from_status
 from trainprobe.system.interruption import Interrupted, Interruption
 from trainprobe.targets.environment import environ_of
@@ -309,9 +309,16 @@ class Visit:
                 self._again(
                     self.pace.settled_s - waited_s, f"Nobody moves, but only for {waited_s:.1f} s"
                 )
+        self._outlast_start(began)
         self._outlast_pause()
         if not sampled and self._sampled():  # some moved in the end: ranks with long steps
             self._outlast_pause()
+
+    def _outlast_start(self, began: float) -> None:
+        """Look again where all ranks poll the store, as they do when a job starts."""
+        left_s = HUNG_S + 0.5 - (time.monotonic() - began)
+        if not self.request.watched and left_s > 0 and self.rounds.all_at_the_store():
+            self._again(left_s, "All ranks wait at the store")
 
     def _outlast_pause(self) -> None:
         """Look again, some times, where nobody moves but may only pause for some seconds."""
