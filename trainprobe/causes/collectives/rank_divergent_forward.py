@@ -24,6 +24,7 @@ from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, layers_apart, of_divergent_forward
 from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.diverging_calls import (
+    Place,
     all_asleep,
     before_the_model,
     holds_for_few,
@@ -45,6 +46,7 @@ from trainprobe.facts import LogEvent, MainThread
 from trainprobe.model.ranks import and_list
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import call_says, camps_say
+from trainprobe.waits.loops import own_frames
 
 SHARDED = re.compile(
     r"torch/distributed/(?:fsdp|_composable)/|deepspeed/runtime/zero/|fairscale/nn/"
@@ -215,6 +217,14 @@ def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
             )
             yield weighing(-26, "source", says, *scene.sites(found[side[0]].frames))
             return
+        own = rank_block(scene, found, side)
+        if own is not None and holds_for_few(own) and not _of_a_layer(found[side[0]]):
+            says = (
+                f"{ranks_say(side)} {verb(side, 'is', 'are')} in a call of the program's own, under"
+                f" `{short(own.text, 80)}` (line {own.line})"
+            )
+            yield weighing(-26, "source", says, *scene.sites(found[side[0]].frames))
+            return
     for side in sides:
         block = first_found(
             one for one in own_blocks(scene, found, side) if not COUNTS.search(one.text)
@@ -226,6 +236,15 @@ def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
             )
             yield weighing(6, "source", says, *scene.sites(found[side[0]].frames))
             return
+
+
+def _of_a_layer(place: Place) -> bool:
+    """Does a wrapper of layers make the call, or one of torch's own modules?"""
+    below = place.frames[len(own_frames(place.frames)) :]
+    return any(
+        SHARDED.search(frame.file) or frame.file.endswith("torch/nn/modules/module.py")
+        for frame in below
+    )
 
 
 def _word(thread: MainThread) -> str:

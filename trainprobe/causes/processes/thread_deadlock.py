@@ -23,14 +23,20 @@ from itertools import pairwise
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
 from trainprobe.causes.exhausted_pools import exhausted_pool
-from trainprobe.causes.phrases import Fixes, file_line, fixes, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
-from trainprobe.facts import Thread
+from trainprobe.facts import SourceSite, Thread
 from trainprobe.stacks.places import is_user
 
 
 def _weigh(scene: Scene) -> Weighings:
     found = circle(scene)
+    if not found and (kept := keeper(scene)) is not None:
+        yield weighing(13, "suspects-stack", _kept_says(kept), kept.waiting.thread, kept.thread)
+        text = "The source around those lines shows who holds that lock"
+        yield weighing(10, "source", text, *scene.sites(kept.thread.frames))
+        yield from others_wait(scene)
+        return
     if not found:
         pool = exhausted_pool(scene)
         if pool is not None:
@@ -57,10 +63,24 @@ def _weigh(scene: Scene) -> Weighings:
 def _pids(scene: Scene) -> tuple[int, ...]:
     pool = exhausted_pool(scene)
     threads = [one.thread for one in circle(scene)] or (pool.threads if pool else ())
+    if not threads and (kept := keeper(scene)) is not None:
+        return (kept.thread.pid,)
     return tuple(dict.fromkeys(thread.pid for thread in threads))
 
 
+def _kept_says(kept: Keeper) -> str:
+    wants = kept.waiting
+    return (
+        f"{_who(wants.thread)} at {wants.where} wants {wants.wants}, which {_who(kept.thread)}"
+        f" keeps while it waits at {kept.where} (`{short(kept.text, 60)}`) for what another has to"
+        " bring"
+    )
+
+
 def _summary(scene: Scene) -> str:
+    if not circle(scene) and (kept := keeper(scene)) is not None:
+        pid = kept.thread.pid
+        return f"{subject(scene)} (pid {pid}) has a thread that keeps a lock: {_kept_says(kept)}"
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
         return f"{subject(scene)} (pid {_pids(scene)[0]}) has a pool of threads: {pool.says}"
     found = circle(scene)
@@ -97,7 +117,18 @@ Or give the pool as many threads as tasks can wait
 """
 
 
+KEEPER_FIXES = """
+Wait without the lock
+    at {place}: take what is waited for first, and the lock after it
+Let waits end
+    queue.get(timeout=60), event.wait(60) or future.result(timeout=60), and release the lock on
+        queue.Empty or TimeoutError
+"""
+
+
 def _fixes(scene: Scene) -> Fixes:
+    if not circle(scene) and (kept := keeper(scene)) is not None:
+        return fixes(KEEPER_FIXES, place=kept.where)
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
         return fixes(POOL_FIXES, places=pool.where)
     found = circle(scene)
@@ -117,6 +148,8 @@ _NO_LOCKS = re.compile(
 )
 
 
+# queue.Queue.get, Event.wait and Condition.wait, Future.result
+_BROUGHT = frozenset({"queue.py", "threading.py", "_base.py"})
 LONGEST = 3  # threads before the last in a circle
 
 
@@ -176,17 +209,64 @@ def _waiting(scene: Scene, thread: Thread) -> Waiting | None:
     wanted = _name(match["with"] or match["call"]) if match is not None else ""
     if logs:
         wanted = HANDLERS_LOCK
-    holds: dict[str, str] = {}
-    for site in scene.sites(own):
+    holds = _holds(scene, thread, here)
+    return Waiting(thread, file_line(here.file, here.line), wanted, holds, joins)
+
+
+def _holds(scene: Scene, thread: Thread, here: SourceSite) -> dict[str, str]:
+    """The locks below whose `with` it stands, and where that is; `here` is its own line."""
+    found: dict[str, str] = {}
+    for site in scene.sites([frame for frame in thread.frames if is_user(frame)]):
         for block in site.blocks:
             if block.kind != "with" or (site is here and block.line == here.line):
                 continue
-            found = _WANTS.search(block.text)
-            if found is not None and found["with"] and not _NO_LOCKS.search(_name(found["with"])):
-                holds[_name(found["with"])] = file_line(site.file, block.line)
+            taken = _WANTS.search(block.text)
+            if taken is not None and taken["with"] and not _NO_LOCKS.search(_name(taken["with"])):
+                found[_name(taken["with"])] = file_line(site.file, block.line)
     if _holds_handler(thread):
-        holds[HANDLERS_LOCK] = ""
-    return Waiting(thread, file_line(here.file, here.line), wanted, holds, joins)
+        found[HANDLERS_LOCK] = ""
+    return found
+
+
+@dataclass(frozen=True)
+class Keeper:
+    """`waiting` wants a lock, which `thread` keeps while it waits itself, at `where`, for something
+    that another has to bring.
+    """
+
+    waiting: Waiting
+    thread: Thread
+    where: str
+    text: str
+
+
+def keeper(scene: Scene) -> Keeper | None:
+    """A thread that a suspect wants a lock of, and that waits for a queue, an event or a result:
+    where the suspect is the one to bring it, nobody gets on, and where it is another, all wait.
+    """
+    for main in ends(scene):
+        threads = threads_of(scene, main.pid)
+        wanting = [
+            one
+            for thread in threads
+            if thread.main and (one := _waiting(scene, thread)) is not None and one.wants
+        ]
+        for thread in threads:
+            sites = scene.sites([frame for frame in thread.frames if is_user(frame)][-1:])
+            if thread.main or not wanting or not sites or not _awaits_another(thread):
+                continue
+            gives_back = f"{wanting[0].wants}.wait" in sites[-1].text  # a condition's own lock
+            if wanting[0].wants in _holds(scene, thread, sites[-1]) and not gives_back:
+                where = file_line(sites[-1].file, sites[-1].line)
+                return Keeper(wanting[0], thread, where, sites[-1].text)
+    return None
+
+
+def _awaits_another(thread: Thread) -> bool:
+    return any(
+        frame.function in ("get", "wait", "result") and frame.base in _BROUGHT
+        for frame in thread.frames[-4:]
+    )
 
 
 def circle(scene: Scene) -> tuple[Waiting, ...]:
