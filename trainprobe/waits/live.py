@@ -30,7 +30,7 @@ from trainprobe.waits.live_graph import LiveGraph
 from trainprobe.waits.live_standings import live_standings
 from trainprobe.waits.printed_steps import last_step_ago_s
 from trainprobe.waits.situation import Situation
-from trainprobe.waits.slowness import SAME_RANK, rarely_seen, slow_groups
+from trainprobe.waits.slowness import IDLE_S, SAME_RANK, rarely_seen, slow_groups
 from trainprobe.waits.sorted_ends import SortedEnds
 from trainprobe.waits.standings import AT_THE_STORE
 from trainprobe.waits.suspects import PROBE
@@ -40,9 +40,6 @@ SHORT_S = 2.0
 """Where nobody has waited for longer than this, everybody has moved since; between the two
 bounds nobody can tell.
 """
-
-ALONE_S = 10.0
-"""Who computes alone for longer, while others wait, has to show that it gets on."""
 
 
 def live_views(facts: Facts) -> tuple[Situation, ...]:
@@ -271,7 +268,7 @@ class _View:
         for end in works:
             waits_s = [one.since_s or 0.0 for one in self.live.victims(end)]
             pids = [pid for node in end if (pid := self.live.pid_of(node)) is not None]
-            if max(waits_s, default=0.0) < ALONE_S or any(map(self._gets_on, pids)):
+            if max(waits_s, default=0.0) < IDLE_S or any(map(self._gets_on, pids)):
                 continue
             says = (
                 f"{self.edges.say(end[0])} {self.live.activity(end[0]).says}, and others have"
