@@ -40,13 +40,17 @@ def dead_helper(scene: Scene) -> tuple[RankException, MainThread] | None:
 
     def may_have_ended_it(one: RankException) -> bool:
         mine = one.rank is not None
+        if mine and one.rank != waiting.rank:
+            return one.of_a_helper
         if one.child:
             return asks or (polls and mine)
         if one.of_a_helper and one.thread in alive:
             return for_a_key and not mine
         return one.of_a_helper and (locked or for_a_key or (polls and mine))
 
-    told = (*scene.of(RankException, rank=waiting.rank), *scene.of(RankException, rank=None))
+    told = [*scene.of(RankException, rank=waiting.rank), *scene.of(RankException, rank=None)]
+    if for_a_key:
+        told += [one for one in scene.of(RankException) if one.rank not in (None, waiting.rank)]
     died = first_found(
         one
         for one in reversed(told)
