@@ -198,10 +198,11 @@ def _nothing_changes(
     between two of its lines.
     """
     stacks = [own_frames(frames) for frames in looks if frames]
-    loops = loops_of(looks, sites)
-    if values[0].reads < STILL_READS or not loops or loops[0].kind != "while":
-        return None
     inner = stacks[-1][-1] if stacks and stacks[-1] else None
+    site = sites.get((inner.file, inner.line)) if inner is not None else None
+    around = [block.kind for block in site.blocks if block.branch == "body"] if site else []
+    if values[0].reads < STILL_READS or "while" not in around:
+        return None
     lines = {stack[-1].line for stack in stacks if stack}
     own = [
         one
