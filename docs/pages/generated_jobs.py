@@ -17,6 +17,7 @@ Misses of one set were mended before the next, of other seeds, was judged.
 Set 1 was judged on two cores on which other programs ran.
 In sets 1 to 5 some "healthy" jobs pause for their data, or for what rank 0 does alone, in so many of their steps that they do wait most of the time; an answer that says so counts as wrong.
 From set 6 on each step has the time that an accelerator would take, and such pauses come once in half a minute.
+Set 6 was judged at once, with the rules of one commit, two jobs side by side, while tests ran on the same two cores now and then: the healthy ones that it calls short of processors were.
 The mechanisms were thought of by people who know the catalogue, so this measures how well an answer carries over to other programs,
 places and launchers, not how well it carries over to faults that nobody thought of.
 """
