@@ -15,7 +15,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
     ways_out,
 )
-from trainprobe.causes.locks_wanted import held_by_others, lock_waits
+from trainprobe.causes.locks_wanted import holders
 from trainprobe.causes.parting_values import PartedValue, behind, passes_made
 from trainprobe.causes.scene import Scene, first_found
 from trainprobe.facts import Block, Skip
@@ -334,12 +334,9 @@ def _locks_out(scene: Scene, ranks: Sequence[int]) -> bool:
     """Do others want a lock that one of these holds? Then nobody knows where they would have come
     without it.
     """
-    holders = {
-        *(lock.holder_pid for lock in lock_waits(scene)),
-        *(lock.pid for lock in held_by_others(scene)),
-    }
+    known = holders(scene)
     processes = [scene.process(rank) for rank in ranks]
-    return any(process is not None and process.pid in holders for process in processes)
+    return any(process is not None and process.pid in known for process in processes)
 
 
 def _is_past(scene: Scene, place: Place, other: Place, loop: Block) -> bool:

@@ -51,6 +51,14 @@ def held_by_others(scene: Scene) -> tuple[HeldLock, ...]:
     return tuple(named) or tuple(lock for _, lock in asked_inside_a_call(scene))
 
 
+def holders(scene: Scene) -> tuple[int, ...]:
+    """The processes that hold a lock which a suspect wants."""
+    return (
+        *(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid),
+        *(fact.pid for fact in held_by_others(scene)),
+    )
+
+
 def wanted_path(scene: Scene) -> str:
     found = [fact.path for fact in lock_waits(scene) if fact.path] + [
         thread.lock_path for thread in wanting_file_locks(scene) if thread.lock_path

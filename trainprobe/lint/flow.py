@@ -129,15 +129,17 @@ def is_left_behind(module: Module, leave: ast.AST, how: str, node: ast.AST) -> b
         return how == "break" and _comes_again(module, loop, leave, node)
     if how in {"continue", "break"}:
         return loop is not None and loop in ancestors
-    if how == "raise":  # one that is caught in this function is no leaving
-        child: ast.AST = leave
-        for up in around:
-            if isinstance(up, SCOPES):
-                break
-            if isinstance(up, ast.Try) and up.handlers and child in up.body:
-                return False
-            child = up
-    return True
+    # one that is caught in this function is no leaving
+    return how != "raise" or not any(tried.handlers for tried in tried_in(module, leave))
+
+
+def tried_in(module: Module, node: ast.AST) -> Iterator[ast.Try]:
+    """Yield the `try` statements of its function that it runs in the body of, the nearest first."""
+    for up, child in _with_children(module, node):
+        if isinstance(up, SCOPES):
+            return
+        if isinstance(up, ast.Try) and child in up.body:
+            yield up
 
 
 def _comes_again(module: Module, loop: ast.AST | None, leave: ast.AST, node: ast.AST) -> bool:

@@ -32,6 +32,7 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
 from trainprobe.causes.diverging_calls import (
     BEHIND,
+    DDP_FORWARD,
     DISAGREE,
     OF_EACH_STEP,
     Place,
@@ -516,7 +517,7 @@ def _fixes(scene: Scene) -> Fixes:
         move = "above" if block.branch == BEHIND else "out of"
         condition = f"{move} `{short(block.text, 80)}` ({_line(scene, who, block)})"
         rest = "keep only the printing or saving under the rank's condition"
-        wrapped = any(rank in found and found[rank].op == "ddp-sync" for rank in who)
+        wrapped = any(rank in found and found[rank].op == DDP_FORWARD for rank in who)
         unwrap = fixes(UNWRAPPED, place=place) if wrapped else ()
         return unwrap + fixes(FIXES, place=place, condition=condition, rest=rest)
     if out_of_step := _fixes_of_leaving(scene):

@@ -44,6 +44,7 @@ from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import LogEvent, MainThread
 from trainprobe.model.ranks import and_list
+from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import is_user
 from trainprobe.waits.divergence import call_says, camps_say
 from trainprobe.waits.loops import own_frames
@@ -65,9 +66,13 @@ def _sharded(scene: Scene) -> tuple[MainThread, ...]:
 
 def _inside_the_model(thread: MainThread) -> bool:
     """Does it wait below a module, a sharded layer or `backward()`?"""
-    return thread.in_backward or any(
-        SHARDED.search(frame.file) or frame.file.endswith("torch/nn/modules/module.py")
-        for frame in thread.frames
+    return thread.in_backward or any(map(_calls_layers, thread.frames))
+
+
+def _calls_layers(frame: Frame) -> bool:
+    """Is it a frame of a wrapper of layers, or of torch's own modules?"""
+    return SHARDED.search(frame.file) is not None or frame.file.endswith(
+        "torch/nn/modules/module.py"
     )
 
 
@@ -240,11 +245,7 @@ def _branch(scene: Scene, sides: tuple[tuple[int, ...], ...]) -> Weighings:
 
 def _of_a_layer(place: Place) -> bool:
     """Does a wrapper of layers make the call, or one of torch's own modules?"""
-    below = place.frames[len(own_frames(place.frames)) :]
-    return any(
-        SHARDED.search(frame.file) or frame.file.endswith("torch/nn/modules/module.py")
-        for frame in below
-    )
+    return any(map(_calls_layers, place.frames[len(own_frames(place.frames)) :]))
 
 
 def _word(thread: MainThread) -> str:

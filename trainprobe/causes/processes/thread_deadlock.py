@@ -31,7 +31,7 @@ from trainprobe.stacks.places import is_user
 
 def _weigh(scene: Scene) -> Weighings:
     found = circle(scene)
-    if not found and (kept := keeper(scene)) is not None:
+    if (kept := keeper(scene)) is not None:
         yield weighing(13, "suspects-stack", _kept_says(kept), kept.waiting.thread, kept.thread)
         text = "The source around those lines shows who holds that lock"
         yield weighing(10, "source", text, *scene.sites(kept.thread.frames))
@@ -78,7 +78,7 @@ def _kept_says(kept: Keeper) -> str:
 
 
 def _summary(scene: Scene) -> str:
-    if not circle(scene) and (kept := keeper(scene)) is not None:
+    if (kept := keeper(scene)) is not None:
         pid = kept.thread.pid
         return f"{subject(scene)} (pid {pid}) has a thread that keeps a lock: {_kept_says(kept)}"
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
@@ -127,7 +127,7 @@ Let waits end
 
 
 def _fixes(scene: Scene) -> Fixes:
-    if not circle(scene) and (kept := keeper(scene)) is not None:
+    if (kept := keeper(scene)) is not None:
         return fixes(KEEPER_FIXES, place=kept.where)
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
         return fixes(POOL_FIXES, places=pool.where)
@@ -243,7 +243,10 @@ class Keeper:
 def keeper(scene: Scene) -> Keeper | None:
     """A thread that a suspect wants a lock of, and that waits for a queue, an event or a result:
     where the suspect is the one to bring it, nobody gets on, and where it is another, all wait.
+    None where a circle of locks tells more.
     """
+    if circle(scene):
+        return None
     for main in ends(scene):
         threads = threads_of(scene, main.pid)
         wanting = [

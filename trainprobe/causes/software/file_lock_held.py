@@ -19,6 +19,7 @@ from trainprobe.causes.child_processes import others_wait
 from trainprobe.causes.locks_wanted import (
     asked_inside_a_call,
     held_by_others,
+    holders,
     lock_waits,
     name_taken,
     says_of_polling,
@@ -144,23 +145,9 @@ def _imports_waiting(scene: Scene) -> tuple[ImportTried, ...]:
 
 
 def _pids(scene: Scene) -> tuple[int, ...]:
-    found = [
-        *(fact.holder_pid for fact in lock_waits(scene) if fact.holder_pid),
-        *(fact.pid for fact in held_by_others(scene)),
-    ]
     reported = import_lock_wait(scene.facts, scene.cell)
-    return tuple(
-        dict.fromkeys(
-            [
-                *found,
-                *(
-                    [reported.holder_pid]
-                    if reported is not None and reported.holder_pid is not None
-                    else []
-                ),
-            ]
-        )
-    )
+    told = reported.holder_pid if reported is not None else None
+    return tuple(dict.fromkeys((*holders(scene), *((told,) if told is not None else ()))))
 
 
 def _holding_ranks(scene: Scene) -> tuple[int, ...]:

@@ -11,17 +11,16 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from trainprobe.lint import flow
 from trainprobe.lint.calls import Call, calls_ending_in, calls_to
 from trainprobe.lint.every_rank import (
     OWN,
-    STARTS,
-    asks_for_rank,
     is_guarded,
+    is_in_job,
     is_of_trainer,
     is_one_path,
 )
 from trainprobe.lint.expressions import Expression, origin, resolved_argument
-from trainprobe.lint.jobs import calls_in_job
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import SCOPES, Module, last_name, receiver_of
 from trainprobe.lint.program import Program
@@ -87,8 +86,7 @@ def find(program: Program) -> Iterator[Finding]:
         call = change.call
         module, function = call.module, call.module.function_of(call.node)
         of_trainer = function is not None and is_of_trainer(program, function)
-        asks = function is not None and asks_for_rank(program, function)
-        if not (asks or of_trainer or calls_in_job(program, module, *STARTS)):
+        if not is_in_job(program, module, function):
             continue
         if change.path is not None and not _is_shared(program, change.path, alike=of_trainer):
             continue
@@ -197,16 +195,11 @@ def _is_asked_for(call: Call) -> bool:
 
 
 def _is_caught(module: Module, node: ast.AST) -> bool:
-    child = node
-    for up in module.ancestors(node):
-        if isinstance(up, ast.Try) and child in up.body:
-            caught = [module.source_of(one.type) if one.type else "" for one in up.handlers]
-            if any(_CAUGHT.search(each) for each in caught):
-                return True
-        if isinstance(up, SCOPES):
-            return False
-        child = up
-    return False
+    return any(
+        _CAUGHT.search(module.source_of(one.type) if one.type else "")
+        for tried in flow.tried_in(module, node)
+        for one in tried.handlers
+    )
 
 
 def _is_shared(program: Program, path: Expression, *, alike: bool) -> bool:
