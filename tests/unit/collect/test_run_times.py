@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import subprocess
 import sys
 import time
@@ -19,7 +21,6 @@ while True:
     while time.process_time() < until:
         pass
 """
-BUSY_S = 0.1  # in one go, beside whatever else this machine does
 WAITS = "import time; print('ready', flush=True); time.sleep(60)"
 
 
@@ -28,6 +29,7 @@ def test_short_work_between_naps_is_seen_and_a_wait_has_none() -> None:
         subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
         for text in (NAPS, WAITS)
     ]
+    _put_first(programs[0])
     try:
         for program in programs:
             assert program.stdout is not None
@@ -43,25 +45,30 @@ def test_short_work_between_naps_is_seen_and_a_wait_has_none() -> None:
             program.communicate()
     moments = seen.moments(programs[0].pid)
     assert len(moments) >= 4
-    # on a crowded machine the work after a nap may come in two parts
-    naps = [after - before > 0.3 for before, after in pairwise([began - 1, *moments])]
-    assert sum(naps) >= 2
+    assert all(after - before > 0.3 for before, after in pairwise([began - 1, *moments]))
     assert seen.moments(programs[1].pid) == []
     assert seen.busy(programs[1].pid) == []
 
 
 def test_a_thread_that_computes_all_the_time_is_busy_all_the_time() -> None:
     program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
+    _put_first(program)
     try:
         with RunTimes([program.pid]) as seen:
             deadline = time.monotonic() + 20
-            while time.monotonic() < deadline and _longest(seen.busy(program.pid)) < BUSY_S:
+            while time.monotonic() < deadline and _longest(seen.busy(program.pid)) < 0.2:
                 time.sleep(0.05)
     finally:
         program.kill()
         program.wait()
-    assert _longest(seen.busy(program.pid)) >= BUSY_S
+    assert _longest(seen.busy(program.pid)) >= 0.2
     assert seen.moments(program.pid) == []
+
+
+def _put_first(program: subprocess.Popen[bytes]) -> None:
+    """Give it a processor when it wants one, beside whatever else runs, where that is allowed."""
+    with contextlib.suppress(PermissionError):
+        os.setpriority(os.PRIO_PROCESS, program.pid, -19)
 
 
 def _longest(spans: list[tuple[float, float]]) -> float:
