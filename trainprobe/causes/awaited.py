@@ -337,7 +337,9 @@ def sleeps_at(scene: Scene, thread: Thread) -> str:
         for end in far_ends(scene.facts, scene.cell, replace(process, call=call)):
             return f", which {end.says}"
         asleep = sleeps_in(wchan, syscall)
-        return f", which sleeps in {asleep[1]}" if asleep is not None else ""
+        if asleep is None:
+            return ""
+        return ", which sleeps" if asleep[1] == "sleep" else f", which sleeps in {asleep[1]}"
     return ""
 
 

@@ -15,8 +15,9 @@ _TERMINALS = ("/dev/pts/", "/dev/tty", "/dev/console")
 class FarEnd:
     """`kind` is pipe, fifo, socket, terminal or file; `name` its path or the remote address.
 
-    `pids` are the processes at the other end, `commands` the command lines of those that are not of
-    the job. `complete` says that nobody else can be there. `silent_s` is how long no data has gone
+    `pids` are the other processes at the other end, `commands` the command lines of those that are
+    not of the job. `own` says that the process itself has the other end, too, for another of its
+    threads. `complete` says that nobody else can be there. `silent_s` is how long no data has gone
     over a socket, None where that is not known.
     """
 
@@ -25,6 +26,7 @@ class FarEnd:
     writes: bool
     name: str = ""
     pids: tuple[int, ...] = ()
+    own: bool = False
     commands: dict[int, str] = field(default_factory=dict)
     complete: bool = False
     silent_s: float | None = None
@@ -70,6 +72,8 @@ class FarEnd:
         if self.kind == "socket":
             return f"{self.how} {self.name}"
         verb = "write to" if self.writes else "read from"
+        if self.own:
+            return f"waits to {verb} {self.what}, whose other end the same process has"
         return f"waits to {verb} {self.what}, whose other end nobody is seen to have"
 
 
@@ -80,6 +84,8 @@ def far_ends(facts: Facts, cell: str, process: ProcessState) -> tuple[FarEnd, ..
     """
     call = process.blocked
     wanted = {number: number not in call.reads for number in call.descriptors}
+    ends = [end for end in facts.of(PipeEnd, cell=cell) if end.pid == process.pid]
+    opened = {(end.path, end.mode) for end in ends}
     pipes = [
         FarEnd(
             "fifo" if end.path.startswith("/") else "pipe",
@@ -87,12 +93,13 @@ def far_ends(facts: Facts, cell: str, process: ProcessState) -> tuple[FarEnd, ..
             wanted[end.fd],
             end.path,
             tuple(other for other in end.other_pids if other != process.pid)[:OTHERS_CAP],
+            (end.path, "w" if end.mode == "r" else "r") in opened,
             dict(zip(end.strangers, end.others, strict=False)),
             end.complete,
             evidence=end.evidence,
         )
-        for end in facts.of(PipeEnd, cell=cell)
-        if end.pid == process.pid and end.fd in wanted
+        for end in ends
+        if end.fd in wanted
     ]
     sockets = [
         FarEnd(
@@ -101,7 +108,7 @@ def far_ends(facts: Facts, cell: str, process: ProcessState) -> tuple[FarEnd, ..
             wanted[one.fd],
             one.remote or one.local,
             (one.peer_pid,) if one.peer_pid else (),
-            {one.peer_pid: one.peer} if one.peer_pid and one.peer else {},
+            commands={one.peer_pid: one.peer} if one.peer_pid and one.peer else {},
             silent_s=one.silent_s,
             connecting=one.state == "SYN_SENT",
             evidence=one.evidence,

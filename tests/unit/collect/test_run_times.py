@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
 import subprocess
 import sys
 import time
@@ -29,7 +27,6 @@ def test_short_work_between_naps_is_seen_and_a_wait_has_none() -> None:
         subprocess.Popen([sys.executable, "-c", text], stdout=subprocess.PIPE)
         for text in (NAPS, WAITS)
     ]
-    _put_first(programs[0])
     try:
         for program in programs:
             assert program.stdout is not None
@@ -52,7 +49,6 @@ def test_short_work_between_naps_is_seen_and_a_wait_has_none() -> None:
 
 def test_a_thread_that_computes_all_the_time_is_busy_all_the_time() -> None:
     program = subprocess.Popen([sys.executable, "-c", "while True: pass"])
-    _put_first(program)
     try:
         with RunTimes([program.pid]) as seen:
             deadline = time.monotonic() + 20
@@ -63,12 +59,6 @@ def test_a_thread_that_computes_all_the_time_is_busy_all_the_time() -> None:
         program.wait()
     assert _longest(seen.busy(program.pid)) >= 0.2
     assert seen.moments(program.pid) == []
-
-
-def _put_first(program: subprocess.Popen[bytes]) -> None:
-    """Give it a processor when it wants one, beside whatever else runs, where that is allowed."""
-    with contextlib.suppress(PermissionError):
-        os.setpriority(os.PRIO_PROCESS, program.pid, -19)
 
 
 def _longest(spans: list[tuple[float, float]]) -> float:

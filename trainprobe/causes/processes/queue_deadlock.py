@@ -12,6 +12,7 @@ by a full pipe. A reader that is seen at its `get` rules a full queue out.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from trainprobe.causes.awaited import sleeps_at
 from trainprobe.causes.cause import Cause
@@ -28,8 +29,10 @@ from trainprobe.causes.died_of_exceptions import dead_helper, helper_says
 from trainprobe.causes.phrases import Fixes, fix, fixes, ranks_say
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.facts import LogJob, MainThread, PipeEnd, ProcessState, Thread
+from trainprobe.stacks.blocked_calls import BlockedCall
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.places import is_user
+from trainprobe.waits.far_ends import FarEnd, far_ends
 
 
 def _lives(scene: Scene, rank: int) -> bool:
@@ -305,6 +308,12 @@ See what the thread that should fill the queue waits for
 Let waits end
     queue.put(item, timeout=60); queue.get(timeout=60)
 """
+OWN_PIPE = """
+See what the thread at the other end does
+    open {place}: it should serve the pipe in a loop that nothing but the end of the data ends
+Let its end reach whoever waits
+    in the thread: close its end in a finally; who writes gets BrokenPipeError, who reads the end
+"""
 QUEUE = """
 Empty the queue before the join
     results = [queue.get() for _ in range(n)]
@@ -358,6 +367,12 @@ def _fixes(scene: Scene) -> Fixes:
     pipes = f"ls -l /proc/{pid}/fd | grep pipe"
     far_end = look_at(scene, other) if other else ""
     see = fix("See both ends", pipes, look_at(scene, pid), far_end)
+    if _is_own(scene, pid, mode):
+        serving = next(iter(feeders(scene, pid)), None)
+        frame = user_frame(serving.frames) if serving is not None else None
+        if frame is None:
+            return (fix("See which threads are left", look_at(scene, pid)), *fixes(UNFED))
+        return (fix("See both ends", look_at(scene, pid)), *fixes(OWN_PIPE, place=frame.where))
     there = next(iter(scene.of_process(MainThread, other)), None) if other else None
     if mode == "w" and there is not None and there.leaf == "child-wait" and there.where:
         return (*fixes(READ_FIRST, where=there.where), see, *fixes(PIPE)[1:])
@@ -477,7 +492,15 @@ def other_end(scene: Scene, pid: int, mode: str) -> str:
     other, thread = _other(scene, pid, mode)
     if thread is not None:
         return f"pid {thread.pid}, which stands at {thread.where or thread.leaf}"
-    return f"pid {other}" if other else "nobody that is seen" if _ends_of(scene, pid, mode) else ""
+    if other:
+        return f"pid {other}"
+    if _is_own(scene, pid, mode):
+        served = next(iter(feeders(scene, pid)), None)
+        if served is None:
+            return "its own process, of which no other thread runs code of the job"
+        there = sleeps_at(scene, served)
+        return f"its own process, where {_thread(served)} should serve it{there}"
+    return "nobody that is seen" if _ends_of(scene, pid, mode) else ""
 
 
 def other_pid(scene: Scene, pid: int, mode: str) -> int:
@@ -486,15 +509,29 @@ def other_pid(scene: Scene, pid: int, mode: str) -> int:
 
 
 def _other(scene: Scene, pid: int, mode: str) -> tuple[int, MainThread | None]:
-    others = [
-        other for end in _ends_of(scene, pid, mode) for other in end.other_pids if other != pid
-    ]
+    others = [other for end in _ends_of(scene, pid, mode) for other in end.pids]
     thread = next((thread for thread in scene.of(MainThread) if thread.pid in others), None)
     return (thread.pid, thread) if thread is not None else (next(iter(others), 0), None)
 
 
-def _ends_of(scene: Scene, pid: int, mode: str) -> list[PipeEnd]:
-    return [end for end in scene.of(PipeEnd) if end.pid == pid and mode in end.mode]
+def _is_own(scene: Scene, pid: int, mode: str) -> bool:
+    """Is the pipe one between threads of that process?"""
+    ends = _ends_of(scene, pid, mode)
+    return bool(ends) and all(end.own and not end.pids for end in ends)
+
+
+def _ends_of(scene: Scene, pid: int, mode: str) -> tuple[FarEnd, ...]:
+    """The far ends of the pipe at which it sleeps, of each one that it may be if no call tells."""
+    process = scene.process_of(pid)
+    if process is None:
+        return ()
+    ends = far_ends(scene.facts, scene.cell, process)
+    if not any(end.kind in ("pipe", "fifo") for end in ends):
+        of_mode = [end for end in scene.of(PipeEnd) if end.pid == pid and mode in end.mode]
+        numbers = tuple(end.fd for end in of_mode if end.fd is not None)
+        call = BlockedCall("", numbers, ()) if mode == "r" else BlockedCall("", (), numbers)
+        ends = far_ends(scene.facts, scene.cell, replace(process, call=call))
+    return tuple(end for end in ends if end.kind in ("pipe", "fifo"))
 
 
 def look_at(scene: Scene, pid: int) -> str:
