@@ -18,7 +18,7 @@ from trainprobe.causes.calibration import calibrated
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.classes import classes, everybody_meets
 from trainprobe.causes.commands import again, is_command
-from trainprobe.causes.component_told import component_told
+from trainprobe.causes.component_told import trouble_told
 from trainprobe.causes.deep_looks import deep_look
 from trainprobe.causes.fitting_fixes import fitting
 from trainprobe.causes.healing import healing, hinted
@@ -492,7 +492,7 @@ def _next_steps(scene: Scene, ordered: Sequence[Candidate]) -> tuple[str, ...]:
             "read the job's own output beside the dumps: trainprobe explain <DUMPS> <LOGS>",
             "or while it hangs, on each node: trainprobe attach",
         )
-    told = component_told(scene) if scene.one(LogJob) is not None else None
+    told = trouble_told(scene) if scene.one(LogJob) is not None else None
     if told is not None:
         nearest = [told.component.separates, *nearest]
     wait = None

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from trainprobe.causes.awaited import awaited, lock_is_seen
-from trainprobe.causes.component_told import component_told, words_told
+from trainprobe.causes.component_told import trouble_told, words_told
 from trainprobe.causes.lone_workers import may_go_round
 from trainprobe.causes.phase_told import phase_told
 from trainprobe.causes.phrases import ranks_say, subject, verb
@@ -153,7 +153,7 @@ def _of_others(scene: Scene) -> Iterator[Class]:
 
 def _of_component(scene: Scene, trust: float) -> Iterator[Class]:
     """The component in which a failure or a wait of a log shows."""
-    told = component_told(scene)
+    told = trouble_told(scene)
     if told is not None and scene.group.mode != "slow":
         says = f"{told.says[:1].upper()}{told.says[1:]}: {words_told(scene, told)}"
         name = f"{IN_COMPONENT}{told.component.id}"

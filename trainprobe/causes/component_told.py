@@ -8,10 +8,12 @@ from trainprobe.causes.phrases import short
 from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import text_of
 from trainprobe.causes.version_conflicts import version_conflict
-from trainprobe.facts import LogEvent, RankException
+from trainprobe.facts import LogEvent, LogJob, RankException
 from trainprobe.facts.log_components import COMPONENT_LINE, component_named
 from trainprobe.logtext.components import Reading, read_component
 from trainprobe.stacks.places import is_native, is_standard, is_user
+from trainprobe.waits.log_phases import phase_group
+from trainprobe.waits.unfailed_logs import HARMLESS, tells_of_trouble
 
 FRAMES = 12
 # Components whose failures are those of the program and of what it asks for.
@@ -40,17 +42,36 @@ def _told(scene: Scene) -> Reading | None:
     return component_named(last) if last is not None else None
 
 
+def trouble_told(scene: Scene) -> Reading | None:
+    """`component_told`, or the component of the first known line that tells of trouble: where it
+    shows, and no reason to think of any cause.
+    """
+    line = _known_trouble(scene)
+    return component_told(scene) or (read_component(line.line) if line is not None else None)
+
+
 def words_told(scene: Scene, of: Reading) -> str:
     """What was said there: the group's own words, or the line of a log that nothing else knows."""
-    last = _last_line(scene)
+    last = _last_line(scene) or _known_trouble(scene)
     if scene.origin is None and scene.first_failure is None and last is not None:
-        return f"{short(last.line, 160)} ({last.seen_at})"
+        return f"`{short(last.line, 160)}` ({last.seen_at})"
     pair = version_conflict(scene) if of.component.id == "software" else None
     return f"{pair.says}: {scene.group.says}" if pair is not None else scene.group.says
 
 
 def _last_line(scene: Scene) -> LogEvent | None:
     return next(iter(reversed(scene.events(COMPONENT_LINE))), None)
+
+
+def _known_trouble(scene: Scene) -> LogEvent | None:
+    job = scene.one(LogJob)
+    if job is None or scene.group.how != "failed-first" or phase_group(scene.facts, job, ""):
+        return None  # the phase at which a log stops tells more
+    events = scene.of(LogEvent)
+    # what is known to be harmless, and what tells of another one's end
+    known = {e.seen_at for e in events if e.event in HARMLESS or e.event == "connection-closed"}
+    troubled = [e for e in events if e.seen_at not in known and tells_of_trouble(e)]
+    return min(troubled, key=lambda event: event.place or 0, default=None)
 
 
 def another_raised(scene: Scene, but: AbstractSet[str]) -> Reading | None:

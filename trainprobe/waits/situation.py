@@ -15,6 +15,9 @@ from trainprobe.waits.suspects import SuspectGroup
 _WAITS = frozenset({*IN_COLLECTIVE, AT_THE_STORE, "dataloader", "child-wait"})
 _VERDICT_OF: Mapping[str, Verdict] = {"crash": "crashed", "slow": "slow", "check": "at-risk"}
 
+STILL_THERE = "if it still runs, on each node: trainprobe attach"
+"""The next look at a job whose log simply stops."""
+
 
 @dataclass(frozen=True)
 class Echo:
@@ -89,7 +92,8 @@ def settled(situation: Situation, title: str, component: str = "") -> Situation:
             return replace(
                 _of_last(situation, says=stopped.says, groups=(stopped,)), remarks=remarks
             )
-        return replace(without, says=without.attempts[0].says, remarks=remarks)
+        says = without.attempts[0].says
+        return replace(without, says=says, remarks=remarks, next_look=STILL_THERE)
     groups = _but_stopped(situation)
     first = groups[0]
     if first.mode == "hang":  # where it stopped is known, and not whether it would have gone on

@@ -17,7 +17,7 @@ from trainprobe.waits.divergence import ranks_say
 from trainprobe.waits.left_alone import alone_group
 from trainprobe.waits.log_phases import phase_group
 from trainprobe.waits.log_suspects import ended, ids_of, log_group
-from trainprobe.waits.situation import Situation
+from trainprobe.waits.situation import STILL_THERE, Situation
 from trainprobe.waits.suspects import Mode, SuspectGroup
 from trainprobe.waits.waits_told import still_waiting
 
@@ -137,6 +137,7 @@ def unfailed(facts: Facts, job: LogJob) -> Situation:
         says=says if groups else _goes_on(job, last, count) or says,
         groups=groups,
         tentative=bool(groups),
+        next_look="" if groups or not job.last_seen_at else STILL_THERE,
     )
 
 
@@ -241,7 +242,7 @@ def _last_words(
             f" than the others, as {lagging.seen_at} tells"
         )
         return log_group(job, "slow", says, "slow", lagging.evidence, ranks)
-    trouble = any(TROUBLE.search(event.line) and not _not_yet(event) for event in near)
+    trouble = any(map(tells_of_trouble, near))
     diverged = all(event.event in _NO_NUMBERS for event in near)
     mode: Mode = "check" if diverged else "crash" if trouble else "hang"
     return log_group(
@@ -249,9 +250,14 @@ def _last_words(
     )
 
 
-def _not_yet(event: LogEvent) -> bool:
-    """Whether it tells of who tries again, and has not failed yet."""
-    return tries_again(event.line) or _RETRY.search(event.line) is not None
+def tells_of_trouble(event: LogEvent) -> bool:
+    """Whether it tells of a failure, and not of who tries again and has not failed yet."""
+    return (
+        event.event not in HARMLESS
+        and not event.echo
+        and TROUBLE.search(event.line) is not None
+        and not (tries_again(event.line) or _RETRY.search(event.line))
+    )
 
 
 def _diverged(job: LogJob, events: Sequence[LogEvent], says: str) -> SuspectGroup | None:

@@ -24,7 +24,8 @@ DOWN = ("ib-port-error", "link-down")
 BROKEN = ("ib-device-fatal", "nvlink-error")  # the card or the link itself has given up
 # what ranks say whose link is gone
 CUT = ("connection-closed", "collective-timeout", "nccl-aborted")
-LOST = ("ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
+GIVEN_UP = "connection-lost"
+LOST = (GIVEN_UP, "ib-error", "ofi-error", "peer-unanswered", "ib-async-error")
 FEW = 3  # segments sent again: one or two are lost on any network
 
 
@@ -100,7 +101,10 @@ def _from_log(scene: Scene) -> Weighings:
         errors or scene.group.mode == "hang" or scene.origin is not None or lines(scene, *CUT)
     ):
         yield weighing(13, "network", f"A port went down: {short(down[0].line)}", down[0])
-    if errors and (steps > 1 or down):
+    if given_up := lines(scene, GIVEN_UP):
+        says = f"The kernel gave up a connection that was open: {short(given_up[0].line)}"
+        yield weighing(26, "suspects-log", says, *given_up[:1])
+    elif errors and (steps > 1 or down):
         says = (
             f"The transport failed{f' after {steps} steps' if steps else ''}:"
             f" {short(errors[0].line)}"
