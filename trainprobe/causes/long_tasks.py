@@ -77,6 +77,9 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
             f" {short(worked.line, 80)}"
         )
         yield weighing(10, "probe-outcome", says, worked)
+        if isinstance(worked, LogWork) and not worked.ended:
+            says = f"It was at {worked.step} of {worked.of} then"
+            yield weighing(10, "other-stacks", says, worked)
     missing = timeouts.missing
     if (
         missing is not None
@@ -285,7 +288,7 @@ def of_short_timeout(scene: Scene, timeouts: Timeouts) -> Weighings:
     says = f"The limit that ran out is only {limit:g} s"
     yield weighing(13 if limit < NO_LIMIT_S else 3, "scheduler", says, *call_lines(timeouts))
     last = max((call.place or 0 for call in timeouts.calls), default=-1)
-    after: list[LogEvent | LogProgress] = [
+    after: list[LogEvent | LogProgress | LogWork] = [
         event
         for event in timeouts.events("task-ended", "training-ended")
         if (event.place or 0) > last
@@ -325,15 +328,16 @@ def _last_lines(scene: Scene, timeouts: Timeouts) -> tuple[int, str, Output] | N
     return None
 
 
-def _works_on(scene: Scene, timeouts: Timeouts) -> LogEvent | LogProgress | None:
+def _works_on(scene: Scene, timeouts: Timeouts) -> LogEvent | LogProgress | LogWork | None:
     """What a rank that did not give up printed of its work after the others had."""
     begins = min((call.place or 0 for call in timeouts.calls), default=None)
     if begins is None or not timeouts.first:
         return None
-    told_of: list[LogEvent | LogProgress] = list(
+    told_of: list[LogEvent | LogProgress | LogWork] = list(
         timeouts.events("task-began", "load-began", "task-ended")
     )
     told_of += scene.of(LogProgress)
+    told_of += [work for work in scene.of(LogWork) if work.is_count]
     return first_found(
         one
         for one in told_of

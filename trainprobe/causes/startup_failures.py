@@ -83,6 +83,11 @@ def lines(scene: Scene, *shows: str) -> tuple[LogEvent, ...]:
     return tuple(sorted(found, key=lambda event: (event.place is None, event.place or 0)))
 
 
+def was_flushed(line: LogEvent) -> bool:
+    """Is it only what is left over once a connection is gone (IBV_WC_WR_FLUSH_ERR)?"""
+    return line.captured.get("status") == "5"
+
+
 _MAKES_A_GROUP = re.compile(r"\b(?:init_process_group|new_group|barrier)\(")
 
 

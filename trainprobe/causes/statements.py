@@ -10,7 +10,15 @@ from typing import Protocol
 
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.facts import ImportTried, LogEvent, LogProgress, Output, ProbeFailure, RankException
+from trainprobe.facts import (
+    ImportTried,
+    LogEvent,
+    LogProgress,
+    LogWork,
+    Output,
+    ProbeFailure,
+    RankException,
+)
 from trainprobe.logtext.levels import denied, only_informs
 from trainprobe.model.diagnosis import Weighing
 from trainprobe.model.facts import Fact
@@ -22,6 +30,7 @@ _TOLD_AFTERWARDS = re.compile(
     r" process|oomkilled|oom_kill|cancelled|time limit|preempt|exitcode|received by"
     r" pid|evicted|NVRM|\bXid\b|kernel:|raylet"
 )
+LogLine = LogEvent | LogProgress | LogWork
 LATE_POINTS = 3
 _BESIDE_S = 5.0
 # lines behind a failure that may still be of the same breath: what C++ adds, and another stream of
@@ -92,9 +101,9 @@ def weigh_message(
     return found
 
 
-def quote(points: int, says: str, found: Quotable | LogEvent | LogProgress) -> Weighing:
+def quote(points: int, says: str, found: Quotable | LogLine) -> Weighing:
     """Weigh one line of a log or one message, and quote it behind `says`."""
-    if isinstance(found, (LogEvent, LogProgress)):
+    if isinstance(found, LogLine):
         return weighing(points, "suspects-log", f"{says}: {short(found.line, 120)}", found)
     return weighing(points, "suspects-log", f"{says}: {short(found.text, 120)}", found.fact)
 

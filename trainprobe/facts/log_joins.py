@@ -5,6 +5,7 @@ failures was first.
 from __future__ import annotations
 
 import bisect
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +25,7 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.traceback_text import NAME_CUT_OFF
 
 RANKS_CAP = 100_000
+_DISTRIBUTED = re.compile(r"torch/(?:distributed|nn/parallel)/")
 # Signals that come from outside or out of the blue, and leave a process no time for words.
 SILENT = frozenset({4, 7, 8, 9, 11})
 # SLURM's states of a job that did not end well, and of one that SLURM itself ended.
@@ -72,7 +74,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         {host for job in jobs for host in job.hosts},
     )
     exceptions = lived_through(exceptions, merged, progress)
-    exceptions = _in_time(exceptions, mine)
+    exceptions, repeats = _after_giving_up(_in_time(exceptions, mine), events)
     whose = _whose(exceptions, merged)
     owned = {
         id(fact): replace(fact, rank=whose, role="rank")
@@ -90,7 +92,8 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     said = [
         event
         for event in but_of_strangers(events)
-        if event.rank is not None or event.place not in told
+        if (event.rank is not None or event.place not in told)
+        and not any(_is_last_line(event, fact) for fact in repeats)
     ]
     named = [fact for fact in exceptions if fact.type != NAME_CUT_OFF]
     if words_of(named, signals, said, progress):
@@ -157,6 +160,36 @@ def _with_orders(endings: Sequence[RankEnding], ordered: Sequence[LogFailure]) -
         )
         for end in endings
     ]
+
+
+def _after_giving_up(
+    exceptions: Sequence[RankException], events: Sequence[LogEvent]
+) -> tuple[list[RankException], list[RankException]]:
+    """All, and those that only repeat what was told: a rank raises them inside torch.distributed
+    once its own watchdog has given up a collective, whose data are not there.
+    """
+    gave_up: dict[int, int] = {}
+    for event in events:
+        if event.event == "collective-timeout" and event.rank is not None:
+            place = event.place or 0
+            gave_up[event.rank] = min(place, gave_up.get(event.rank, place))
+    done, repeats = [], []
+    for fact in exceptions:
+        if (
+            not fact.echo
+            and fact.rank in gave_up
+            and (fact.place or 0) > gave_up[fact.rank]
+            and fact.frames
+            and _DISTRIBUTED.search(fact.frames[-1].file)
+        ):
+            fact = replace(fact, echo=True, echo_of="collective-timeout")  # noqa: PLW2901
+            repeats.append(fact)
+        done.append(fact)
+    return done, repeats
+
+
+def _is_last_line(event: LogEvent, of: RankException) -> bool:
+    return event.rank == of.rank and bool(of.message) and of.message[:40] in event.line
 
 
 def _in_time(exceptions: Sequence[RankException], facts: Sequence[Fact]) -> list[RankException]:

@@ -29,6 +29,9 @@ _ANNOUNCES = re.compile(
     r" [^\n]{3,190}?)(?:\.{2,3}|…|\.)?$",
     re.IGNORECASE,
 )
+_OF_TOTAL = re.compile(r"(?<![\d./-])(\d{1,9}) ?(?:/|of) ?(\d{1,9})(?![\d./-])")
+COUNTED_CHARACTERS = 400
+COUNTED_LINES = 3  # alike but for a number that rises
 _SAVES = re.compile(r"(?:sav|writ|merg|consolidat|export|upload)", re.IGNORECASE)
 _EVALUATES = re.compile(r"(?:evaluat|validat)", re.IGNORECASE)
 _ENDED = re.compile(
@@ -38,7 +41,7 @@ _ENDED = re.compile(
 
 @dataclass(frozen=True)
 class LogWork(Fact):
-    """One bar, or one announcement, of one rank of a log.
+    """One bar, one count (`is_count`), or one announcement, of one rank of a log.
 
     `kind` is train, eval, save, load, data, compile or unknown (logtext.steps). `step` of `of` as
     the bar stood last, `ran_s` for how long it had run then and `left_s` for how long it would
@@ -68,6 +71,11 @@ class LogWork(Fact):
         return self.ran_s is not None
 
     @property
+    def is_count(self) -> bool:
+        """Is it told by lines of its own, of which each has the next number of a total?"""
+        return self.ran_s is None and self.of is not None
+
+    @property
     def needs_s(self) -> float | None:
         """How long the whole bar takes by its own rate."""
         return None if self.ran_s is None or self.left_s is None else self.ran_s + self.left_s
@@ -85,6 +93,7 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> list[Fa
     bars: dict[tuple[str, int | None], LogWork] = {}
     furthest: dict[tuple[str, int | None], tuple[int, float]] = {}
     announced: LogWork | None = None
+    counted: dict[tuple[str, int], tuple[int, LogWork]] = {}
     for row in rows:
         bar = read_bar(row.text)
         if bar is not None and bar.ran_s is not None:
@@ -113,12 +122,40 @@ def _of_rank(record: Evidence, rank: int | None, rows: Sequence[Row]) -> list[Fa
             )
             continue
         text = row.text[:TEXT].strip()
+        _count(counted, record, rank, row)
         match = _ANNOUNCES.search(text) if "ing " in text else None
         if match is not None and not _counts(text):
             announced = replace(_work(record, rank, row), kind=_kind(match["what"]))
         elif announced is not None and (_ENDED.search(text) or _counts(text)):
             announced = replace(announced, ended=True)
-    return [*bars.values(), *((announced,) if announced is not None else ())]
+    told = [work for times, work in counted.values() if times >= COUNTED_LINES]
+    return [*bars.values(), *told, *((announced,) if announced is not None else ())]
+
+
+def _count(
+    counted: dict[tuple[str, int], tuple[int, LogWork]],
+    record: Evidence,
+    rank: int | None,
+    row: Row,
+) -> None:
+    """Lines that are alike but for a number that rises, of a total that stays: work that goes on,
+    whatever it is called.
+    """
+    text = row.text[:COUNTED_CHARACTERS]
+    match = _OF_TOTAL.search(text) if "/" in text or " of " in text else None
+    if match is None:
+        return
+    step, of = int(match[1]), int(match[2])
+    key = (_DIGITS.sub("0", text[max(0, match.start() - 60) : match.start()]), of)
+    times, known = counted.get(key, (0, None))
+    if step > of or (known is None and len(counted) >= BARS_CAP):
+        return
+    if known is not None and step <= (known.step or 0):
+        times, known = 0, None
+    work = replace(_work(record, rank, row), kind=kind_of(text), step=step, of=of, ended=step >= of)
+    if known is not None:
+        work = replace(work, begun_at=known.begun_at, first_place=known.first_place)
+    counted[key] = (times + 1, work)
 
 
 def _kind(what: str) -> str:

@@ -112,7 +112,7 @@ _OWN_RANK = re.compile(
 _GROUP_RANK = re.compile(r"\[PG (?:ID )?(\d{1,6})[^\]]{0,200}? Rank (\d{1,7})\]")
 _OWN_LOCAL = re.compile(r"\[(?:GPU|gpu|cuda|CUDA|device|local[ _]rank)[ :=_-]{0,2}(\d{1,3})\]")
 _HEAD_PART = re.compile(
-    r"\s{0,4}(?:\[[^\]\n]{1,120}\]|\([^)\n]{1,80}\)|-|\||INFO|WARNING|WARN|ERROR|DEBUG"
+    r"\s{0,4}(?:\[[^\]\n]{1,120}\]|\([^)\n]{1,80}\)|\{[^}\n]{1,200}\}|-|\||INFO|WARNING|WARN|ERROR|DEBUG"
     r"|CRITICAL)(?::|\s|$)"
 )
 _LEVELS = re.compile(

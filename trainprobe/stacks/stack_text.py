@@ -49,13 +49,15 @@ _GDB_LEAF = re.compile(r"^#0\s+(?:0x[0-9a-f]{1,16} in )?\S.{0,4000} \(")
 # line that says whose they are.
 _BARE_FRAME = re.compile(
     r"^\s{0,24}(?:(?:[-*>•]|\d{1,3}[.:)]|#\d{1,3}:?|at) {1,3})?([A-Za-z_<][\w.<>]{0,300})"
-    r" \(([^()\s:]{1,4000}\.py|<[\w .-]{1,100}>):(\d{1,9})\)$"
+    r" {1,40}\(([^()\s:]{1,4000}\.py|<[\w .-]{1,100}>):(\d{1,9})\)$"
 )
 _LEFT_OUT = re.compile(r"^\s{0,24}(?:\.{2,3}|…|\[\.{3}\])$")
 _OWNER = re.compile(
     r"(?i)(?<![a-z])(?:global |local )?(?:rank|tp|dp|pp|gpu)[ _:=#-]{0,2}(\d{1,6})\b"
 )
 _OWNER_CAP = 100
+# Threads begin in threading.py too, and processes in none of these.
+_WAITED_IN = frozenset("threading.py queue.py selectors.py socket.py ssl.py".split())
 _ANSI = re.compile(r"\x1b\[[0-9;]{0,20}m")
 # What the lines above begin with, or a colour before it: most lines of a training log are none of
 # them. People paste without the blanks before `File` and without the line that names the thread.
@@ -121,6 +123,14 @@ def bare_frame(line: str) -> bool:
     return line.endswith(")") and _BARE_FRAME.match(line[:LINE_CAP]) is not None
 
 
+def _is_leaf_last(paths: list[str]) -> bool:
+    """Whether frames stand outermost first, as some tools write them: the last one is of the module
+    in which threads wait, and the first is not of one in which they begin.
+    """
+    first, last = (path.replace("\\", "/").rpartition("/")[2] for path in (paths[0], paths[-1]))
+    return last in _WAITED_IN and first not in _WAITED_IN
+
+
 def _with_owners(lines: list[str]) -> list[str]:
     """The lines, where runs of at least two frames without any thread's line above them get one, as
     py-spy would have written it; with a section's where the line above a process, or its command,
@@ -146,9 +156,10 @@ def _with_owners(lines: list[str]) -> list[str]:
         else:
             name_rank(next((line for line in reversed(found) if line.strip()), ""))
             found.append("Thread (idle)")
-            for line in frames:
-                name, path, number = _BARE_FRAME.match(line).groups()  # type: ignore[union-attr]
-                found.append(f"    {name} ({path}:{number})")
+            rows = [_BARE_FRAME.match(line).groups() for line in frames]  # type: ignore[union-attr]
+            if _is_leaf_last([path for _, path, _ in rows]):
+                rows.reverse()
+            found.extend(f"    {name} ({path}:{number})" for name, path, number in rows)
         run.clear()
 
     for line in lines:

@@ -11,9 +11,13 @@ by libraries that compare the ranks' parameters or gradients and say that they d
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, nobody
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.measured import measured_or_stated, measured_summary, stressed_or
 from trainprobe.causes.phrases import fixes
+from trainprobe.causes.scene import Scene, Weighings, weighing
+from trainprobe.causes.signs import confirmed
 from trainprobe.signatures.messages import message
+from trainprobe.waits.divergence import call_says
 
 WORDING = message("multi-rank-mismatch")
 MEASURED = "ranks."
@@ -28,11 +32,20 @@ Average, and sample, as one process would
     DistributedSampler with set_epoch(); divide the loss by the global number of tokens
 """
 
+
+def _given_up(scene: Scene) -> Weighings:
+    """What is compared comes by a collective: where that was given up, nothing had come."""
+    calls = Timeouts(scene).calls
+    if calls:
+        says = f"The ranks had given up {call_says(calls[0])}: what was compared is what never came"
+        yield weighing(-26, "other-stacks", says, calls[0])
+
+
 CAUSE = Cause(
     id="multi-rank-mismatch",
     title="The ranks do not compute what one rank computes",
     modes=("crash", "check"),
-    weigh=measured_or_stated(MEASURED, WORDING, log_points=26),
+    weigh=confirmed(measured_or_stated(MEASURED, WORDING, log_points=26), _given_up),
     summary=measured_summary(
         MEASURED,
         "The ranks do not hold or compute the same model",

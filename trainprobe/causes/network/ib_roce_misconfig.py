@@ -21,6 +21,7 @@ from trainprobe.causes.startup_failures import (
     made_steps,
     seen_live,
     startup_failure,
+    was_flushed,
 )
 from trainprobe.causes.statements import quote_after
 from trainprobe.model.ranks import and_list
@@ -54,7 +55,10 @@ def _before(scene: Scene) -> Weighings:
     setting_up = lines(scene, "ib-setup-failed") and not lines(scene, "ib-error")
     found = startup_failure(scene, WORDING, *SHOWS)
     fact = found.fact if found is not None else None
-    if steps > 1 and not setting_up:
+    if flushed := [one for one in lines(scene, "ib-error") if was_flushed(one)]:
+        says = "What was still to be sent was flushed: the other end had gone before"
+        yield weighing(-26, "network", says, flushed[0])
+    elif steps > 1 and not setting_up:
         yield weighing(-13, "network", f"The cards carried {steps} steps before", fact)
     elif down:
         yield weighing(-13, "network", "A port went down, which no setting does", down[0])

@@ -15,7 +15,13 @@ from trainprobe.causes.cause import Cause, ReadySigns, nobody
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import Fixes, admin_fix, fix, ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, weighing
-from trainprobe.causes.startup_failures import captured, failed_of_something_else, lines, made_steps
+from trainprobe.causes.startup_failures import (
+    captured,
+    failed_of_something_else,
+    lines,
+    made_steps,
+    was_flushed,
+)
 from trainprobe.facts import Connection, PortCounters
 from trainprobe.model.ranks import and_list
 
@@ -95,6 +101,7 @@ def _from_log(scene: Scene) -> Weighings:
     for line in lines(scene, *BROKEN)[:1]:
         yield weighing(26, "network", f"A card or a link gave up: {short(line.line)}", line)
     down, errors, steps = lines(scene, *DOWN), lines(scene, *LOST), made_steps(scene)
+    errors = tuple(one for one in errors if not was_flushed(one))
     if failed_of_something_else(scene):
         return
     if down and (
