@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from trainprobe.causes.child_processes import SERVANTS, threads_of
 from trainprobe.causes.concurrent_calls import second_calls
-from trainprobe.causes.phrases import ranks_say, short
+from trainprobe.causes.phrases import ranks_say, short, short_command
 from trainprobe.causes.scene import Scene, first_found, user_frame
 from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
 from trainprobe.facts import Connection, MainThread, ProcessState, Thread
@@ -87,13 +87,13 @@ def _awaited(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
         yield Awaited("input on its stdin", (), (mend,))
     if thread.op == "accept":
         yield _caller(scene, thread)
+    yield from _left_behind(scene, thread)
     asks = scene.live is not None and scene.watch.asks_for_children(pid)
     if (thread.leaf == "child-wait" or asks) and (child := _child(scene, thread)) is not None:
         look = (f"ps -o pid,stat,etime,wchan:32,args --ppid {pid}", f"ls -l /proc/{child.pid}/fd")
         mend = "subprocess.run(..., timeout=600), which raises when the command does not end"
-        whom = (
-            f"its child `{short(child.cmdline, 60)}` (pid {child.pid}){_beyond(scene, child.pid)}"
-        )
+        beyond = _beyond(scene, child.pid)
+        whom = f"its child `{short_command(child.cmdline)}` (pid {child.pid}){beyond}"
         yield Awaited(whom, look, (mend,))
     if thread.leaf == "net-io":
         yield from _answering(scene, thread)
@@ -138,6 +138,32 @@ def _caller(scene: Scene, thread: MainThread) -> Awaited:
         (f"ss -ltnp | grep pid={thread.pid}",),
         (take_out, "settimeout(60) on the listening socket makes accept() raise"),
     )
+
+
+def _left_behind(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
+    """A process whose parent has ended, and which keeps the output of that one open: who reads it
+    to its end waits for both.
+    """
+    if thread.leaf not in ("child-wait", "file-io"):
+        return
+    for pid in scene.watch.listens_to(thread.pid) if scene.live is not None else ():
+        other = scene.process_of(pid)
+        if other is None or other.ppid in (thread.pid, None) or other.role == "rank":
+            continue
+        parent = scene.process_of(other.ppid)
+        if parent is not None and parent.state not in ("Z", "X"):
+            continue
+        command = short_command(other.cmdline)
+        whom = (
+            f"the end of a pipe, which `{command}` (pid {pid}) still keeps open; whoever started it"
+            " has ended"
+        )
+        apart = (
+            "give what goes on in the background an output of its own: `command >command.log 2>&1"
+            " </dev/null &`, or Popen(..., stdout=open(…))"
+        )
+        end = "communicate(timeout=600) raises where the end does not come"
+        yield Awaited(whom, (f"ls -l /proc/{pid}/fd   (its stdout is the pipe)",), (apart, end))
 
 
 def _child(scene: Scene, thread: MainThread) -> ProcessState | None:
@@ -292,7 +318,7 @@ def _answering(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
             other = scene.process_of(pid)
             child = "its child " if other is not None and other.ppid == thread.pid else ""
             command = other.cmdline if other is not None else end.commands.get(pid, "")
-            named = f"`{short(command, 60)}` (pid {pid})" if command else f"pid {pid}"
+            named = f"`{short_command(command)}` (pid {pid})" if command else f"pid {pid}"
             stands = f", which stands at {there.where}" if there is not None and there.where else ""
             answer = (
                 "have the other end answer also when it fails, or close the connection: then this"

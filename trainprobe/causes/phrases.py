@@ -55,6 +55,21 @@ def short(text: str, limit: int = 160) -> str:
     return quoted(next((line for line in text.splitlines() if line.strip()), ""), limit)
 
 
+_INTERPRETER = re.compile(r"python[\d.]*|(?:ba|z|da)?sh|perl|ruby|node|Rscript")
+
+
+def short_command(cmdline: str, limit: int = 60) -> str:
+    """A command line as one would type it, cut to `limit` characters: an interpreter and its script
+    without their folders.
+    """
+    program, _, rest = cmdline.partition(" ")
+    name = program.rpartition("/")[2]
+    if _INTERPRETER.fullmatch(name) is None:
+        return quoted(cmdline, limit)
+    script, _, arguments = rest.partition(" ")
+    return quoted(" ".join([name, script.rpartition("/")[2] or script, arguments]).strip(), limit)
+
+
 def sentence(text: str) -> str:
     """With one full stop at its end."""
     cut = text.rstrip(" .")

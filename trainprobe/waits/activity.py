@@ -29,6 +29,7 @@ from trainprobe.stacks.servers import serves as serves_others
 from trainprobe.stacks.stillness import ASKS_PER_S, FRESH_S, HUNG_S, Stillness
 from trainprobe.stacks.wait_channels import sleeps_in
 from trainprobe.waits.circling import Circle, circle_of, in_vain, moves_on, starts_anew
+from trainprobe.waits.far_ends import far_ends
 from trainprobe.waits.loops import (
     Sites,
     around,
@@ -119,6 +120,7 @@ class Watch:
     """All processes of one cell, with what each does. It is asked by pid."""
 
     def __init__(self, facts: Facts, cell: str) -> None:
+        self._facts, self._cell = facts, cell
         self.processes = {fact.pid: fact for fact in facts.of(ProcessState, cell=cell)}
         # The direct children of each process, with their places among all.
         self._below: dict[int, list[tuple[int, ProcessState]]] = {}
@@ -176,14 +178,22 @@ class Watch:
 
     def awaited_children(self, pid: int) -> tuple[ProcessState, ...]:
         """The children, and those further down, for which its main thread may wait: a loader for
-        its workers, waitpid(PID) for that one. Others are busy whatever it does.
+        its workers, waitpid(PID) for that one, a read for whom it listens to. Others are busy
+        whatever it does.
         """
         main, process, found = self.mains.get(pid), self.processes.get(pid), self.children(pid)
         if main is not None and main.leaf == "dataloader":
             return tuple(child for child in found if child.role == "loader-worker")
         awaited = process.blocked.child if process is not None else None
         below = {awaited, *(child.pid for child in self.children(awaited))} if awaited else None
+        below = below or self.listens_to(pid) or None
         return tuple(child for child in found if below is None or child.pid in below)
+
+    def listens_to(self, pid: int) -> set[int]:
+        """Who is at the other end of the pipe or socket in which its main thread sleeps."""
+        process = self.processes.get(pid)
+        ends = far_ends(self._facts, self._cell, process) if process is not None else ()
+        return {other for end in ends for other in end.pids}
 
     def activity(self, pid: int) -> Activity:
         """What the process does. A child that a waiting process waits for counts for it."""
