@@ -240,7 +240,10 @@ def loop_left(scene: Scene, out: Sequence[int]) -> Block | None:
         for block in _loops(scene, place.frames)
         if (block.line, block.text) not in mine
     ]
-    return next((loop for loop in reversed(theirs) if not _of_some_ranks(scene, out, loop)), None)
+    left = [loop for loop in reversed(theirs) if not _of_some_ranks(scene, out, loop)]
+    # further in, the model may go through its own parts
+    data = (one for one in left if _OVER_DATA.search(one.text) and is_behind(scene, out, one))
+    return next(data, left[0] if left else None)
 
 
 def _of_some_ranks(scene: Scene, out: Sequence[int], loop: Block) -> bool:
@@ -259,7 +262,7 @@ def _of_some_ranks(scene: Scene, out: Sequence[int], loop: Block) -> bool:
         line
         for site in scene.sites(found[inside[0]].frames[-1:])
         for line in (*(one.line for one in site.blocks), *(one.line for one in site.skips))
-        if line > loop.line
+        if line >= loop.line  # what a loop goes through may well be the rank's own part
     }
     return any(asks_for_rank(block) and block.line not in within for block in conditions)
 

@@ -18,7 +18,7 @@ from trainprobe.stacks.classify import Place, classify
 from trainprobe.stacks.gpu_waits import brings_to_host
 from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import grew, moved
-from trainprobe.stacks.rules import ASKS_THE_STORE
+from trainprobe.stacks.rules import ASKS_THE_STORE, RPC
 from trainprobe.stacks.servers import serves, serves_for
 
 # What the line of the user's own frame says, where the stack ends in a C function that shows no
@@ -39,6 +39,7 @@ _CALLS: tuple[tuple[str, str, str], ...] = (
 # makes a call that all must make.
 _OF_ALL_RANKS = re.compile(r"\bfor \w+ in range\([^()]{0,40}(?:world|ranks|num_proc|nprocs)")
 _EXCHANGES = re.compile(r"\b(isend|irecv)\b")
+_ASKS_REMOTELY = re.compile(r"\brpc_async\(|\.rpc_async\(\)")
 _ASKS = re.compile(r"\b(?:input\(|sys\.stdin\b)")
 _WAITS = re.compile(r"[\w\])]\.wait\(")
 UNDECIDED = ("python-run", "lock", "")
@@ -241,9 +242,11 @@ def _place(thread: Thread, known: _Known) -> Place:
 
 
 def _of_handle(made: str) -> str:
-    """The operation of the handle that is waited for, where the source says that it is a send or a
-    receive; of a collective the others' calls tell more than its name.
+    """The operation of the handle that is waited for, where the source says that it is a send, a
+    receive or a remote call; of a collective the others' calls tell more than its name.
     """
+    if _ASKS_REMOTELY.search(made):
+        return RPC
     match = _EXCHANGES.search(made)
     return match.group(1) if match is not None else "wait"
 

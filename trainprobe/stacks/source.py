@@ -352,6 +352,10 @@ def _bound(node: Any, name: str) -> Any:
     for target, value in _assigned(node):
         if isinstance(target, ast.Name) and target.id == name:
             return value
+    if isinstance(node, (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.Expr, ast.Return)):
+        for one in ast.walk(node):
+            if isinstance(one, ast.comprehension) and _key(one.target) == name:
+                return one.iter
     puts = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
     if puts and node.func.attr in ("append", "extend") and node.args:
         into = node.func.value

@@ -11,6 +11,7 @@ from trainprobe.facts import Facts, FrameValue, LockWait, MainThread, OpenFile, 
 from trainprobe.model.unnumbered import pid_of
 from trainprobe.model.waits import Node, Wait
 from trainprobe.stacks.parting_names import OTHER_END
+from trainprobe.stacks.places import is_user
 from trainprobe.stacks.progress import is_before
 from trainprobe.stacks.rules import RPC, RPC_HANDLER
 from trainprobe.stacks.servers import stands_in
@@ -185,21 +186,28 @@ class Edges:
                 weight=HALF,
             )
 
-    @staticmethod
-    def _asked(others: Sequence[Standing]) -> list[Standing] | None:
+    def _asked(self, others: Sequence[Standing]) -> list[Standing] | None:
         """Who may work at a request of torch's RPC: those of whom a thread answers one, or that
         cannot be seen. None where nobody tells: where some rank runs code beside all requests.
         """
         answering = [
-            other
-            for other in others
-            if other.thread is None
-            or any(stands_in(frame, RPC_HANDLER) for frame in other.thread.frames)
+            other for other in others if other.thread is None or self._answers(other.thread)
         ]
         idle = all(
             is_server(other) or other.op == RPC for other in others if other not in answering
         )
         return answering if answering or idle else None
+
+    def _answers(self, main: MainThread) -> bool:
+        """Is it, or another thread of its process, in the code of a request?"""
+        stacks = [main.frames]
+        if threads := self.watch.threads.get(main.pid):
+            stacks += [one.frames for one in threads if one.look == threads[-1].look]
+        return any(
+            stands_in(frame, RPC_HANDLER) and any(is_user(one) for one in frames)
+            for frames in stacks
+            for frame in frames
+        )
 
     def _other_end(self, standing: Standing) -> int | None:
         """The rank that the arguments of torch's own send or receive name."""

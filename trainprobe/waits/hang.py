@@ -11,6 +11,7 @@ from dataclasses import replace
 from trainprobe.facts import Facts, Rung
 from trainprobe.model.diagnosis import Link
 from trainprobe.model.waits import Node, SuspectHow, Wait
+from trainprobe.stacks.rules import RPC
 from trainprobe.waits.divergence import camps_say, divergence_in, ranks_say
 from trainprobe.waits.edges import Edges
 from trainprobe.waits.graph import Graph
@@ -204,8 +205,8 @@ def _first_ranks(graph: Graph, start: Node, by_node: dict[Node, Standing]) -> li
 
 
 def is_exchange(members: Sequence[Standing]) -> bool:
-    """Are all of them in a send or a receive?"""
-    return all(member.op.split(" #")[0] in P2P_OPS for member in members)
+    """Are all of them in a send, a receive or a remote call?"""
+    return all(member.op.split(" #")[0] in (*P2P_OPS, RPC) for member in members)
 
 
 def _round(graph: Graph, members: Sequence[Standing]) -> tuple[Wait, ...]:

@@ -27,6 +27,7 @@ from trainprobe.causes.phrases import Fixes, file_line, fixes, short, subject
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import SourceSite, Thread
 from trainprobe.stacks.places import is_user
+from trainprobe.stacks.rules import RPC
 
 
 def _weigh(scene: Scene) -> Weighings:
@@ -68,6 +69,13 @@ def _pids(scene: Scene) -> tuple[int, ...]:
     return tuple(dict.fromkeys(thread.pid for thread in threads))
 
 
+def _ranks(scene: Scene) -> tuple[int, ...]:
+    """Of several suspects the one whose threads these are."""
+    processes = [scene.process_of(pid) for pid in _pids(scene)]
+    own = {one.rank for one in processes if one is not None} & set(scene.ranks)
+    return tuple(rank for rank in scene.ranks if rank in own) or scene.ranks
+
+
 def _kept_says(kept: Keeper) -> str:
     wants = kept.waiting
     return (
@@ -79,8 +87,8 @@ def _kept_says(kept: Keeper) -> str:
 
 def _summary(scene: Scene) -> str:
     if (kept := keeper(scene)) is not None:
-        pid = kept.thread.pid
-        return f"{subject(scene)} (pid {pid}) has a thread that keeps a lock: {_kept_says(kept)}"
+        who = f"{subject(scene, _ranks(scene))} (pid {kept.thread.pid})"
+        return f"{who} has a thread that keeps a lock: {_kept_says(kept)}"
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
         return f"{subject(scene)} (pid {_pids(scene)[0]}) has a pool of threads: {pool.says}"
     found = circle(scene)
@@ -241,27 +249,29 @@ class Keeper:
 
 
 def keeper(scene: Scene) -> Keeper | None:
-    """A thread that a suspect wants a lock of, and that waits for a queue, an event or a result:
-    where the suspect is the one to bring it, nobody gets on, and where it is another, all wait.
-    None where a circle of locks tells more.
+    """A thread that keeps a lock and waits for a queue, an event, a result or a remote call, and
+    another thread of that process that wants the lock: where the second is the one to bring it, or
+    others wait for the second, nobody gets on. None where a circle of locks tells more.
     """
     if circle(scene):
         return None
     for main in ends(scene):
         threads = threads_of(scene, main.pid)
         wanting = [
-            one
-            for thread in threads
-            if thread.main and (one := _waiting(scene, thread)) is not None and one.wants
+            one for thread in threads if (one := _waiting(scene, thread)) is not None and one.wants
         ]
         for thread in threads:
             sites = scene.sites([frame for frame in thread.frames if is_user(frame)][-1:])
-            if thread.main or not wanting or not sites or not _awaits_another(thread):
+            remote = thread.main and main.op == RPC
+            if not wanting or not sites or not (remote or _awaits_another(thread)):
                 continue
-            gives_back = f"{wanting[0].wants}.wait" in sites[-1].text  # a condition's own lock
-            if wanting[0].wants in _holds(scene, thread, sites[-1]) and not gives_back:
-                where = file_line(sites[-1].file, sites[-1].line)
-                return Keeper(wanting[0], thread, where, sites[-1].text)
+            held = _holds(scene, thread, sites[-1])
+            for one in wanting:
+                if one.thread.main == thread.main or one.wants not in held:
+                    continue
+                if f"{one.wants}.wait" not in sites[-1].text:  # a condition's own lock
+                    where = file_line(sites[-1].file, sites[-1].line)
+                    return Keeper(one, thread, where, sites[-1].text)
     return None
 
 
@@ -329,6 +339,7 @@ CAUSE = Cause(
     weigh=_weigh,
     summary=_summary,
     fixes=_fixes,
+    ranks=_ranks,
     pids=_pids,
     would_settle=(
         "py-spy dump --pid <PID>, and the source around the lines at which its threads take locks"
