@@ -134,6 +134,20 @@ def test_a_child_is_said_with_what_it_waits_for() -> None:
     assert says(parent, child) == "its child `flock /x gzip` (pid 700), which sleeps"
 
 
+def test_the_output_of_an_ended_command_is_kept_open_by_what_it_left_behind() -> None:
+    run = (*own("fetch", 40), Frame("Popen.communicate", STD + "subprocess.py", 1196))
+    parent = rank(1, run, run, wchan="anon_pipe_read", call=BlockedCall("read", (20,)))
+    ended = process(700, rank=1, role="child", ppid=101, state="Z", cmdline="[bash]")
+    server = process(701, rank=1, role="child", ppid=1, cmdline="/usr/bin/python3 /job/server.py")
+    pipe = PipeEnd(("E6",), CELL, 1, pid=101, fd=20, path="pipe:[7]", mode="r", other_pids=(701,))
+
+    said = says(parent, ended, server, pipe)
+
+    assert said.startswith(
+        "the end of a pipe, which `python3 server.py` (pid 701) still keeps open"
+    )
+
+
 def test_a_program_that_was_started_is_no_fork_of_its_parent() -> None:
     run = (*own("fetch", 40), Frame("Popen.wait", STD + "subprocess.py", 1264))
     parent = rank(1, run, run, wchan="do_wait", cmdline="python train.py")

@@ -57,6 +57,49 @@ def test_a_log_of_nccl_that_simply_stops_names_nothing(tmp_path: Path) -> None:
     assert not any(cause.named for cause in report.causes)
 
 
+def test_a_connection_that_the_kernel_gave_up_is_the_networks_fault(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(
+        "node-a:77:91 [0] misc/socket.cc:503 NCCL WARN Net : Call to recv from 10.2.0.7<50932>"
+        " failed : Connection timed out\nnode-a:77:91 [0] NCCL INFO misc/socket.cc:520 -> 2\n",
+        encoding="utf-8",
+    )
+
+    report = explain(str(path))
+
+    assert (report.causes[0].id, report.causes[0].named) == ("network-fault", True)
+    assert "10.2.0.7" in report.causes[0].summary
+
+
+def test_flushed_work_requests_are_what_an_ended_peer_leaves_behind(tmp_path: Path) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(
+        "RuntimeError: NCCL error: remote process exited or there was a network error\nLast"
+        " error:\nNET/IB : Got completion from peer 10.2.0.7<47534> with error 5, opcode 48, len 9,"
+        " vendor err 244\n",
+        encoding="utf-8",
+    )
+
+    report = explain(str(path))
+
+    assert not any(cause.named for cause in report.causes)
+
+
+def test_a_known_line_of_trouble_shows_its_component_where_it_names_no_cause(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "job.log"
+    path.write_text(
+        "node-a:77:91 [1] misc/argcheck.cc:39 NCCL WARN Broadcast : invalid root 0 (root should be"
+        " in the 0..-1 range)\nnode-a:77:91 [1] NCCL INFO enqueue.cc:1450 -> 4\n",
+        encoding="utf-8",
+    )
+
+    report = explain(str(path))
+
+    assert report.causes[0].title == "The trouble shows in NCCL"
+
+
 def test_a_link_that_went_down_in_the_kernel_log_speaks_of_the_network(tmp_path: Path) -> None:
     kernel, job = tmp_path / "kern.log", tmp_path / "job.log"
     kernel.write_text(

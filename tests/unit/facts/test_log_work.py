@@ -52,3 +52,14 @@ def test_an_announcement_stands_until_it_ends() -> None:
     assert [(work.kind, work.ended) for work in begun] == [("save", False)]
     assert [(work.kind, work.ended) for work in done] == [("save", True)]
     assert works("nothing of the kind") == []
+
+
+def test_lines_that_count_towards_a_total_are_work_by_any_name() -> None:
+    lines = [f"INFO {{/job/run.py:10}} Rank 0 scores scene {n} / 3037 of a.json" for n in (7, 8, 9)]
+
+    (count,) = works(*lines, rank=0)
+
+    assert (count.is_count, count.step, count.of, count.ended) == (True, 9, 3037, False)
+    assert works(*lines[:2]) == []
+    assert works("scene 9 / 3037", "scene 8 / 3037", "scene 7 / 3037") == []
+    assert works("took 3 of 4", "date 2026/11/27", "date 2026/11/28", "date 2026/11/29") == []

@@ -409,6 +409,10 @@ def test_only_the_nearest_skips_are_kept_and_a_long_chain_is_walked() -> None:
     [
         ("work = dist.irecv(x, src=0)\nother = 3\nwork.wait()", "dist.irecv(x, src=0)"),
         (
+            "asked = [rpc.rpc_async(a, f) for a in actors]\ndone = [one.wait() for one in asked]",
+            "asked; [rpc.rpc_async(a, f) for a in actors]; actors",
+        ),
+        (
             """
 ops = [dist.P2POp(dist.irecv, x, 1)]
 for one in dist.batch_isend_irecv(ops):

@@ -97,3 +97,15 @@ def test_a_command_that_receives_data_goes_on() -> None:
     )
 
     assert view(job(2), rank(0), waits_for_a_child(), curl, socket).verdict == "healthy"
+
+
+def test_who_reads_a_pipe_waits_for_who_has_its_other_end_and_not_for_any_child() -> None:
+    reads = rank(1, RUN, RUN, wchan="anon_pipe_read", call=BlockedCall("read", (20,)))
+    server = child(701, ppid=1, cmdline="python server.py", wchan="do_poll")
+    pipe = PipeEnd(("E6",), CELL, 1, pid=101, fd=20, path="pipe:[7]", mode="r", other_pids=(701,))
+
+    chain = chain_of(job(2), rank(0), reads, child(700), server, pipe)
+
+    assert chain[-1].startswith(
+        "rank 1 waits to read from a pipe (descriptor 20), which is written by pid 701"
+    )

@@ -271,3 +271,24 @@ def test_a_lone_stack_inside_a_compiler_stands_in_it(tmp_path: Path) -> None:
     )
     report = explained({"stack.txt": frames}, tmp_path)
     assert (report.verdict, report.causes[0].id) == ("hung", "rank-compiling")
+
+
+def test_a_stack_pasted_outermost_first_stands_where_its_thread_waits(tmp_path: Path) -> None:
+    log = (
+        "Eval: 0/1319\nproxy         (app/router.py:127)\nrun           (asyncio_manager.py:137)\n"
+        "wait          (threading.py:355)\n"
+    )
+    report = explained({"job.log": log}, tmp_path)
+    assert report.verdict == "hung"
+    assert "asyncio_manager.py:137" in report.says
+
+
+def test_what_a_rank_raises_once_it_gave_up_a_collective_repeats_that(tmp_path: Path) -> None:
+    mismatch = "DDP expects same model across all ranks, but Rank 2 has 51 params"
+    log = "".join(watchdog(rank, 1) for rank in range(3)) + "".join(
+        traceback("RuntimeError", mismatch, prefix=f"[rank{rank}]: ", leaf=C10D)
+        for rank in range(3)
+    )
+    report = explained({"job.log": log}, tmp_path)
+    assert report.verdict == "hung"
+    assert not any(cause.id == "multi-rank-mismatch" for cause in report.causes)

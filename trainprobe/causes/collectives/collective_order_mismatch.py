@@ -39,6 +39,7 @@ from trainprobe.causes.diverging_calls import (
     places,
     rank_block,
 )
+from trainprobe.causes.left_exchanges import left_exchange
 from trainprobe.causes.parting_values import items_apart, roots_apart
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.rank_differences import weigh_other_copies
@@ -77,13 +78,8 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(-26, "flight-recorder", text, ids=parted.evidence)
     found = places(scene)
     sides = camps(found)
-    halves = exchange(scene)
-    if halves:
-        says = "; ".join(f"{ranks_say(side)}: {halves[side[0]]}" for side in camps(halves)[:4])
-        shown = [place.fact for place in halves.values()]
-        text = f"Each is in a send or receive whose other half nobody has come to ({says})"
-        yield weighing(13, "other-stacks", text, *shown)
-        yield from all_asleep(scene, halves)
+    if halves := exchange(scene):
+        yield from _of_exchange(scene, halves)
         return
     at_once = concurrent_calls(scene)
     if at_once:
@@ -115,6 +111,17 @@ def _weigh(scene: Scene) -> Weighings:
     if disagree is not None:
         text = f"The backend says that the ranks do not agree: {disagreement(disagree)}"
         yield weighing(3, "suspects-log", text, disagree.fact)
+
+
+def _of_exchange(scene: Scene, halves: dict[int, Place]) -> Weighings:
+    """Sends and receives of which none is another's other half."""
+    says = "; ".join(f"{ranks_say(side)}: {halves[side[0]]}" for side in camps(halves)[:4])
+    shown = [place.fact for place in halves.values()]
+    text = f"Each is in a send or receive whose other half nobody has come to ({says})"
+    yield weighing(13, "other-stacks", text, *shown)
+    if (left := left_exchange(scene)) is not None:
+        yield weighing(10, "suspects-stack", left.says, *left.apart.facts)
+    yield from all_asleep(scene, halves)
 
 
 def _of_one_line(scene: Scene, found: dict[int, Place]) -> Weighings:
@@ -178,7 +185,8 @@ def _one_each(scene: Scene) -> bool:
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
     if scene.group.divergence is None and exchange(scene):
-        return scene.ranks
+        left = left_exchange(scene)
+        return (left.rank,) if left is not None else scene.ranks
     at_once = concurrent_calls(scene)
     if at_once and scene.group.divergence is None:
         return tuple(sorted(at_once))
@@ -194,6 +202,8 @@ def _summary(scene: Scene) -> str:
     parted = scene.group.divergence
     who = subject(scene, _ranks(scene))
     halves = exchange(scene) if parted is None else {}
+    if halves and (left := left_exchange(scene)) is not None:
+        return left.says
     if halves:
         what = " and ".join(sorted({place.op for place in halves.values()}))
         return (
@@ -253,6 +263,15 @@ Keep two groups apart
 """
 
 
+LEFT_OUT = """
+Make the exchange in every pass
+    also in one that has nothing to give{skip}: send zeros, or what was sent last
+Or leave it out on both sides
+    tell the partner first: exchange a flag in each pass, and the tensors only where both flags say
+        so
+"""
+
+
 OF_ONE_THREAD = """
 Give the other thread a group of its own
     on all ranks, before training: own = torch.distributed.new_group(backend="gloo")
@@ -276,6 +295,9 @@ def _fixes(scene: Scene) -> Fixes:
     called = parted.sites if parted is not None else ()
     sites = dict.fromkeys(place for site in called if (place := file_line(*site)))
     where = f" ({' and '.join(sites)})" if sites else ""
+    if parted is None and (left := left_exchange(scene)) is not None:
+        skip = f" ({short(left.skip.text, 60)} in line {left.skip.line})" if left.skip else ""
+        return fixes(LEFT_OUT, skip=skip)
     if parted is None and exchange(scene):
         return fixes_of_counts(scene) + fixes("""
             Pair each receive with a send
