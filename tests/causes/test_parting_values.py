@@ -275,3 +275,29 @@ def test_a_loop_that_the_rank_begins_by_its_number_is_not_resumed() -> None:
     assert begun_apart(scene_of(stacks, values, site(57, stages))) is None
     told = Block("for", 53, "for i in range(warmup, n):", made="load(path)")
     assert begun_apart(scene_of(stacks, values, site(57, told))) is not None
+
+
+ITEMS = Block("for", 53, "for name in self.products:")
+
+
+def test_ranks_in_different_calls_of_one_loop_go_through_it_in_another_order() -> None:
+    stacks = {0: in_call(57, "all_reduce"), 1: in_call(58, "all_gather")}
+    values = {0: {"epoch": "1", "name": "'mae'"}, 1: {"epoch": "1", "name": "'hist'"}}
+    scene = scene_of(stacks, values, site(57, EPOCH, ITEMS), site(58, EPOCH, ITEMS))
+
+    assert points(ORDER, scene, "suspects-stack") == [13]
+    assert points(CONDITIONAL, scene, "suspects-stack") == [-10]
+    assert "`name` is 'mae' on rank 0, 'hist' on rank 1" in ORDER.summary(scene)
+
+
+def test_a_pass_that_can_be_left_out_is_no_other_order() -> None:
+    stacks = {0: in_call(57, "all_reduce"), 1: in_call(58, "all_gather")}
+    values = {0: {"epoch": "1", "name": "'mae'"}, 1: {"epoch": "1", "name": "'hist'"}}
+    skip = Skip(55, "if empty(name):", "continue", 53)
+    sites = (
+        SourceSite(("E2",), CELL, None, TRAIN, line, "fit", "", (EPOCH, ITEMS), (skip,))
+        for line in (57, 58)
+    )
+    scene = scene_of(stacks, values, *sites)
+
+    assert points(ORDER, scene, "suspects-stack") == []

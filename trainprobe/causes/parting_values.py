@@ -198,6 +198,23 @@ def items_apart(scene: Scene) -> PartedValue | None:
     return next((one for one in apart if one.kind == "item"), None)
 
 
+def order_of_items(scene: Scene) -> PartedValue | None:
+    """The loop around the calls of all ranks, which differ, where no pass of it can be left out: it
+    goes through its things in another order on each. None where the ranks are at one thing.
+    """
+    apart, found = items_apart(scene), places(scene)
+    if apart is None or len(camps(found)) < 2:
+        return None
+    sites = {rank: scene.sites(place.frames) for rank, place in found.items()}
+    around = all(
+        any((block.line, block.text) == apart.header for site in own for block in site.blocks)
+        for own in sites.values()
+    )
+    skips = (skip for own in sites.values() for site in own for skip in site.skips)
+    left_out = any((skip.loop, skip.how) == (apart.header[0], "continue") for skip in skips)
+    return apart if around and not left_out else None
+
+
 def roots_apart(scene: Scene) -> dict[int, FrameValue]:
     """Ranks in one call of torch that is sent from, or comes together at, another rank on some of
     them; {} where none differ.
@@ -258,6 +275,9 @@ def weigh_values(scene: Scene) -> Weighings:
         )
         yield weighing(10, "suspects-stack", says, *apart.facts)
         return
+    if (items := order_of_items(scene)) is not None:
+        says = f"All are in one loop, which they go through in another order: {items}"
+        yield weighing(-10, "suspects-stack", says, *items.facts)
     found = places(scene)
     flags = [one for one in answers_apart(scene) if _is_flag(one.by_rank.values())]
     if flags and not any(parted_block(scene, found, side) for side in camps(found)):

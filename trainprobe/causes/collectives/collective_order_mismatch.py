@@ -40,7 +40,7 @@ from trainprobe.causes.diverging_calls import (
     rank_block,
 )
 from trainprobe.causes.left_exchanges import left_exchange
-from trainprobe.causes.parting_values import items_apart, roots_apart
+from trainprobe.causes.parting_values import PartedValue, items_apart, order_of_items, roots_apart
 from trainprobe.causes.phrases import Fixes, file_line, fixes, ranks_say, short, subject, verb
 from trainprobe.causes.rank_differences import weigh_other_copies
 from trainprobe.causes.scene import Scene, Weighings, weighing
@@ -99,6 +99,9 @@ def _weigh(scene: Scene) -> Weighings:
         yield weighing(6, "other-stacks", text, *shown)
     elif len(sides) == 2:
         yield weighing(-6, "source", "One camp's call stands under an `if` on the rank", *shown)
+    if (apart := order_of_items(scene)) is not None:
+        says = f"In one loop around these calls the ranks are at different things: {apart}"
+        yield weighing(13, "suspects-stack", says, *apart.facts)
     crossed = crossed_groups(scene, found) if parted is None else None
     if crossed is not None:
         (mine, theirs), sites = crossed
@@ -235,10 +238,11 @@ def _summary(scene: Scene) -> str:
         )
     found = places(scene)
     sides = camps(found)
-    if len(sides) == 1 and (apart := items_apart(scene)) is not None:
+    if (apart := _apart(scene)) is not None:
+        calls = str(next(iter(found.values()))) if len(sides) == 1 else "the calls of one loop"
         return (
-            f"All ranks are in {next(iter(found.values()))} for different things: {apart}. The loop"
-            " does not go through them in the same order on all ranks"
+            f"All ranks are in {calls} for different things: {apart}. The loop does not go through"
+            " them in the same order on all ranks"
         )
     if (one_line := one_line_for_groups(scene, found)) is not None:
         place = next(iter(found.values()))
@@ -252,6 +256,12 @@ def _summary(scene: Scene) -> str:
         return f"The ranks make their collective calls in another order: {one}, {other}"
     here = f": {found[sides[0][0]]}, the others {found[sides[-1][0]]}" if len(sides) > 1 else ""
     return f"{who} made collective calls in another order than the others{here}"
+
+
+def _apart(scene: Scene) -> PartedValue | None:
+    """The loop that goes through its things in another order on some ranks."""
+    alike = len(camps(places(scene))) == 1
+    return items_apart(scene) if alike else order_of_items(scene)
 
 
 FIXES = """
@@ -294,6 +304,8 @@ def _fixes(scene: Scene) -> Fixes:
     parted = scene.group.divergence
     called = parted.sites if parted is not None else ()
     sites = dict.fromkeys(place for site in called if (place := file_line(*site)))
+    if (apart := _apart(scene)) is not None:
+        sites[f"line {apart.header[0]}"] = None
     where = f" ({' and '.join(sites)})" if sites else ""
     if parted is None and (left := left_exchange(scene)) is not None:
         skip = f" ({short(left.skip.text, 60)} in line {left.skip.line})" if left.skip else ""
