@@ -274,8 +274,9 @@ def _method(
     ):
         kind = BARRIERS.get(last, "framework")
         return of_all_ranks(last, FABRIC[last], kind, call=f"Fabric.{last}")
+    owner = receiver.removesuffix(".strategy").rpartition(".")[2].lstrip("~")
     if (
-        bare in {"trainer", "_trainer"}
+        owner in {"trainer", "_trainer"}
         or receiver.endswith(("Trainer()", "()"))
         or ".trainer" in receiver
     ):

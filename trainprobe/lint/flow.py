@@ -28,6 +28,8 @@ class Guard:
     """For a condition around: the branch that holds the node. For a leave: the branch that
     leaves.
     """
+    partly: bool = False
+    """For a leave: whether those for whom `test` does not hold may come here too."""
 
 
 def guards(program: Program, module: Module, node: ast.AST) -> list[Guard]:
@@ -93,6 +95,33 @@ def leaves(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
             Guard(stay, way, node.lineno, node, branch)  # type: ignore[arg-type]
         )
     return made
+
+
+@remembered
+def leaves_in_part(program: Program, module: Module) -> dict[ast.AST, list[Guard]]:
+    """The conditions below one on the rank that may make those ranks leave a function or loop."""
+    made: dict[ast.AST, list[Guard]] = {}
+    for node in module.of(ast.If):
+        way, branch = way_out(program, module, node)
+        if way not in {"return", "continue", "break"} or ranks.test(program, module, node.test):
+            continue
+        here = _of_some_ranks(program, module, node, way)
+        if here is not None:
+            guard = Guard(here.turned(), way, node.lineno, node, branch, partly=True)  # type: ignore[arg-type]
+            made.setdefault(module.scope_of(node), []).append(guard)
+    return made
+
+
+def _of_some_ranks(program: Program, module: Module, node: ast.AST, way: str) -> RankTest | None:
+    """Which ranks come to what leaves the function, or the loop that it leaves."""
+    for up, child in _with_children(module, node):
+        if isinstance(up, SCOPES) or (isinstance(up, LOOPS) and way != "return"):
+            return None
+        if isinstance(up, ast.If) and child is not up.test:
+            test = ranks.test(program, module, up.test)
+            if test is not None:
+                return test if child in up.body else test.turned()
+    return None
 
 
 def way_out(program: Program, module: Module, node: ast.If) -> tuple[str, str]:

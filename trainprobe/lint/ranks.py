@@ -50,6 +50,7 @@ RANK_CALLS = set(
     """
     get_rank get_local_rank get_global_rank get_world_rank get_node_rank get_node_local_rank
     get_process_index get_ordinal get_local_ordinal comm_get_rank get_data_parallel_rank
+    global_rank local_rank node_rank
     """.split()
 )
 MAIN = re.compile(
@@ -230,9 +231,23 @@ def _set_or_not(program: Program, module: Module, node: ast.Compare) -> Kind:
             ops=[ast.Is() | ast.IsNot() as operator],
             comparators=[ast.Constant(value=None)],
         ):
+            if _is_below(program, module, node):
+                return ""  # whoever comes here has come to where it is set
             kind = set_on(program, module, holder)
             return kind if isinstance(operator, ast.IsNot) else NEGATED[kind]
     return ""
+
+
+def _is_below(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether a condition on the rank stands around it in its function."""
+    child = node
+    for up in module.ancestors(node):
+        if isinstance(up, SCOPES):
+            return False
+        if isinstance(up, ast.If) and child is not up.test and test(program, module, up.test):
+            return True
+        child = up
+    return False
 
 
 def set_on(program: Program, module: Module, holder: ast.Name | ast.Attribute) -> Kind:
@@ -407,7 +422,7 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
         if cls is not None:
             method = program.names.method(cls, node.attr)
             if method is not None:
-                return returned(program, method, depth)
+                return returned(program, method, depth) or _by_name(node.attr)
             held = set_on(program, module, node)
             if held:
                 return held
@@ -457,7 +472,7 @@ def _call(program: Program, module: Module, node: ast.Call, depth: int) -> Kind:
         if statement:
             return statement
     last = called.rpartition(".")[2]
-    if last in RANK_CALLS:
+    if last.lstrip("_") in RANK_CALLS:
         # the rank in a group of its own is not the rank of the job
         grouped = node.args or any(keyword.arg == "group" for keyword in node.keywords)
         return "derived" if grouped and called.startswith("torch.distributed.") else "rank"

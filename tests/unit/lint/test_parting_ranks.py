@@ -53,6 +53,34 @@ CASES = [
         "        continue",
         [],
     ),
+    # a pass or a call that some ranks leave out, on the way to one that all make
+    (
+        RANKS,
+        DIST + "for x in rows:\n    if dist.get_rank() != 0:\n        continue\n    write(x)\n"
+        "    dist.broadcast(x, 0)",
+        [8],
+    ),
+    (
+        RANKS,
+        DIST + "def log(self, writer):\n    if dist.get_rank() == 0:\n"
+        "        if writer is None:\n            return\n        writer.add(1)\n"
+        "    dist.barrier()",
+        [9],
+    ),
+    (
+        RANKS,
+        DIST + "def log(self, rows):\n    if dist.get_rank() == 0:\n        for x in rows:\n"
+        "            if x is None:\n                continue\n    dist.barrier()",
+        [],
+    ),
+    # a property that is named for the rank, whatever it asks
+    (
+        RANKS,
+        DIST + "class Run:\n    @property\n    def is_rank_zero(self):\n"
+        "        return self.cluster.number() == 0\n    def clean(self):\n"
+        "        if self.is_rank_zero:\n            dist.barrier()",
+        [10],
+    ),
     (
         "collective-order-mismatch",
         DIST + "if dist.get_rank() == 0:\n    dist.all_reduce(x)\n    dist.broadcast(x, 0)\nelse:\n"

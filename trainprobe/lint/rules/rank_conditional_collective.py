@@ -20,7 +20,15 @@ from trainprobe.lint.conditions import (
     stated_around,
 )
 from trainprobe.lint.fixing import insert_line
-from trainprobe.lint.flow import Guard, before, decorated_by, guards, leaves
+from trainprobe.lint.flow import (
+    Guard,
+    before,
+    decorated_by,
+    guards,
+    is_left_behind,
+    leaves,
+    leaves_in_part,
+)
 from trainprobe.lint.model import Edit, Finding, Rule
 from trainprobe.lint.modules import Function, Module, last_name
 from trainprobe.lint.program import Program, remembered
@@ -74,7 +82,9 @@ def find(program: Program) -> Iterator[Finding]:
 
 def _suspects(program: Program, module: Module) -> list[ast.AST]:
     """Functions, and the module itself, that hold a rank condition."""
-    found: dict[ast.AST, None] = dict.fromkeys(leaves(program, module))
+    found: dict[ast.AST, None] = dict.fromkeys(
+        [*leaves(program, module), *leaves_in_part(program, module)]
+    )
     for kind in (ast.If, ast.IfExp, ast.While):
         for node in module.of(kind):
             if ranks.test(program, module, node.test) is not None:  # type: ignore[attr-defined]
@@ -138,10 +148,19 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             )
             if unsure:
                 found = replace(found, confidence=min(found.confidence, HINT))
-            elif guard.how in LEAVES:
+            elif guard.how in LEAVES and not _is_left_out(surest, guard):
                 found = replace(found, confidence=min(found.confidence, RULE.plain_hint))
             yield found
     yield from _swapped(module, met)
+
+
+def _is_left_out(reached: ReachedCollective, guard: Guard) -> bool:
+    """Whether some ranks leave out the call itself, of a pass or by a further condition that only
+    they come to: not the rest of a program that is meant for one process.
+    """
+    if reached.chain:
+        return False
+    return guard.partly or guard.how in ("continue", "break")
 
 
 def _meets_next(module: Module, place: Met, met: list[Met]) -> bool:
@@ -201,8 +220,14 @@ def _order(places: list[Met]) -> list[str]:
 
 
 def _met(program: Program, module: Module, scope: ast.AST, calls: list[ast.Call]) -> list[Met]:
+    in_part = leaves_in_part(program, module).get(scope, [])
     return [
-        Met(call, bears, guards(program, module, call))
+        Met(
+            call,
+            bears,
+            guards(program, module, call)
+            + [each for each in in_part if is_left_behind(module, each.node, each.how, call)],
+        )
         for call in calls
         if module.scope_of(call) is scope and (bears := reached_by_call(program, module, call))
     ]
@@ -438,6 +463,8 @@ def _finding(
         sure *= 0.72
     if guard.how == "raise":
         sure *= 0.7
+    if guard.partly:
+        sure *= 0.85
     what = _what(reached, module)
     across = [
         each
@@ -464,7 +491,8 @@ def _finding(
             confidence=sure * 0.85,
             fix=ORDER_FIX,
         )
-    message = f"{what}, and {WHO[guard.test.polarity]}: {_who(guard)}."
+    who = "not all ranks reach it" if guard.partly else WHO[guard.test.polarity]
+    message = f"{what}, and {who}: {_who(guard)}."
     fix, edits = _fix(program, module, place.call, reached, guard)
     found = RULE.finding(module, place.call, message, confidence=sure, fix=fix, edits=edits)
     return replace(found, reaches=(reached.module.path, reached.node.lineno))
@@ -487,7 +515,8 @@ def _who(guard: Guard) -> str:
         return f"its function is under {guard.test.says}"
     if guard.how == "inside":
         return f"it stands under `{guard.test.says}` (line {guard.line})"
-    return f"ranks with `{guard.test.turned().says}` have {LEAVES[guard.how]} in line {guard.line}"
+    may = "may have" if guard.partly else "have"
+    return f"ranks with `{guard.test.turned().says}` {may} {LEAVES[guard.how]} in line {guard.line}"
 
 
 def _fix(
