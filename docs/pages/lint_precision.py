@@ -92,10 +92,14 @@ def by_default(made: list[Round]) -> list[str]:
         ),
         (
             "`rank-conditional-collective` is split: a condition on the rank around the call is"
-            " shown, ranks that leave early (`return`, `exit`, `break`) are a hint. In rounds three"
-            " to five none of the latter was right, and seven were debatable: what ranks leave for"
-            " is mostly meant for one process. To ask also that all ranks are seen to come to the"
-            " condition hid both right ones of round five, and no wrong one."
+            " shown, ranks that leave a function early (`return`, `exit`) are a hint. In rounds"
+            " three to five none of the latter was right, and seven were debatable: what ranks leave"
+            " for is mostly meant for one process. To ask also that all ranks are seen to come to"
+            " the condition hid both right ones of round five, and no wrong one. Since the last"
+            " round two kinds are shown again, each for a call that stands there itself: a pass"
+            " that some ranks leave out (`continue`, `break`), and a way out below a further"
+            " condition that only some ranks come to. Of 95 repositories one has such a finding, a"
+            " right one; no round has judged them yet."
         ),
         "",
         f"| on by default, rounds {span} | {' | '.join(WORDS)} | right of decided |",

@@ -9,7 +9,7 @@ from trainprobe.causes.scene import Scene
 from trainprobe.causes.statements import text_of
 from trainprobe.causes.version_conflicts import version_conflict
 from trainprobe.facts import LogEvent, LogJob, RankException
-from trainprobe.facts.log_components import COMPONENT_LINE, component_named
+from trainprobe.facts.log_components import COMPONENT_LINE, component_named, fails
 from trainprobe.logtext.components import Reading, read_component
 from trainprobe.stacks.places import is_native, is_standard, is_user
 from trainprobe.waits.log_phases import phase_group
@@ -19,6 +19,7 @@ FRAMES = 12
 # Components whose failures are those of the program and of what it asks for.
 OF_THE_PROGRAM = frozenset({"user", "framework", "import", "loader", "collectives", "compiler"})
 _ITS_OWN = frozenset({"user", "framework", "loader", "collectives"})
+_NCCL_WARNS = "NCCL WARN"  # also of what it gets over; an error unwinds through its functions
 OF_AN_IMPORT = frozenset({"user", "framework", "import", "software"})
 
 
@@ -70,7 +71,14 @@ def _known_trouble(scene: Scene) -> LogEvent | None:
     events = scene.of(LogEvent)
     # what is known to be harmless, and what tells of another one's end
     known = {e.seen_at for e in events if e.event in HARMLESS or e.event == "connection-closed"}
-    troubled = [e for e in events if e.seen_at not in known and tells_of_trouble(e)]
+    unwound = any(event.event == "nccl-unwound" for event in events)
+    troubled = [
+        event
+        for event in events
+        if event.seen_at not in known
+        and tells_of_trouble(event)
+        and (unwound if _NCCL_WARNS in event.line else fails(event.line))
+    ]
     return min(troubled, key=lambda event: event.place or 0, default=None)
 
 

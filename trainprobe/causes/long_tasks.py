@@ -10,7 +10,7 @@ from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.phrases import ranks_say, short
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.causes.statements import quote
-from trainprobe.facts import LogEvent, LogProgress, LogWork, Output, RankException
+from trainprobe.facts import LogEvent, LogJob, LogProgress, LogWork, Output, RankException
 from trainprobe.facts.collectives import NO_NUMBER
 from trainprobe.facts.timed_out_calls import FIRST
 from trainprobe.stacks.classify import ONE_GOES_FIRST
@@ -84,10 +84,19 @@ def of_long_task(scene: Scene, timeouts: Timeouts) -> Weighings:
     if (
         missing is not None
         and not missing.by_stack
-        and (missing.ranks == (0,) or words is not None)
+        and (
+            words is not None
+            or (missing.ranks == (0,) and (missing.named or _has_spoken(scene, 0)))
+        )
         and not timeouts.together
     ):
         yield weighing(6, "flight-recorder", missing.says, *missing.facts)
+
+
+def _has_spoken(scene: Scene, rank: int) -> bool:
+    """Whether the log holds any line of a rank: of one that is left out, silence tells nothing."""
+    job = scene.one(LogJob)
+    return job is None or rank in job.ranks
 
 
 def _met_in_vain(scene: Scene, timeouts: Timeouts) -> Weighings:
@@ -263,7 +272,7 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
     elif early and not timeouts.together:
         # rank 0 prepares, and here it did not give up
         # no barrier is a broadcast, and in the first call of all NCCL tries its ways between GPUs
-        tried = early[0].number == 1 and early[0].op == "broadcast"
+        tried = early[0].number == 1
         often = early[0].number <= VERY_FIRST and not tried
         points = 6 if 0 in timeouts.gave_up else 13 if often else 10
         says = f"The others waited at the start in {call_says(early[0])}, as in a barrier"

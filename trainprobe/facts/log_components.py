@@ -31,6 +31,7 @@ _EXCEPTION = re.compile(r"\s{0,8}(?:\w{1,60}\.){0,8}\w{1,60}(?:Error|Exception|I
 _MILD = re.compile(
     r"(?<!NCCL )\bWARN(?:ING)?\b|\b(?:INFO|DEBUG)\b|\w*Warning:|^\[?[WI]\d{0,4}[ :]|\[[WI] ?\w"
 )
+_NO_ERROR = "not an error"
 _FRAME = re.compile(r'\s{0,40}File "([^"\n]{1,400})", line \d{1,9}, in (\S{1,200})')
 _HEADER = "Traceback (most recent call last)"
 _FAILS = frozenset({"waited", "died", "refused", "raised"})
@@ -39,7 +40,7 @@ _FAILS = frozenset({"waited", "died", "refused", "raised"})
 def parse_log_components(record: Evidence) -> list[Fact]:
     """Of each file the last few such lines, as events `component-line`: {component, kind, by}."""
     rows = [row for row in rows_of(record)[-LAST_LINES:] if row.text.strip()]
-    failing = [row for row in rows if _fails(row.text[:SEEN])]
+    failing = [row for row in rows if fails(row.text[:SEEN])]
     read = [(row, _reading(row)) for row in failing[-MOST:]]
     found: list[Fact] = [_event(record, row, told) for row, told in read if told is not None]
     cut = _cut_traceback(rows)
@@ -59,15 +60,16 @@ def component_named(event: LogEvent) -> Reading | None:
     )
 
 
-def _fails(text: str) -> bool:
+def fails(text: str) -> bool:
     """Whether a line tells of a failure or a wait, and nobody else reads it: exceptions, progress
-    and what a logger calls harmless are left out.
+    and what a logger or the line itself calls harmless are left out.
     """
     return (
         event_kind(text) in _FAILS
         and _FRAME.search(text) is None
         and not _EXCEPTION.match(text)
         and not _MILD.search(text)
+        and _NO_ERROR not in text
         and read_step(text) is None
     )
 

@@ -116,6 +116,9 @@ _CARRIERS_OF_PEERS = frozenset(
     "ConnectionResetError BrokenPipeError ConnectionRefusedError EOFError"
     " ConnectionAbortedError".split()
 )
+# Where a call of torch.distributed waits for its end: old gloo says no more than that time was up.
+_WAITS_FOR_ALL = "torch/distributed/distributed_c10d.py"
+_TIMED_OUT = re.compile(r"(?i)\btimed[ -]?out\b|\btimeout\b")
 _DISTRIBUTED = tuple(
     "gloo c10d nccl NCCL tcp/pair.cc torch/distributed torch/csrc/distributed Store".split()
 )
@@ -153,6 +156,8 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
             sure = distributed or name in _DIST_ERRORS or words in _UNMISTAKABLE
             if sure and words in message:
                 return what
+        if files and files[-1].endswith(_WAITS_FOR_ALL) and _TIMED_OUT.search(message[:200]):
+            return "collective-timeout"
     if name in _CARRIERS_OF_PEERS:
         return _TYPES.get(name, "connection-closed") if distributed else ""
     return _TYPES[name] if name in ("DistNetworkError", "DistStoreError") else ""

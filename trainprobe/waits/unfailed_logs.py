@@ -39,6 +39,7 @@ HARMLESS = frozenset(
         "lines-left-out",
         "rank-announced",
         "address-not-used",
+        "nccl-unwound",
     }
 )
 _NO_NUMBERS = frozenset({"nan-printed", "loss-scale-low"})

@@ -5,12 +5,14 @@ is silent after it.
 
 `history.tsv` names each fault by repository, the commit that mends it, file and lines; no code of
 others lies here. A fault is found where a finding of one of the rules stands in these lines of the
-commit before; the program is the whole tree.
+commit before, or names one of them (`ranks … have returned in line 289`); the program is the whole
+tree.
 """
 
 from __future__ import annotations
 
 import argparse
+import re
 import subprocess
 import tempfile
 from collections import Counter
@@ -74,11 +76,16 @@ def findings_at(mirrors: Path, repository: str, commit: str) -> list[Finding]:
         ]
 
 
+def lines_of(finding: Finding) -> list[int]:
+    """The line where it stands, and those of that file that it names."""
+    return [finding.line, *map(int, re.findall(r"\(?\bline (\d{1,6})", finding.says))]
+
+
 def is_found(mirrors: Path, fault: HistoricFault) -> bool:
     return any(
         finding.file == fault.path
         and finding.rule in fault.rules
-        and fault.first <= finding.line <= fault.last
+        and any(fault.first <= line <= fault.last for line in lines_of(finding))
         for finding in findings_at(mirrors, fault.repository, f"{fault.fix}^")
     )
 

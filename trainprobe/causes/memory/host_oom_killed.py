@@ -18,6 +18,7 @@ from __future__ import annotations
 import re
 
 from trainprobe.causes.cause import Cause, ReadySigns
+from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.host_memory import (
     CANCELLED,
     GONE,
@@ -86,7 +87,9 @@ def _kills(scene: Scene) -> Weighings:
             says = f"{who} got SIGKILL, and nobody of the job sent it"
             yield weighing(3 if cancelled else 6, "exit-status", says, end)
     found = kill_report(scene)
-    if found is not None and not ends:
+    # a watchdog that gives up a collective ends its process
+    ended = found is not None and found.event in GONE and bool(Timeouts(scene).calls)
+    if found is not None and not ends and not ended:
         gone = "is gone without a word" if found.event in GONE else "got SIGKILL"
         says = f"A process {gone}: {short(found.line, 100)}"
         yield weighing(3 if cancelled else 13, "exit-status", says, found)

@@ -116,6 +116,7 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
     calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
     met = _met(program, module, scope, calls)
     everywhere = met + _met_by_partner(program, holder)
+    told: set[ast.AST] = set()  # who left is missing from all that follows: the first tells it
     for place in met:
         if is_alone(program, module, place.call):
             continue
@@ -134,7 +135,10 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             for each in place.bears
             if guard is not None and not _is_met(each, guard, place.call, everywhere)
         ]
+        if guard is not None and guard.node in told:
+            continue
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
+            told.update([guard.node] if guard.partly else [])
             surest = max(alone, key=lambda each: (each.is_certain, each.collective.sure))
             if surest.collective.is_made_up_for and _meets_next(module, place, met):
                 surest = replace(surest, collective=replace(surest.collective, sure=0.6))
