@@ -146,12 +146,14 @@ def _left_behind(scene: Scene, thread: MainThread) -> Iterator[Awaited]:
     """
     if thread.leaf not in ("child-wait", "file-io"):
         return
-    for pid in scene.watch.listens_to(thread.pid) if scene.live is not None else ():
+    process = scene.process_of(thread.pid)
+    ends = far_ends(scene.facts, scene.cell, process) if process is not None else ()
+    for pid in (pid for end in ends if end.kind == "pipe" and not end.writes for pid in end.pids):
         other = scene.process_of(pid)
-        if other is None or other.ppid in (thread.pid, None) or other.role == "rank":
+        if other is None or (other.role, other.rank) != ("child", thread.rank):
             continue
-        parent = scene.process_of(other.ppid)
-        if parent is not None and parent.state not in ("Z", "X"):
+        parent = scene.process_of(other.ppid or 0)
+        if other.ppid == thread.pid or (parent is not None and parent.state not in ("Z", "X")):
             continue
         command = short_command(other.cmdline)
         whom = (

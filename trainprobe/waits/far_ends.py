@@ -84,6 +84,8 @@ def far_ends(facts: Facts, cell: str, process: ProcessState) -> tuple[FarEnd, ..
     """
     call = process.blocked
     wanted = {number: number not in call.reads for number in call.descriptors}
+    if not wanted:
+        return ()
     ends = [end for end in facts.of(PipeEnd, cell=cell) if end.pid == process.pid]
     opened = {(end.path, end.mode) for end in ends}
     pipes = [
