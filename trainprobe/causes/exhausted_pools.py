@@ -15,6 +15,8 @@ from trainprobe.stacks.servers import stands_in
 
 _ASKS = ("torch/distributed/rpc/api.py", "rpc_sync")
 _WORKER = ("concurrent/futures/thread.py", "_worker")
+_FUTURE = ("torch/futures/__init__.py", "wait")
+GLOO_THREADS = 2  # ProcessGroupGloo.cpp, torch 1.0 to 2.13
 _AT_A_LOCK = frozenset({"threading", "futex", "queue", "future"})
 
 
@@ -22,11 +24,13 @@ _AT_A_LOCK = frozenset({"threading", "futex", "queue", "future"})
 class ExhaustedPool:
     """`threads` are all that the pool has, `asking` the ranks whose requests they should answer
     (none for a pool within one process). `nested`: they wait for answers to requests of their own.
+    `callbacks`: they are the backend's own, which run what follows on collectives.
     """
 
     threads: tuple[Thread, ...]
     asking: tuple[int, ...]
     nested: bool = False
+    callbacks: bool = False
 
     @property
     def where(self) -> str:
@@ -45,6 +49,11 @@ class ExhaustedPool:
             return (
                 f"{stand} at {self.where} for answers to requests of its own, which nobody is"
                 " seen to work at, and no thread of the pool is left to take these answers"
+            )
+        if self.callbacks:
+            return (
+                f"{stand} at {self.where}, in callbacks of collectives, and none is left to finish"
+                " the next collective or to run its callback"
             )
         if not self.asking:
             return (
@@ -66,7 +75,11 @@ def exhausted_pool(scene: Scene) -> ExhaustedPool | None:
         thread.pid for thread in (*ends(scene), *scene.threads(scene.suspects))
     ):
         threads = threads_of(scene, pid)
-        found = _rpc_server(scene, pid, threads) or _executor(scene, pid, threads)
+        found = (
+            _rpc_server(scene, pid, threads)
+            or _executor(scene, pid, threads)
+            or _callbacks(scene, pid, threads)
+        )
         if found is not None:
             return found
     return None
@@ -108,6 +121,23 @@ def _executor(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> ExhaustedP
     if not all(classify(one.frames).op == "future" and _in_a_task(one) for one in pool):
         return None
     return ExhaustedPool(pool, ()) if _stay(scene, pid, pool) else None
+
+
+def _callbacks(scene: Scene, pid: int, threads: tuple[Thread, ...]) -> ExhaustedPool | None:
+    """Threads that no Python code has started wait for a future in the user's code: callbacks run
+    on the threads of gloo, of which there are two for a group.
+    """
+    pool = tuple(
+        one
+        for one in threads
+        if not one.main
+        and one.frames
+        and is_user(one.frames[0])
+        and stands_in(one.frames[-1], _FUTURE)
+    )
+    if len(pool) < GLOO_THREADS or not _stay(scene, pid, pool):
+        return None
+    return ExhaustedPool(pool, (), callbacks=True)
 
 
 def _in_a_task(thread: Thread) -> bool:

@@ -55,7 +55,8 @@ class RankException(Fact):
     process: caught and printed, or of a thread. `place` orders what was read in logs afterwards,
     None for what was gathered live; `seen_at` is the file and line where it stood there.
     `last_words`: the printed traceback begins where the program does, and little follows it, as
-    where it ended the process; one that was caught begins at the `try`. `child` is the name or the
+    where it ended the process; one that was caught begins at the `try`. `ends_output`: little
+    follows it, wherever it begins. `child` is the name or the
     program of a process that ended with it: one below a rank, where the rank lives on.
     """
 
@@ -78,6 +79,7 @@ class RankException(Fact):
     host: str = ""
     seen_at: str = ""
     last_words: bool = False
+    ends_output: bool = False
     child: str = ""
 
     @property
@@ -217,6 +219,7 @@ def _printed(
 ) -> RankException:
     fact = exception_of(record, printed.chain, "output", None)
     of = fact.rank if rank is None else rank
+    ends = lines - printed.ends <= BEHIND_LINES
     return replace(
         fact,
         rank=of,
@@ -224,7 +227,8 @@ def _printed(
         thread=printed.thread,
         handled=printed.ignored,
         child=printed.process,
-        last_words=_from_the_top(printed.chain[-1]) and lines - printed.ends <= BEHIND_LINES,
+        last_words=ends and _from_the_top(printed.chain[-1]),
+        ends_output=ends,
     )
 
 

@@ -18,9 +18,10 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
     """Mark as `handled` what a live job's ranks printed and survived.
 
     Of a rank without a process the last words stand, and of one whose interpreter shuts down and
-    only waits for its other threads. A traceback that names no rank is that of the only rank that
-    is gone, where that one printed no other; of the only one that is not here, which may live on
-    another host, where the others here came by the same function of the user's.
+    only waits for its other threads; of the latter also what an `except` of its own printed. A
+    traceback that names no rank is that of the only rank that is gone, where that one printed no
+    other; of the only one that is not here, which may live on another host, where the others here
+    came by the same function of the user's.
     """
     alone = {
         job.cell: (job.absent[0], _outermost(facts, job))
@@ -28,8 +29,9 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
         if isinstance(job, Job) and job.elsewhere and len(job.absent) == 1
     }
     scripts = {job.cell: os.path.basename(job.script) for job in facts if isinstance(job, Job)}
+    leaving = {job.cell: leaving_ranks(facts, job) for job in facts if isinstance(job, Job)}
     gone = {
-        job.cell: gone_ranks(facts, job) | leaving_ranks(facts, job)
+        job.cell: gone_ranks(facts, job) | leaving[job.cell]
         for job in facts
         if isinstance(job, Job)
     }
@@ -48,16 +50,18 @@ def join_last_words(facts: list[Fact]) -> list[Fact]:
             return fact
         away = gone[fact.cell]
         other = _other_program(fact, scripts[fact.cell])
-        if fact.rank is None and fact.last_words and not (fact.handled or other):
+        last = fact.last_words
+        if fact.rank is None and (last or fact.ends_output) and not (fact.handled or other):
             silent = [rank for rank in away if (fact.cell, rank) not in spoken]
-            if len(silent) == 1:
+            if len(silent) == 1 and (last or silent[0] in leaving[fact.cell]):
                 return replace(fact, rank=silent[0], role="rank")
             rank, came_by = alone.get(fact.cell, (None, set()))
-            if any((frame.file, frame.name) in came_by for frame in fact.frames):
+            if last and any((frame.file, frame.name) in came_by for frame in fact.frames):
                 return replace(fact, rank=rank, role="rank")
+        last = last or (fact.ends_output and fact.rank in leaving[fact.cell])
         lives = fact.rank not in away
         child = (fact.child or other) if lives else ""
-        return replace(fact, child=child, handled=fact.handled or lives or not fact.last_words)
+        return replace(fact, child=child, handled=fact.handled or lives or not last)
 
     return [told(fact) for fact in facts]
 

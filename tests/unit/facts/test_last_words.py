@@ -33,6 +33,27 @@ def test_who_shuts_down_has_not_survived_its_last_traceback(
 
 
 @pytest.mark.parametrize(
+    ("shuts_down", "rank", "handled"),
+    [(True, 1, False), (False, None, True)],
+    ids=["one shuts down", "all train on"],
+)
+def test_what_an_except_printed_last_is_of_the_rank_that_shuts_down(
+    *, shuts_down: bool, rank: int | None, handled: bool
+) -> None:
+    (*_, found) = join_last_words(
+        [
+            Job((), CELL, None, world_size=2),
+            MainThread((), CELL, 0, pid=69),
+            MainThread((), CELL, 1, pid=70, in_atexit=shuts_down),
+            RankException((), CELL, None, type="ValueError", role="", ends_output=True),
+        ]
+    )
+
+    assert isinstance(found, RankException)
+    assert (found.rank, found.handled) == (rank, handled)
+
+
+@pytest.mark.parametrize(
     ("began_in", "whose"),
     [("/job/train.py", 0), ("/job/monitor.py", None)],
     ids=["of the training", "of another program"],

@@ -23,7 +23,7 @@ from itertools import pairwise
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.child_processes import ends, others_wait, threads_of
 from trainprobe.causes.exhausted_pools import exhausted_pool
-from trainprobe.causes.phrases import Fixes, file_line, fixes, short, subject
+from trainprobe.causes.phrases import Fixes, file_line, fixes, short, subject, verb
 from trainprobe.causes.scene import Scene, Weighings, first_found, weighing
 from trainprobe.facts import SourceSite, Thread
 from trainprobe.stacks.places import is_user
@@ -70,10 +70,10 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """Of several suspects the one whose threads these are."""
-    processes = [scene.process_of(pid) for pid in _pids(scene)]
-    own = {one.rank for one in processes if one is not None} & set(scene.ranks)
-    return tuple(rank for rank in scene.ranks if rank in own) or scene.ranks
+    """Of several suspects the one whose thread keeps a lock."""
+    kept = keeper(scene)
+    rank = kept.thread.rank if kept is not None else None
+    return (rank,) if rank is not None and rank in scene.ranks else scene.ranks
 
 
 def _kept_says(kept: Keeper) -> str:
@@ -90,7 +90,8 @@ def _summary(scene: Scene) -> str:
         who = f"{subject(scene, _ranks(scene))} (pid {kept.thread.pid})"
         return f"{who} has a thread that keeps a lock: {_kept_says(kept)}"
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
-        return f"{subject(scene)} (pid {_pids(scene)[0]}) has a pool of threads: {pool.says}"
+        has = verb(scene.ranks, "has", "have")
+        return f"{subject(scene)} (pid {_pids(scene)[0]}) {has} a pool of threads: {pool.says}"
     found = circle(scene)
     who = f"{subject(scene)} (pid {_pids(scene)[0]})"
     if len(found) > 1:
@@ -125,6 +126,14 @@ Or give the pool as many threads as tasks can wait
 """
 
 
+CALLBACK_FIXES = """
+Wait for nothing in a callback of a collective
+    at {places}: return a future in place of a value: torch.futures.collect_all([a, b]).then(...)
+Or give what it waits for threads of its own
+    own = torch.distributed.new_group(backend="gloo"), and make that collective on it
+"""
+
+
 KEEPER_FIXES = """
 Wait without the lock
     at {place}: take what is waited for first, and the lock after it
@@ -138,7 +147,7 @@ def _fixes(scene: Scene) -> Fixes:
     if (kept := keeper(scene)) is not None:
         return fixes(KEEPER_FIXES, place=kept.where)
     if not circle(scene) and (pool := exhausted_pool(scene)) is not None:
-        return fixes(POOL_FIXES, places=pool.where)
+        return fixes(CALLBACK_FIXES if pool.callbacks else POOL_FIXES, places=pool.where)
     found = circle(scene)
     places = " and ".join(one.where for one in found)
     return fixes(FIXES if len(found) > 1 else OWN_FIXES, places=places)
