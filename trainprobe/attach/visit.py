@@ -31,7 +31,7 @@ from trainprobe.model.codec import to_json
 from trainprobe.model.evidence import LIVE_CELL
 from trainprobe.model.subjects import Subject
 from trainprobe.stacks import asking, compiling, loading
-from trainprobe.stacks.arrivals import arrivals_of, together, worth_more
+from trainprobe.stacks.arrivals import arrivals_of, together, too_long, worth_more
 from trainprobe.stacks.places import outside_torch
 from trainprobe.stacks.spells import Taken, all_stacks, by_rank, frames_of
 from trainprobe.stacks.stillness import FRESH_S, HUNG_S
@@ -357,9 +357,11 @@ class Visit:
         """
         taken: list[Taken] = []
         why = "who comes last to the collectives?"
-        spans_s = (self.pace.loads_s,) if self.rounds.load() else self.pace.samples_s
-        for wanted_s in self.pace.samples_s[:1] if self.request.watched else spans_s:
-            span_s = min(wanted_s, math.floor(self.clock.left_s - START_S / 2))
+        spans_s = [self.pace.loads_s] if self.rounds.load() else list(self.pace.samples_s)
+        if self.request.watched:
+            spans_s = [self.pace.samples_s[0]]
+        while spans_s:
+            span_s = min(spans_s.pop(0), math.floor(self.clock.left_s - START_S / 2))
             least_s = min(self.pace.samples_s)
             if self._no_time("samples of the ranks", least_s + START_S / 2):
                 return
@@ -369,6 +371,8 @@ class Visit:
             self._read_lines_of(seen.latest, taken[-1])
             if worth_more(seen):
                 why = "one seems to be late"
+                if too_long(seen) and spans_s:  # each span that begins misses a round
+                    spans_s = [sum(spans_s)]
             elif loading.worth_more(by_rank(taken, loading.loads)):
                 why = "all of them wait for input"
             elif loading.worth_more(by_rank(taken, asking.asks_in(all_stacks(taken)))):

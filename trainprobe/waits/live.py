@@ -196,10 +196,9 @@ class _View:
     def _not_hung(self) -> Situation:
         if (undecided := self._undecided()) is not None:
             return undecided
+        if (slow := self._slow()) is not None:
+            return slow
         waiters = self.live.waiters(self.ends.works)
-        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, waiters)
-        if slow:
-            return replace(self._view("slow", slow[0].says), groups=slow)
         if (unseen := self._unseen_to_get_on(self.ends.works)) is not None:
             return unseen
         view = self._healthy(self.ends.works)
@@ -214,6 +213,11 @@ class _View:
             view, says=says, next_look=self._watch_steps(rare.watch if rare else SAME_RANK)
         )
 
+    def _slow(self) -> Situation | None:
+        waiters = self.live.waiters(self.ends.works)
+        slow = slow_groups(self.facts, self.rung, self.ranks, self.watch, waiters)
+        return replace(self._view("slow", slow[0].says), groups=slow) if slow else None
+
     def _undecided(self) -> Situation | None:
         """What leaves open whether the job goes on; None where it does."""
         left = [standing.rank for standing in self.ranks if standing.ending is not None]
@@ -222,6 +226,9 @@ class _View:
                 "undetermined", f"{ranks_say(left)} ended while the others go on", conclusive=False
             )
         if self.ends.young:
+            # who waits for a while in each step holds the others up, however young the wait of now
+            if (slow := self._slow()) is not None:
+                return slow
             wait = self.ends.at_most(self.ends.young[0]) or self.ends.age(self.ends.young[0])
             longest = f": the longest wait is {wait:.1f} s" if wait is not None else ""
             says = (

@@ -14,6 +14,8 @@ from trainprobe.stacks.places import is_user
 from trainprobe.stacks.rank_conditions import asks_for_rank
 
 AGAIN = 2
+OFTEN = 3  # where no condition on the rank is known, and no other rank was seen there
+RARER = 2  # passes of its loop for one such task
 COSTS = 0.4
 """Of the sampled time. Of some fifty healthy jobs of strangers none lost more than 0.3 to one
 rank.
@@ -26,7 +28,7 @@ MOST = 0.5
 class LoneTask:
     """`rank` was alone `times` times, with work of other ranks in between, for `share` of `span_s`
     seconds. `place` and `text` are the user's line that leads there, which stands under `block`, a
-    condition on the rank.
+    condition on the rank; None where none is known, and no other rank was met in that function.
     """
 
     rank: int
@@ -36,13 +38,12 @@ class LoneTask:
     span_s: float
     place: str
     text: str
-    block: Block
+    block: Block | None
 
 
 def lone_task(facts: Facts, cell: str) -> LoneTask | None:
-    """The rank that holds up the others of its host by a task that is its own by the source; None
-    where none does, or where no condition on the rank is known around it: two long steps may be one
-    rank's by chance.
+    """The rank that holds up the others of its host by a task that is its own, by the source or by
+    what no other rank does; None where none does: two long steps may be one rank's by chance.
     """
     key = lone_task, cell
     if key not in facts.derived:
@@ -61,11 +62,43 @@ def _found(samples: Sequence[Samples], sites: Sequence[SourceSite]) -> LoneTask 
         if seen.held_s[rank] < ITS_OWN * sum(seen.held_s.values()):
             continue
         own = [one for each in here if each.rank == rank for one in each.spells if not one.inside]
-        found = _condition(own, by_line)
+        found: tuple[str, str, Block | None] | None = _condition(own, by_line)
+        seldom = seen.turns.get(rank, 0) >= RARER * seen.stays[rank]  # else it is a slow rank
+        if found is None and seldom and seen.stays[rank] >= OFTEN and seen.share >= MOST:
+            found = _not_of_others(own, rank, here, by_line)
         if found is not None:
             others = tuple(one for one in seen.ranks if one != rank)
             return LoneTask(rank, others, seen.stays[rank], seen.share, seen.span_s, *found)
     return None
+
+
+def _not_of_others(
+    own: Sequence[Spell],
+    rank: int,
+    samples: Sequence[Samples],
+    sites: dict[tuple[str, int], SourceSite],
+) -> tuple[str, str, None] | None:
+    """The line of the outermost function in which only this rank was met, where these spells were
+    for most of their time.
+    """
+    theirs = {
+        (frame.file, frame.name)
+        for each in samples
+        if each.rank != rank
+        for spell in each.spells
+        for frame in spell.frames
+    }
+    took: dict[tuple[str, str], float] = defaultdict(float)
+    for spell in own:
+        frames = (
+            one for one in spell.frames if is_user(one) and (one.file, one.name) not in theirs
+        )
+        if (frame := next(frames, None)) is not None:
+            site = sites.get((frame.file, frame.line))
+            took[frame.where, site.text if site is not None else frame.text] += spell.took_s
+    if not took or sum(took.values()) < MOST * sum(spell.took_s for spell in own):
+        return None
+    return *max(took, key=lambda one: took[one]), None
 
 
 def _condition(

@@ -22,8 +22,17 @@ from tests.unit.waits.live_rows import (
     view,
 )
 from trainprobe.causes.data_loading import data_starvation
-from trainprobe.facts import AwaitedValue, MainThread, ProcessState, Samples, Spell, Thread
+from trainprobe.facts import (
+    AwaitedValue,
+    Connection,
+    MainThread,
+    ProcessState,
+    Samples,
+    Spell,
+    Thread,
+)
 from trainprobe.model.facts import Fact
+from trainprobe.stacks.blocked_calls import BlockedCall
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits import situation_of
 from trainprobe.waits.situation import Situation
@@ -553,3 +562,18 @@ def test_workers_that_have_just_started_once_more_tell_a_short_epoch_without_sam
     assert "start loader workers again and again" in found.says
     assert job_of(ended_s=2.0, worker_s=3.6).verdict != "slow", "they started once"
     assert job_of(ended_s=53.0, worker_s=60.0).verdict != "slow", "a download of before"
+
+
+def test_who_waits_for_a_service_in_each_step_is_slow_however_young_the_wait_of_now() -> None:
+    asks = own("ask", 24)
+    waits = [fact for number in (0, 2) for fact in rank(number, age_s=1.0)]
+    waits += rank(1, asks, asks, age_s=1.0, wchan="wait_woken", call=BlockedCall("recvfrom", (9,)))
+    service = Connection(
+        ("E6",), "job", pid=101, fd=9, kind="tcp", state="ESTAB", remote="10.0.0.3:9", silent_s=1.0
+    )
+    late = [sampled(number, *[0.39 if number == 1 else 0.02] * 12) for number in range(3)]
+
+    assert view(job(3), waits, service).verdict in ("healthy", "undetermined")
+    found = view(job(3), waits, service, late)  # type: ignore[arg-type] # facts in a list
+
+    assert (found.verdict, found.groups[0].ranks) == ("slow", (1,))

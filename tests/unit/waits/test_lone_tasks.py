@@ -123,3 +123,24 @@ def test_who_passes_through_a_loop_without_a_value_that_moves_on_goes_round() ->
     assert "goes round" in rank_stuck.CAUSE.summary(scene)
     assert view(*alone_for(20.0), vain, loop).verdict == "healthy"
     assert view(*alone_for(40.0), vain, batches).verdict == "slow"
+
+
+@pytest.mark.parametrize("others_too", [False, True])
+def test_what_no_other_rank_is_met_in_is_a_task_without_a_condition_too(
+    *, others_too: bool
+) -> None:
+    facts = validating(2.0, 3, ALL_RANKS)
+    if others_too:
+        facts = [
+            replace(one, spells=(*one.spells, Spell(90.0, 90.1, ALONE, "python-run")))
+            if isinstance(one, Samples) and one.rank == 1
+            else one
+            for one in facts
+        ]
+
+    found = view(*facts)
+
+    assert (found.verdict == "slow") is not others_too
+    if not others_too:
+        assert "works alone at train.py:40 in validate, 3 times" in found.says
+        assert total(rank0_long_task.CAUSE, scene_of(*facts)) > 15

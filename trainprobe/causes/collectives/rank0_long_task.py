@@ -61,8 +61,10 @@ def _weigh(scene: Scene) -> Weighings:
             f" {again.span_s:.0f} s, and the others waited for it {again.share:.0%} of the time"
         )
         yield weighing(13, "suspects-stack", says, *scene.of(Samples))
-        block = f"`{again.block.text}` (line {again.block.line})"
-        yield weighing(10, "source", f"That work stands under {block}", *scene.of(Samples))
+        says = "No other rank was met in that function"
+        if again.block is not None:
+            says = f"That work stands under `{again.block.text}` (line {again.block.line})"
+        yield weighing(10, "source", says, *scene.of(Samples))
         return
     at_work = working(scene) if scene.group.mode != "crash" else ()
     if not scene.others or len(scene.ranks) > len(scene.others):
