@@ -145,3 +145,21 @@ def test_a_missing_node_is_no_wrong_world_size(tmp_path: Path) -> None:
     assert unknown.causes[0].id == "rendezvous-incomplete"
     assert wrong.causes[0].id == "world-size-mismatch"
     assert missing.causes[0].id == "rendezvous-incomplete"
+
+
+def test_sizes_that_each_rank_printed_are_held_against_the_call_that_never_ended(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "job.log"
+    sizes = ("4, 906, 32020", "4, 966, 32020", "4, 902, 32020", "4, 902, 32020")
+    lines = [f"logits shape: torch.Size([{size}])" for size in sizes]
+    watchdog = (
+        "[E ProcessGroupNCCL.cpp:475] [Rank 2] Watchdog caught collective operation timeout:"
+        " WorkNCCL(SeqNum=4, OpType=ALLGATHER, NumelIn=30931320, NumelOut=123725280,"
+        " Timeout(ms)=1800000) ran for 1800304 milliseconds before timing out."
+    )
+    path.write_text("\n".join([*lines, watchdog]), encoding="utf-8")
+
+    report = explain(str(path))
+
+    assert (report.causes[0].id, report.causes[0].named) == ("collective-shape-mismatch", True)

@@ -40,6 +40,7 @@ HARMLESS = frozenset(
         "rank-announced",
         "address-not-used",
         "nccl-unwound",
+        "tensor-size",
     }
 )
 _NO_NUMBERS = frozenset({"nan-printed", "loss-scale-low"})

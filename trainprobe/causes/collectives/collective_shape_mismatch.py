@@ -9,7 +9,8 @@ complaint about sizes, and by all ranks having broken in the same call. It is ru
 ranks called different operations.
 
 Of a log it is recognised by one sequence number and operation with other sizes in the ranks'
-watchdog lines, and by finger prints that differ in shape or type only.
+watchdog lines, by finger prints that differ in shape or type only, and by sizes that the job itself
+printed: one is what the call was given, another of the same tensor is not.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from trainprobe.causes.collective_timeouts import Timeouts
 from trainprobe.causes.commands import job
 from trainprobe.causes.diverging_calls import DISAGREE, camps, disagreement, places
 from trainprobe.causes.phrases import Fixes, file_line, fix, ranks_say, short, subject
+from trainprobe.causes.printed_sizes import printed_sizes
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import statement, weigh_message
 from trainprobe.facts import LogJob, RankException
@@ -53,6 +55,9 @@ def _weigh(scene: Scene) -> Weighings:
         says = "The ranks called different operations, not one with other sizes"
         yield weighing(-26, "flight-recorder", says, ids=parted.evidence)
     yield from of_shape(scene, timeouts)
+    if (printed := printed_sizes(timeouts)) is not None:
+        says = f"The ranks' tensors differ: {printed.says}"
+        yield weighing(26 if printed.each else 13, "suspects-log", says, printed.one)
     yield from weigh_message(scene, WORDING)
     disagree = statement(scene, DISAGREE, scene.world)
     if (lone := lone_print(scene)) is not None and is_scalar(lone[2]):
