@@ -26,7 +26,7 @@ def late(rounds: int) -> Arrivals:
         ([Arrivals((0, 1), 2.0, {0: 3, 1: 3}, {0: 0.2, 1: 0.2})], 1),
         ([late(6)], 1),
         ([late(2), late(5)], 2),
-        ([late(0), late(1), late(1)], 3),
+        ([late(0), late(1)], 2),
     ],
     ids=["in turns", "settled at once", "settled by more", "never settled"],
 )

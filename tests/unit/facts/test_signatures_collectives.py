@@ -281,7 +281,7 @@ FRAGMENTS = [
         ],
         "rank0-long-task",
     ),
-    ("barrier at the start", [work(7, 1, "ALLREDUCE", 1)], "rank0-long-task"),
+    ("one barrier at the start, and no more", [work(7, 1, "ALLREDUCE", 1)], "unknown"),
     (
         "short, and the work went on",
         [work(1, 400, "ALLREDUCE", 4096, ms=30000), "[rank0] step 41/900 loss 1.1"],
