@@ -1,0 +1,5 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1
+export PYTHONDONTWRITEBYTECODE=1
+exec $PYTHON run_fit.py
