@@ -271,7 +271,7 @@ def _met_at(scene: Scene, timeouts: Timeouts) -> Weighings:
         yield weighing(13, "other-stacks", says, first[1])
     elif early and not timeouts.together:
         # rank 0 prepares, and here it did not give up
-        # no barrier is a broadcast, and in the first call of all NCCL tries its ways between GPUs
+        # in the first call of all NCCL tries its ways between GPUs
         tried = early[0].number == 1
         often = early[0].number <= VERY_FIRST and not tried
         points = 6 if 0 in timeouts.gave_up else 13 if often else 10

@@ -105,23 +105,13 @@ def leaves_in_part(program: Program, module: Module) -> dict[ast.AST, list[Guard
         way, branch = way_out(program, module, node)
         if way not in {"return", "continue", "break"} or ranks.test(program, module, node.test):
             continue
-        here = _of_some_ranks(program, module, node, way)
+        # of all that leaves a loop, only conditions in that loop
+        within = SCOPES if way == "return" else (*SCOPES, *LOOPS)
+        here = ranks.condition_around(program, module, node, within=within)
         if here is not None:
             guard = Guard(here.turned(), way, node.lineno, node, branch, partly=True)  # type: ignore[arg-type]
             made.setdefault(module.scope_of(node), []).append(guard)
     return made
-
-
-def _of_some_ranks(program: Program, module: Module, node: ast.AST, way: str) -> RankTest | None:
-    """Which ranks come to what leaves the function, or the loop that it leaves."""
-    for up, child in _with_children(module, node):
-        if isinstance(up, SCOPES) or (isinstance(up, LOOPS) and way != "return"):
-            return None
-        if isinstance(up, ast.If) and child is not up.test:
-            test = ranks.test(program, module, up.test)
-            if test is not None:
-                return test if child in up.body else test.turned()
-    return None
 
 
 def way_out(program: Program, module: Module, node: ast.If) -> tuple[str, str]:

@@ -231,23 +231,27 @@ def _set_or_not(program: Program, module: Module, node: ast.Compare) -> Kind:
             ops=[ast.Is() | ast.IsNot() as operator],
             comparators=[ast.Constant(value=None)],
         ):
-            if _is_below(program, module, node):
+            if condition_around(program, module, node) is not None:
                 return ""  # whoever comes here has come to where it is set
             kind = set_on(program, module, holder)
             return kind if isinstance(operator, ast.IsNot) else NEGATED[kind]
     return ""
 
 
-def _is_below(program: Program, module: Module, node: ast.AST) -> bool:
-    """Whether a condition on the rank stands around it in its function."""
+def condition_around(
+    program: Program, module: Module, node: ast.AST, *, within: tuple[type[ast.AST], ...] = SCOPES
+) -> RankTest | None:
+    """The nearest condition on the rank around it inside one of `within`, as it holds there."""
     child = node
     for up in module.ancestors(node):
-        if isinstance(up, SCOPES):
-            return False
-        if isinstance(up, ast.If) and child is not up.test and test(program, module, up.test):
-            return True
+        if isinstance(up, within):
+            return None
+        if isinstance(up, ast.If) and child is not up.test:
+            found = test(program, module, up.test)
+            if found is not None:
+                return found if child in up.body else found.turned()
         child = up
-    return False
+    return None
 
 
 def set_on(program: Program, module: Module, holder: ast.Name | ast.Attribute) -> Kind:
