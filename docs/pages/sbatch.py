@@ -50,6 +50,11 @@ AFTER = """
 FIGURES = """
 ## How well
 
+On 20 wrong and 20 sound scripts out of public repositories and threads (29 of SLURM, 4 of PBS, 3 of LSF, 4 manifests), collected and labelled last by somebody who
+knew none of the rules, and judged once: **12 of the 20 wrong ones were told for the labelled reason**, one more for another fault that it has, and **3 of the 20 sound ones were called at risk**,
+one for another name of an option, two because the folder of their output is not there where a script lies alone. Of the seven missed, three are mended since: a misspelt option of a launcher, one
+that accelerate does not abbreviate, a program that is a variable which nobody sets. Still missed: digits with a leading zero in `$(( ))`, `$RANDOM` as a port, an escaped dollar in one branch, a quote that takes in the next option.
+
 On 49 scripts after real ones, collected and labelled by somebody who knew none of the rules, and judged once on a host without SLURM:
 of 20 wrong batch scripts 14 were told, of 14 sound ones none was called wrong; of 6 wrong scripts of PBS, LSF and Kubernetes 1 was told for the
 right reason, and of 9 sound ones 1 was called wrong. What was missed has been mended since, so these figures are of the state before.

@@ -8,7 +8,7 @@ from tests.unit.waits.live_rows import C10D, CELL, MAIN, rank, site
 from trainprobe import causes
 from trainprobe.causes.diverging_calls import camps, places
 from trainprobe.causes.scene import Scene
-from trainprobe.facts import Block, Facts, LintFinding
+from trainprobe.facts import Block, Facts, LintFinding, Skip
 from trainprobe.facts.thread_places import join_threads
 from trainprobe.stacks.frames import Frame
 from trainprobe.waits import SuspectGroup
@@ -51,6 +51,30 @@ def test_what_the_callers_pass_tells_the_groups_apart() -> None:
     assert any("'tp'" in one.says and "'dp'" in one.says for one in cause.weigh(crossed))
     assert cause.ranks(crossed) == WORLD
     assert "ranks 0 and 3 in all_reduce at train.py:53" in cause.summary(crossed)
+
+
+def test_who_stands_at_the_later_of_two_lines_has_gone_past_the_earlier() -> None:
+    """Rank 1 waits on the small group; the line below is on the world, where the rest waits."""
+    ranks = [rank(number, stack(line), stack(line)) for number, line in enumerate((55, 53, 55, 55))]
+    source = [
+        replace(
+            site(42, "dist.all_reduce(flat, group=group)"),
+            skips=(Skip(40, "if flat is None:", "continue", 39),),
+        ),
+        replace(site(53, "self._reduce(self.own, expert_group)"), blocks=(LOOP,)),
+        replace(site(55, "self._reduce(self.shared, world)"), blocks=(LOOP,)),
+    ]
+    past = Scene(Facts(join_threads([*(one for each in ranks for one in each), *source])), GROUP)
+    left_out = next(one for one in causes.built() if one.id == "rank-conditional-collective")
+    crossed = next(one for one in causes.built() if one.id == "collective-order-mismatch")
+
+    assert left_out.ranks(past) == (0, 2, 3)
+    assert left_out.summary(past).startswith(
+        "Rank 1 waits at train.py:53 on `expert_group`, which ranks 0, 2 and 3 have gone past"
+    )
+    assert "`if flat is None:`" in str(left_out.fixes(past))
+    points = {one.id: sum(w.points for w in one.weigh(past)) for one in (left_out, crossed)}
+    assert points[left_out.id] > points[crossed.id] + 10
 
 
 def test_in_one_call_of_all_ranks_one_may_be_a_call_further_on() -> None:

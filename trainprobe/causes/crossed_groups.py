@@ -7,13 +7,16 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from trainprobe.causes.diverging_calls import Place, camps
+from trainprobe.causes.phrases import file_line, ranks_say, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, SourceSite
 from trainprobe.stacks.places import is_user, user_frame
 
 TEXT_CAP = 500
+_NAMES_A_GROUP = re.compile(r"group|world|mesh|pg\b", re.IGNORECASE)
 _OF_A_MESH = re.compile(r"\bget_group\(|mesh", re.IGNORECASE)
 
 
@@ -21,8 +24,51 @@ def crossed_groups(
     scene: Scene, found: dict[int, Place]
 ) -> tuple[tuple[str, str], tuple[SourceSite, SourceSite]] | None:
     """The two groups as spelled, and the two lines; None unless there are two camps, in one
-    function, of which neither alone stands under an `if`.
+    function, of which neither alone stands under an `if`. Of two lines that follow each other see
+    `gone_past`.
     """
+    lines = _two_lines(scene, found)
+    if lines is None or _follow(*lines[1]):
+        return None
+    return lines
+
+
+@dataclass(frozen=True)
+class GonePast:
+    """Two lines that call one operation, on these groups, follow each other on every rank, and the
+    `later` ranks stand at the second: one of them has left out a call of the first.
+    """
+
+    groups: tuple[str, str]
+    sites: tuple[SourceSite, SourceSite]
+    later: tuple[int, ...]
+    waiting: tuple[int, ...]
+
+    def __str__(self) -> str:
+        one, other = self.sites
+        return (
+            f"{ranks_say(self.waiting)} {verb(self.waiting, 'waits', 'wait')} at"
+            f" {file_line(one.file, one.line)} on `{self.groups[0]}`, which"
+            f" {ranks_say(self.later, capital=False)} {verb(self.later, 'has', 'have')} gone past,"
+            f" to line {other.line} on `{self.groups[1]}`: one of its ranks left a call out"
+        )
+
+
+def gone_past(scene: Scene, found: dict[int, Place]) -> GonePast | None:
+    """As `crossed_groups`, of two lines that follow each other."""
+    lines = _two_lines(scene, found)
+    if lines is None or not _follow(*lines[1]):
+        return None
+    groups, (one, other) = lines
+    waiting, later = camps(found)
+    if one.line < other.line:
+        return GonePast(groups, (one, other), later, waiting)
+    return GonePast((groups[1], groups[0]), (other, one), waiting, later)
+
+
+def _two_lines(
+    scene: Scene, found: dict[int, Place]
+) -> tuple[tuple[str, str], tuple[SourceSite, SourceSite]] | None:
     sides = camps(found)
     if len(sides) != 2 or len({found[side[0]].op for side in sides}) != 1:
         return None
@@ -130,6 +176,14 @@ def _alike(one: tuple[Block, ...], other: tuple[Block, ...]) -> bool:
     ]
 
 
+def _follow(one: SourceSite, other: SourceSite) -> bool:
+    """Do the two stand in the same branches, so that whoever comes to the later has passed the
+    earlier?
+    """
+    branches = ([block.branch for block in site.blocks] for site in (one, other))
+    return one.line != other.line and next(branches) == next(branches)
+
+
 def _passes_a_group(scene: Scene, place: Place) -> bool:
     """Does the call that both lines lead to name a group?"""
     frame = user_frame(place.frames)
@@ -138,13 +192,21 @@ def _passes_a_group(scene: Scene, place: Place) -> bool:
 
 
 def _arguments(one: str, other: str) -> tuple[str, str]:
-    """What two calls of one function pass first that is not the same; empty where there is none."""
+    """What two calls of one function pass that is not the same, by name or place, groups first;
+    empty where there is nothing.
+    """
     first, second = next(_calls(one), None), next(_calls(other), None)
     if first is None or second is None or ast.unparse(first.func) != ast.unparse(second.func):
         return "", ""
-    pairs = zip(first.args, second.args, strict=False)
-    spelled = ((ast.unparse(mine)[:60], ast.unparse(theirs)[:60]) for mine, theirs in pairs)
-    return next((pair for pair in spelled if pair[0] != pair[1]), ("", ""))
+    given = {word.arg: word.value for word in second.keywords}
+    pairs = [
+        *((word.value, given[word.arg]) for word in first.keywords if word.arg in given),
+        *zip(first.args, second.args, strict=False),
+    ]
+    spelled = [(ast.unparse(mine)[:60], ast.unparse(theirs)[:60]) for mine, theirs in pairs]
+    apart = [pair for pair in spelled if pair[0] != pair[1]]
+    named = [pair for pair in apart if all(map(_NAMES_A_GROUP.search, pair))]
+    return next(iter(named or apart), ("", ""))
 
 
 def _calls(text: str) -> Iterator[ast.Call]:

@@ -200,10 +200,14 @@ def items_apart(scene: Scene) -> PartedValue | None:
 
 def order_of_items(scene: Scene) -> PartedValue | None:
     """The loop around the calls of all ranks, which differ, where no pass of it can be left out: it
-    goes through its things in another order on each. None where the ranks are at one thing.
+    goes through its things in another order on each. None where the ranks are at one thing, or
+    some have come to one call with different ones.
     """
     apart, found = items_apart(scene), places(scene)
-    if apart is None or len(camps(found)) < 2:
+    sides = camps(found)
+    if apart is None or len(sides) < 2:
+        return None
+    if any(len({apart.by_rank.get(rank) for rank in side} - {None}) > 1 for side in sides):
         return None
     sites = {rank: scene.sites(place.frames) for rank, place in found.items()}
     around = all(

@@ -189,3 +189,13 @@ def test_words_to_the_store_are_no_exchange_between_ranks() -> None:
     assert still(
         gloo(MASTER_PORT="29500"), replace(asks, data={"connections": rows})
     ) == pytest.approx((4.0, 60.0))
+
+
+def test_who_asks_a_store_that_the_job_made_exchanges_nothing_with_a_rank() -> None:
+    """Its keeper is a client of it, too: that tells the store's port from a collective's."""
+    asks = {"local": "10.0.0.1:53794", "remote": "10.0.0.1:52265", "peer_rank": 0, "silent_s": 0.0}
+    reduces = {"local": "10.0.0.1:41", "remote": "10.0.0.1:42", "peer_rank": 0, "silent_s": 60.0}
+    own = {"pid": 51, "local": "10.0.0.1:53792", "remote": "10.0.0.1:52265", "peer_rank": 0}
+
+    assert still(gloo(), connections(asks, reduces))[1] == pytest.approx(0.0)
+    assert still(gloo(), connections(asks, reduces, own))[1] == pytest.approx(60.0)

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.collective_calls import away, of_conditional
 from trainprobe.causes.collective_timeouts import Timeouts
-from trainprobe.causes.crossed_groups import along_a_mesh, crossed_groups
+from trainprobe.causes.crossed_groups import GonePast, along_a_mesh, crossed_groups, gone_past
 from trainprobe.causes.diverging_calls import (
     BEHIND,
     DDP_FORWARD,
@@ -53,6 +53,7 @@ from trainprobe.causes.diverging_calls import (
     under,
 )
 from trainprobe.causes.early_loop_exits import (
+    COUNTS,
     asks_for_others,
     left_a_loop,
     left_by,
@@ -259,6 +260,8 @@ def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
     if (crossed := crossed_groups(scene, found)) is not None:
         says = f"Both camps call the same operation, on the groups {' and '.join(crossed[0])}"
         yield weighing(-3, "source", says, *crossed[1])
+    if (past := gone_past(scene, found)) is not None:
+        yield weighing(10, "source", str(past), *past.sites)
     for side in camps(found)[:1] if crossed is None else ():
         if (missed := may_be_missed(scene, side)) is not None and len(side) < len(scene.world):
             says = (
@@ -297,6 +300,8 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
         return tuple(sorted(found))  # which of its members left it out nobody can tell from outside
     if left := left_a_loop(scene)[0]:
         return left
+    if parted is None and (past := gone_past(scene, found)) is not None:
+        return past.later
     if len(camps(found)) < 2:
         return away(Timeouts(scene)) or odd_by_value(scene) or scene.ranks
     return _odd_camp(scene, found)
@@ -355,6 +360,8 @@ def _summary(scene: Scene) -> str:
             f"At collective {parted.position} the ranks were in different calls:"
             f" {camps_say(parted)}"
         )
+    if scene.group.divergence is None and (past := gone_past(scene, found)) is not None:
+        return str(past)
     mine = next((called(scene, found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
     block = _condition(scene, found, who) if who else None
@@ -451,6 +458,13 @@ Come to the call at {place} equally often on all ranks
 Or leave the others out on purpose
     make the call on a group of just those ranks: dist.new_group([...]), built by all ranks
 """
+PAST = """
+Make the call at {there} equally often on all ranks of `{group}`
+    {who} went past it to `{other}` (line {line}); one of these, a rank of `{group}`, made fewer
+        calls: dist.get_process_group_ranks(...) tells which ranks the group has
+    {skip}
+    make the call there too, with zeros, or let the ranks of the group decide together
+"""
 UNWRAPPED = """
 Let that rank call the model without the wrapper
     at {place} call model.module(...) in place of model(...): DistributedDataParallel's own forward
@@ -496,7 +510,8 @@ def _fixes_of_leaving(scene: Scene) -> Fixes:
         if exit_ is None:
             return fixes(LEFT, **left)
         return fixes(BROKEN_OFF, **left, exit=short(exit_.text, 60), exit_line=exit_.line)
-    return ()
+    past = gone_past(scene, places(scene)) if scene.group.divergence is None else None
+    return _fixes_of_past(scene, past) if past is not None else ()
 
 
 def _fixes(scene: Scene) -> Fixes:
@@ -554,6 +569,24 @@ def _fixes(scene: Scene) -> Fixes:
         " calls above, and for a loop of another length"
     )
     return fixes(FIXES, place=place, condition=branch, rest=rest)
+
+
+def _fixes_of_past(scene: Scene, past: GonePast) -> Fixes:
+    one, other = past.sites
+    frames = places(scene)[past.waiting[0]].frames
+    skips = (skip for site in scene.sites(frames) for skip in site.skips)
+    skip = next((skip for skip in skips if not COUNTS.search(skip.text)), None)
+    return fixes(
+        PAST,
+        there=file_line(one.file, one.line),
+        group=past.groups[0],
+        who=ranks_say(past.later),
+        other=short(other.text.strip(), 80),
+        line=other.line,
+        skip=f"`{short(skip.text, 80)}` (line {skip.line}) may leave one out"
+        if skip is not None
+        else "look there for a condition, a `continue` or a loop of another length",
+    )
 
 
 def _missed(found: dict[int, Place], who: Sequence[int]) -> str:

@@ -1,9 +1,10 @@
 """Words that the shell or the launcher reads as something else than is meant: what a launcher takes
-for the program, a list in one option, `$(name)` of a variable.
+for the program, a misspelt option of it, a list in one option, `$(name)` of a variable.
 """
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 
@@ -19,6 +20,28 @@ _INTERPRETER = re.compile(r"(?:.*/)?(?:python[0-9.]*|(?:ba)?sh|srun|torchrun)")
 _NO_NAME = re.compile(r"[\\/\s]*")
 _LIST_IN_OPTION = re.compile(r"(-[\w-]+)=\"?\$\{(\w+)\[@\](?::[^:}]+(?::(\d+))?)?\}\"?")
 _SUBSTITUTED = re.compile(r"\$\(\s*([A-Za-z_]\w*)\s*\)|`\s*([A-Za-z_]\w*)\s*`")
+_OPTIONS = {
+    "torchrun": """
+        duplicate-stderr-filters duplicate-stdout-filters event-log-handler help local-addr log-dir
+        local-ranks-filter logs-specs master-addr master-port max-restarts module monitor-interval
+        nnodes no-python node-rank nproc-per-node numa-binding rdzv-backend rdzv-conf rdzv-endpoint
+        rdzv-id redirects role run-path shutdown-timeout signals-to-handle standalone start-method
+        tee use-env virtual-local-rank
+    """.split(),
+    "accelerate": """
+        config-file cpu debug dynamo-backend dynamo-mode enable-cpu-affinity env gpu-ids
+        gradient-accumulation-steps gradient-clipping help log-dir machine-rank main-process-ip
+        main-process-port main-training-function max-restarts mixed-precision module
+        monitor-interval multi-gpu no-python num-cpu-threads-per-process num-machines num-processes
+        quiet rdzv-backend rdzv-conf role same-network tee use-deepspeed use-fsdp
+    """.split(),
+}
+"""Long options after torch/distributed/run.py of torch 2.4 to 2.13, and the general ones of
+accelerate/commands/launch.py 1.x, which takes no abbreviations.
+"""
+_ALIKE = 0.75
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)\}?")
+_OF_SCHEDULERS = ("SLURM", "PBS", "LSB", "TMPDIR")
 _COMMANDS = set(
     "date hostname pwd whoami nproc uname arch id tty logname ls env users uuid".split()
 )
@@ -28,6 +51,8 @@ _COMMANDS = set(
 def check(plan: Plan) -> Iterator[Finding]:
     for launch in plan.launches:
         yield from _program(launch)
+        yield from _unset_program(plan, launch)
+        yield from _misspelt(launch)
     yield from _lists(plan)
     yield from _commands_of_variables(plan)
 
@@ -49,6 +74,43 @@ def _program(launch: Launch) -> Iterator[Finding]:
             " with a backslash and nothing behind it, to go on in the next one"
         )
         yield TASKS.fail(says, "\\ as the last character of the line", launch.line, target)
+
+
+def _unset_program(plan: Plan, launch: Launch) -> Iterator[Finding]:
+    """The program is a variable that the script never sets, while it sets others that it never
+    uses: they were meant.
+    """
+    named = _VARIABLE.fullmatch(launch.script)
+    names = {assigned.name for assigned in plan.script.assigned}
+    if named is None or named[1] in names or named[1].startswith(_OF_SCHEDULERS):
+        return
+    unused = [
+        one.name
+        for one in plan.script.assigned
+        if not re.search(rf"\$\{{?{one.name}\b", plan.script.text)
+        and one.raw.strip("\"'").endswith(".py")
+    ]
+    if unused:
+        says = (
+            f"{launch.place} takes ${named[1]} for the program, which the script sets nowhere; it"
+            f" sets {unused[0]} and never uses it"
+        )
+        yield TASKS.likely(says, f"${unused[0]} in place of ${named[1]}", launch.line, named[1])
+
+
+def _misspelt(launch: Launch) -> Iterator[Finding]:
+    """An option that the launcher does not have, close to one that it has: it ends with a usage
+    error. One that is like none of them may be of another version.
+    """
+    known = _OPTIONS.get(launch.program, [])
+    for name in launch.options:
+        begins = [one for one in known if one.startswith(name)]
+        if len(name) < 3 or name in known or (begins and launch.program == "torchrun"):
+            continue
+        meant = begins or difflib.get_close_matches(name, known, 1, _ALIKE)
+        if meant:
+            says = f"{launch.place} has the option --{name}, which {launch.program} does not know"
+            yield TASKS.fail(says, f"--{meant[0]}", launch.line, name)
 
 
 def _lists(plan: Plan) -> Iterator[Finding]:
