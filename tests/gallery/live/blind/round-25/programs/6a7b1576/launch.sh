@@ -1,0 +1,9 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 MASTER_ADDR=127.0.0.1 WORLD_SIZE=3
+export MASTER_PORT=$($PYTHON -c 'import socket; s=socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
+export FEATURE_DB=$(mktemp -d)/features.sqlite
+for r in 1 2; do
+    RANK=$r $PYTHON train_ranker.py --db "$FEATURE_DB" &
+done
+RANK=0 exec $PYTHON train_ranker.py --db "$FEATURE_DB"
