@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
+from functools import partial
 
-from trainprobe.causes.child_processes import ends, outward
+from trainprobe.causes.awaited import JOINS
+from trainprobe.causes.child_processes import ends, outward, threads_of
 from trainprobe.causes.scene import Scene, user_frame
 from trainprobe.facts import Connection, MainThread, Samples
 from trainprobe.facts.samples import asking_shares, latest_in, spent_in
-from trainprobe.stacks.asking import CLIENTS
+from trainprobe.stacks.asking import CLIENTS, in_call
+from trainprobe.stacks.classify import classify
+from trainprobe.stacks.servers import stands_in
 
 _CALLS = re.compile(
     r"\burlopen$|\burlretrieve$|\b(?:requests|httpx|wandb|mlflow|comet_ml|neptune)\."
@@ -22,10 +27,12 @@ SILENT = frozenset({"ESTAB", "SYN_SENT", "CLOSE_WAIT"})
 
 
 def talking(scene: Scene) -> tuple[MainThread, ...]:
-    """Threads at the end of the suspects' waiting that stand in a network call of their own."""
+    """Threads at the end of the suspects' waiting that stand in a network call of their own, or
+    join a thread that does, which is shown in their place.
+    """
     found = [
         thread
-        for thread in ends(scene)
+        for thread in map(partial(_joined, scene), ends(scene))
         if thread.leaf == "net-io"
         and thread.op not in ("connection", "accept")  # who accepts asked nobody
         and thread.moved is not True
@@ -35,6 +42,18 @@ def talking(scene: Scene) -> tuple[MainThread, ...]:
         for thread in found
         if not any("multiprocessing/" in frame.file for frame in thread.frames[-3:])
     )
+
+
+def _joined(scene: Scene, thread: MainThread) -> MainThread:
+    if not any(stands_in(frame, JOINS) for frame in thread.frames):
+        return thread
+    calls = [other for other in threads_of(scene, thread.pid) if in_call(other.frames)]
+    if len(calls) != 1:
+        return thread
+    frames = calls[0].frames
+    placed, user = classify(frames), user_frame(frames)
+    where = user.where if user is not None else thread.where
+    return replace(thread, frames=frames, where=where, leaf=placed.leaf, op=placed.op)
 
 
 def tried_again(scene: Scene, thread: MainThread) -> str:

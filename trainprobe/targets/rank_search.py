@@ -281,10 +281,22 @@ def _launched(table: Table, kind: str, root: ProcessRow) -> Team:
     """The job of a launcher, under the name of the nearest one."""
     known: dict[tuple[str, int], Team] = table.__dict__.setdefault("_launched", {})
     if (kind, root.pid) not in known:
-        known[kind, root.pid] = with_same_key(
-            table, Team(kind, root, tuple(below_launcher(table, root)))
-        )
+        ranks = _told_their_rank(below_launcher(table, root))
+        known[kind, root.pid] = with_same_key(table, Team(kind, root, tuple(ranks)))
     return known[kind, root.pid]
+
+
+def _told_their_rank(found: Sequence[ProcessRow]) -> Sequence[ProcessRow]:
+    """Without those whose environment names no rank, where that of others does: a script may have
+    started a server of its own before it became the launcher.
+    """
+    if not any(from_environment(each.environ).rank is not None for each in found):
+        return found
+    return [
+        each
+        for each in found
+        if each.ended or not each.environ or from_environment(each.environ).rank is not None
+    ]
 
 
 @once
@@ -432,12 +444,14 @@ def _of_spawn(table: Table, top: ProcessRow, ranks: Sequence[ProcessRow]) -> Tea
     """
     if top.backend and not top.ended:
         return with_same_key(table, Team("spawn", top, (top, *sorted(ranks, key=in_order))))
-    numbers = [from_environment(kid.environ) for kid in ranks]
+    alive = [kid for kid in ranks if not kid.ended]
+    numbers = [from_environment(kid.environ) for kid in alive]
     places = [number.local_rank if number.rank is None else number.rank for number in numbers]
     if (
-        all(place is not None for place in places)
+        alive
+        and all(place is not None for place in places)
         and 0 not in places
-        and all(same_program(kid, top) for kid in ranks)
+        and all(same_program(kid, top) for kid in alive)
     ):
         return with_same_key(table, Team("spawn", top, (top, *ranks)))
     return with_same_key(table, Team("spawn", top, tuple(sorted(ranks, key=in_order))))

@@ -40,6 +40,9 @@ _BOUNDED_CALL = re.compile(
     r"|translate|replace|lower|upper|strip|count|update|extend|copy|tolist|hexdigest|dumps?"
     r"|loads?)\("
 )
+_OF_A_TRAINER = re.compile(
+    r"/(?:lightning|pytorch_lightning|transformers|trl|ignite|composer|fastai|mmengine|ultralytics)/"
+)
 # Of these one call may never return: they go back and try again.
 _MATCHES = re.compile(r"\b(?:re|regex)\.|\.(?:match|search|fullmatch|findall|finditer|sub)\(")
 
@@ -169,15 +172,19 @@ def in_for_loop(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
 
 def called_for_each(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
     """Is there no loop in the function in which it stands, and the innermost one around the call of
-    it goes over things?
+    it goes over things, as the loops of a trainer's library do?
     """
     if loops_of(looks, sites):
         return False
     stacks = [own_frames(frames) for frames in looks if frames]
     above = [frames[:-1] for frames in stacks]
     shared = [frame for frame in (above[0] if above else ()) if all(frame in one for one in above)]
-    loops = (loop_of(frame, sites) for frame in reversed(shared))
-    nearest = next((loop for loop in loops if loop is not None), None)
+    nearest = None
+    for frame in reversed(shared):
+        if _OF_A_TRAINER.search(frame.file):
+            return True
+        if (nearest := loop_of(frame, sites)) is not None:
+            break
     return nearest is not None and nearest.kind == "for" and not _TRIES_AGAIN.search(nearest.text)
 
 

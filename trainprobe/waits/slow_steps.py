@@ -32,7 +32,7 @@ _COMPUTES = re.compile(
     r"|\.(?:backward|mm|bmm|matmul)\("
 )
 # A program that sleeps there keeps a pace of its own choice.
-_PACES = re.compile(r"(?i)sleep|pace|throttl|delay|rate_?limit")
+_PACES = re.compile(r"(?i)sleep|pace|throttl|delay|rate_?limit|Event\(\)\.wait\(")
 # What functions, classes and files that make a rank's input are called.
 MAKES_INPUT = re.compile(
     r"(?i)sampl|batch|collat|buffer|data|load|tokeni[sz]|encod|augment|transform|decod|fetch|read"

@@ -70,10 +70,11 @@ def _pids(scene: Scene) -> tuple[int, ...]:
 
 
 def _ranks(scene: Scene) -> tuple[int, ...]:
-    """Of several suspects the one whose thread keeps a lock."""
+    """Of several suspects those whose threads keep the locks: the others wait for their answers."""
     kept = keeper(scene)
-    rank = kept.thread.rank if kept is not None else None
-    return (rank,) if rank is not None and rank in scene.ranks else scene.ranks
+    threads = [kept.thread] if kept is not None else [one.thread for one in circle(scene)]
+    own = sorted({thread.rank for thread in threads if thread.rank in scene.ranks} - {None})
+    return tuple(own) or scene.ranks
 
 
 def _kept_says(kept: Keeper) -> str:
@@ -93,7 +94,7 @@ def _summary(scene: Scene) -> str:
         has = verb(scene.ranks, "has", "have")
         return f"{subject(scene)} (pid {_pids(scene)[0]}) {has} a pool of threads: {pool.says}"
     found = circle(scene)
-    who = f"{subject(scene)} (pid {_pids(scene)[0]})"
+    who = f"{subject(scene, _ranks(scene))} (pid {_pids(scene)[0]})"
     if len(found) > 1:
         return f"{who} has threads that wait for each other: {says(found)}"
     waits = "waits" if found[0].thread.main else "has a thread that waits"
