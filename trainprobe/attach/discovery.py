@@ -89,9 +89,9 @@ def numbered(job: LiveJob) -> LiveJob:
     }
     unsure = [member for member in unsure if member.pid not in hints]
     local = read_rank_locals(unsure, deadline_s=HINTS_S, at_once=at_once()) if unsure else {}
-    hints |= {
-        pid: _hint(number, single_host=job.nnodes in (None, 1)) for pid, number in local.items()
-    }
+    # a notebook's launcher says of each of its processes that it is alone on its node
+    here = job.nnodes in (None, 1) or job.world_size == len(job.ranks)
+    hints |= {pid: _hint(number, single_host=here) for pid, number in local.items()}
     by_spawn = any(number.spawned is not None for number in local.values())
     beside = {pid for pid, number in local.items() if number.beside} if by_spawn else set()
     return with_hints(without(job, beside), hints)

@@ -1474,3 +1474,22 @@ def test_a_search_that_takes_too_long_ends_with_what_to_do(tree: ProcTree) -> No
     with pytest.raises(UsageError, match="were not found in time") as refused:
         find_jobs(tree.path, uid=0, deadline_s=0.0)
     assert "trainprobe attach PID" in refused.value.do
+
+
+def test_a_server_that_the_script_started_before_it_became_torchrun_is_no_rank(
+    tree: ProcTree,
+) -> None:
+    torchrun(tree)
+    tree.add(105, 100, f"{PY} artifact_store.py 43635", {"HF_HUB_OFFLINE": 1})
+
+    assert set(ranks(job_of(100, tree.path))) == {110, 111}
+
+
+def test_a_rank_that_the_shell_became_is_one_also_beside_a_dead_one(tree: ProcTree) -> None:
+    tree.add(100, 50, f"{PY} local_sgd.py", rank_env(0, 3))
+    tree.add(111, 100, [], {}, name="python", state="Z")
+    tree.add(112, 100, f"{PY} local_sgd.py", rank_env(2, 3))
+
+    job = job_of(100, tree.path)
+    assert {pid: number for pid, (number, _) in ranks(job).items()} == {100: 0, 111: 1, 112: 2}
+    assert job.world_size == 3

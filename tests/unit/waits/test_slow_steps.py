@@ -89,7 +89,8 @@ def test_less_than_half_or_one_rank_alone_is_not() -> None:
 def test_a_line_that_computes_with_torch_or_keeps_a_pace_or_was_not_read_is_none() -> None:
     facts = slow_job(AT_THE_BUFFER, 0.8, 0.8)
 
-    for text in ("scores = (query @ keys.T).softmax(-1)", "time.sleep(0.02)"):
+    paces = ("time.sleep(0.02)", "threading.Event().wait(0.35)")
+    for text in ("scores = (query @ keys.T).softmax(-1)", *paces):
         assert slow_steps(facts_of([*facts, site(36, text)]), "job", [0, 1]) is None
     unread = [fact for fact in facts if not isinstance(fact, SourceSite)]
     assert slow_steps(facts_of(unread), "job", [0, 1]) is None
