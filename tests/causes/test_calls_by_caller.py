@@ -72,7 +72,7 @@ def test_who_stands_at_the_later_of_two_lines_has_gone_past_the_earlier() -> Non
     assert left_out.summary(past).startswith(
         "Rank 1 waits at train.py:53 on `expert_group`, which ranks 0, 2 and 3 have gone past"
     )
-    assert "`if flat is None:`" in str(left_out.fixes(past))
+    assert "`if flat is None:`" in str(left_out.fixes_for(past))
     points = {one.id: sum(w.points for w in one.weigh(past)) for one in (left_out, crossed)}
     assert points[left_out.id] > points[crossed.id] + 10
 
