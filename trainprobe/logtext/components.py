@@ -241,7 +241,7 @@ def _pieces() -> Mapping[str, frozenset[str]]:
     found: dict[str, set[str]] = {}
     for signature in all_signatures():
         name = component_of_signature(signature).id
-        for part in {*literal_parts(signature.regex.pattern), *signature.has}:
+        for part in {*literal_parts(signature.pattern), *signature.has}:
             for text in _split(part):
                 found.setdefault(text, set()).add(name)
     return {text: frozenset(of) for text, of in found.items() if len(of) <= MOST_SHARED}
