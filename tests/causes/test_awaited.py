@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from tests.unit.waits import live_rows
-from tests.unit.waits.live_rows import CELL, MAIN, STD, job, own, process, rank, site
-from trainprobe.causes.awaited import at_exit, awaited
+from tests.unit.waits.live_rows import CELL, STD, job, own, process, rank, site
+from trainprobe.causes.awaited import awaited
 from trainprobe.causes.child_processes import started_afresh
 from trainprobe.causes.classes import what_it_does
 from trainprobe.causes.processes.queue_deadlock import CAUSE as QUEUE_DEADLOCK
 from trainprobe.causes.scene import Scene
 from trainprobe.collect.collectors.awaited import AwaitedPath, AwaitedValue
-from trainprobe.facts import Connection, MainThread, PipeEnd, Thread
+from trainprobe.facts import Connection, PipeEnd, Thread
 from trainprobe.model.facts import Fact
 from trainprobe.stacks.blocked_calls import BlockedCall
 from trainprobe.stacks.frames import Frame
@@ -184,13 +184,3 @@ def test_a_thread_that_is_joined_is_named_with_its_place() -> None:
     assert says(rank(1, joins, joins, wchan="futex_do_wait"), saver) == (
         "its thread save-40 at saver.py:37 in Saver._write, which it joins"
     )
-
-
-def test_what_atexit_calls_is_the_end_of_a_rank() -> None:
-    """Nothing of a module stands above what was registered, and only the interpreter called it."""
-    wait = Frame("_at_exit", "/job/tracking.py", 46)
-    inside = MainThread((), "job", 0, pid=1, frames=(wait,), leaf="lock", op="threading")
-    below = MainThread((), "job", 0, pid=1, frames=(MAIN, wait), leaf="lock", op="threading")
-
-    assert at_exit(inside)
-    assert not at_exit(below)

@@ -52,14 +52,8 @@ def awaited(scene: Scene, rank: int) -> Awaited | None:
 
 
 def at_exit(thread: MainThread | None) -> bool:
-    """Does this rank come to its end, and something in it does not let it? What it registered with
-    `atexit` is called by the interpreter alone: no module's line stands above it.
-    """
-    if thread is None or not thread.frames:
-        return False
-    first = thread.frames[0]
-    registered = is_user(first) and first.function != "<module>" and "/" in first.file
-    return registered or (thread.leaf == "teardown" and thread.op in AT_EXIT)
+    """Does this rank come to its end, and something in it does not let it?"""
+    return thread is not None and thread.leaf == "teardown" and thread.op in AT_EXIT
 
 
 def last_in_own_code(scene: Scene, thread: MainThread) -> str:

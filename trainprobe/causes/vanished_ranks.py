@@ -8,6 +8,7 @@ from trainprobe.causes.awaited import at_exit
 from trainprobe.causes.last_printed import last_printed, said_by_one
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.phrases import ranks_say, short, verb
+from trainprobe.causes.remote_calls import talking
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.facts import MainThread
 
@@ -95,6 +96,10 @@ def gone(scene: Scene) -> Weighings:
             " nobody needs the others"
         )
         yield weighing(-26, "other-stacks", says, *ending)
+        return
+    if asks := talking(scene):
+        says = f"Rank {asks[0].rank} stands in a network call of its own: it needs no other rank"
+        yield weighing(-13, "other-stacks", says, *asks)
         return
     yield from others_go_on(scene)
     if left := outlived_by(scene, away):
