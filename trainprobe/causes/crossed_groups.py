@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from trainprobe.causes.diverging_calls import Place, camps
+from trainprobe.causes.parting_values import behind
 from trainprobe.causes.phrases import file_line, ranks_say, verb
 from trainprobe.causes.scene import Scene
 from trainprobe.facts import Block, SourceSite
@@ -55,9 +56,11 @@ class GonePast:
 
 
 def gone_past(scene: Scene, found: dict[int, Place]) -> GonePast | None:
-    """As `crossed_groups`, of two lines that follow each other."""
+    """As `crossed_groups`, of two lines that follow each other; None where the ranks are known to
+    be in different passes of a loop around them.
+    """
     lines = _two_lines(scene, found)
-    if lines is None or not _follow(*lines[1]):
+    if lines is None or not _follow(*lines[1]) or behind(scene) is not None:
         return None
     groups, (one, other) = lines
     waiting, later = camps(found)

@@ -33,7 +33,11 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
     """
     mains = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, MainThread)}
     jobs = {fact.cell: fact for fact in facts if isinstance(fact, Job)}
-    stores = {cell: job.store_ports | _served_ports(facts, cell) for cell, job in jobs.items()}
+    stores = {cell: job.store_ports for cell, job in jobs.items()}
+    for fact in facts:
+        # who keeps a store that the job made for itself is a client of it, too
+        if isinstance(fact, Connection) and fact.peer_pid == fact.pid and fact.cell in stores:
+            stores[fact.cell] |= {end.rpartition(":")[2] for end in (fact.local, fact.remote)}
     silent: dict[tuple[str, int], list[Connection]] = {}
     for fact in facts:
         if (
@@ -57,16 +61,6 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
         )
         for fact in facts
     ]
-
-
-def _served_ports(facts: Sequence[Fact], cell: str) -> frozenset[str]:
-    """Ports of stores that the job made for itself: who keeps one is a client of it, too."""
-    return frozenset(
-        end.rpartition(":")[2]
-        for fact in facts
-        if isinstance(fact, Connection) and fact.cell == cell and fact.peer_pid == fact.pid
-        for end in (fact.local, fact.remote)
-    )
 
 
 def _aged(

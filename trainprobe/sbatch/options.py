@@ -174,11 +174,8 @@ def _long(text: str, following: str | None, *, step: bool) -> _Parsed:
     if name in _OPTIONAL:
         return [(name, value)], "", 0
     if has_value:
-        return (
-            [(name, value)],
-            f"--{name} has no value" if name in _REFUSED and not value else "",
-            0,
-        )
+        refused = name in _REFUSED and not value
+        return [(name, value)], f"--{name} has no value" if refused else "", 0
     if following is None:
         return [(name, "")], f"--{name} has no value", 0
     return [(name, following)], "", 1
