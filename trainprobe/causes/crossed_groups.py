@@ -29,9 +29,7 @@ def crossed_groups(
     `gone_past`.
     """
     lines = _two_lines(scene, found)
-    if lines is None or _follow(*lines[1]):
-        return None
-    return lines
+    return None if lines is None or _follow(*lines[1]) else lines
 
 
 @dataclass(frozen=True)
@@ -183,8 +181,8 @@ def _follow(one: SourceSite, other: SourceSite) -> bool:
     """Do the two stand in the same branches, so that whoever comes to the later has passed the
     earlier?
     """
-    branches = ([block.branch for block in site.blocks] for site in (one, other))
-    return one.line != other.line and next(branches) == next(branches)
+    mine, theirs = ([block.branch for block in site.blocks] for site in (one, other))
+    return one.line != other.line and mine == theirs
 
 
 def _passes_a_group(scene: Scene, place: Place) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from trainprobe.causes.awaited import at_exit
+from trainprobe.causes.child_processes import who
 from trainprobe.causes.last_printed import last_printed, said_by_one
 from trainprobe.causes.network.rendezvous_incomplete import absent, past_rendezvous
 from trainprobe.causes.phrases import ranks_say, short, verb
@@ -98,24 +99,24 @@ def gone(scene: Scene) -> Weighings:
         yield weighing(-26, "other-stacks", says, *ending)
         return
     if asks := talking(scene):
-        says = f"Rank {asks[0].rank} stands in a network call of its own: it needs no other rank"
+        says = f"{who(asks[0])} stands in a network call of its own: it needs no other rank"
         yield weighing(-13, "other-stacks", says, *asks)
         return
     yield from others_go_on(scene)
     if left := outlived_by(scene, away):
         says = f"Pid {left[0].pid}, which it had forked, lives on: it did not come to its end"
         yield weighing(-13, "process-state-and-locks", says, *left)
-    who = f"{ranks_say(away)} of {job.world_size or len(scene.world)}"
+    absentees = f"{ranks_say(away)} of {job.world_size or len(scene.world)}"
     if ends_all_on_failure(scene):
         says = (
-            f"{who} {verb(away, 'has', 'have')} no process, and {job.launcher} (pid"
+            f"{absentees} {verb(away, 'has', 'have')} no process, and {job.launcher} (pid"
             f" {job.launcher_pid}) has not ended the others: {verb(away, 'it', 'they')} left with"
             " exit code 0"
         )
         yield weighing(13, "exit-status", says, job)
     else:
         yield weighing(
-            6, "exit-status", f"{who} {verb(away, 'has', 'have')} no process any more", job
+            6, "exit-status", f"{absentees} {verb(away, 'has', 'have')} no process any more", job
         )
     yield from _last_words(scene, away)
 

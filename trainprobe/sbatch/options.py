@@ -40,13 +40,7 @@ _VALUED = set(_LETTERS.values()) | set(
     """.split()
 )
 _OTHER_NAMES = {"tasks-per-node": "ntasks-per-node"}
-_REFUSED = set(
-    """
-    array cpus-per-gpu cpus-per-task mail-type mem mem-per-cpu mem-per-gpu nodes ntasks
-    ntasks-per-node signal time time-min
-    """.split()
-)
-"""Options of which sbatch refuses an empty value; `--mail-user=` is none given."""
+_MAY_BE_EMPTY = "mail-user"  # then the job's owner gets the mail
 _OPTIONAL = set(
     """
     exclusive get-user-env nice propagate no-kill ignore-pbs wait immediate kill-on-bad-exit
@@ -174,19 +168,18 @@ def _long(text: str, following: str | None, *, step: bool) -> _Parsed:
     if name in _OPTIONAL:
         return [(name, value)], "", 0
     if has_value:
-        refused = name in _REFUSED and not value
-        return [(name, value)], f"--{name} has no value" if refused else "", 0
+        empty = not value and name != _MAY_BE_EMPTY
+        return [(name, value)], f"--{name} has no value" if empty else "", 0
     if following is None:
         return [(name, "")], f"--{name} has no value", 0
     return [(name, following)], "", 1
 
 
 def _full_name(prefix: str, *, step: bool) -> str | None:
+    prefix = _OTHER_NAMES.get(prefix, prefix)
     allowed = LONG if step else LONG - _STEP_ONLY
     if prefix in allowed:
         return prefix
-    if prefix in _OTHER_NAMES:
-        return _OTHER_NAMES[prefix]
     matches = [name for name in allowed if prefix and name.startswith(prefix)]
     return matches[0] if len(matches) == 1 else None
 

@@ -179,13 +179,12 @@ def called_for_each(looks: Sequence[Sequence[Frame]], sites: Sites) -> bool:
     stacks = [own_frames(frames) for frames in looks if frames]
     above = [frames[:-1] for frames in stacks]
     shared = [frame for frame in (above[0] if above else ()) if all(frame in one for one in above)]
-    nearest = None
     for frame in reversed(shared):
-        if _OF_A_TRAINER.search(frame.file):
+        if places.is_library(frame) and _OF_A_TRAINER.search(frame.file):
             return True
         if (nearest := loop_of(frame, sites)) is not None:
-            break
-    return nearest is not None and nearest.kind == "for" and not _TRIES_AGAIN.search(nearest.text)
+            return nearest.kind == "for" and not _TRIES_AGAIN.search(nearest.text)
+    return False
 
 
 def bounded_work(frames: Sequence[Frame], sites: Sites) -> bool:

@@ -96,7 +96,7 @@ def test_the_command_line_stands_above_the_environment_and_the_script() -> None:
 
 @pytest.mark.parametrize(
     "words",
-    [["--ntask-per-node=2"], ["--ntasks"], ["-y"], ["--hold=3"], ["--n=3"], ["--nodes="]],
+    [["--ntask-per-node=2"], ["--ntasks"], ["-y"], ["--hold=3"], ["--n=3"], ["--partition="]],
 )
 def test_what_sbatch_refuses_is_a_flaw(words: list[str]) -> None:
     assert options_of(words).flaws

@@ -280,6 +280,11 @@ def _less_sure(scene: Scene, found: dict[int, Place]) -> Weighings:
             yield weighing(3, "source", says, *scene.sites(found[side[0]].frames))
 
 
+def _past(scene: Scene) -> GonePast | None:
+    """Who has gone past whom by the source, where no recorder says more."""
+    return gone_past(scene, places(scene)) if scene.group.divergence is None else None
+
+
 def _ranks(scene: Scene) -> tuple[int, ...]:
     if odd := odd_ranks(scene) or went_past(scene)[0]:
         return odd
@@ -300,7 +305,7 @@ def _ranks(scene: Scene) -> tuple[int, ...]:
         return tuple(sorted(found))  # which of its members left it out nobody can tell from outside
     if left := left_a_loop(scene)[0]:
         return left
-    if parted is None and (past := gone_past(scene, found)) is not None:
+    if (past := _past(scene)) is not None:
         return past.later
     if len(camps(found)) < 2:
         return away(Timeouts(scene)) or odd_by_value(scene) or scene.ranks
@@ -360,7 +365,7 @@ def _summary(scene: Scene) -> str:
             f"At collective {parted.position} the ranks were in different calls:"
             f" {camps_say(parted)}"
         )
-    if scene.group.divergence is None and (past := gone_past(scene, found)) is not None:
+    if (past := _past(scene)) is not None:
         return str(past)
     mine = next((called(scene, found[rank]) for rank in who if rank in found), "a collective")
     others = {str(place) for rank, place in found.items() if rank not in who}
@@ -510,7 +515,7 @@ def _fixes_of_leaving(scene: Scene) -> Fixes:
         if exit_ is None:
             return fixes(LEFT, **left)
         return fixes(BROKEN_OFF, **left, exit=short(exit_.text, 60), exit_line=exit_.line)
-    past = gone_past(scene, places(scene)) if scene.group.divergence is None else None
+    past = _past(scene)
     return _fixes_of_past(scene, past) if past is not None else ()
 
 
