@@ -60,8 +60,7 @@ def kill_report(scene: Scene) -> LogEvent | None:
 def _announced(scene: Scene, event: LogEvent) -> bool:
     """Had a launcher said before that it kills all that are left?"""
     return any(
-        said.event == "launcher-kills-all" and (said.place or 0) < (event.place or 0)
-        for said in scene.of(LogEvent)
+        said.kills_all and (said.place or 0) < (event.place or 0) for said in scene.of(LogEvent)
     )
 
 

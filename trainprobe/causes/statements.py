@@ -118,6 +118,8 @@ def late(scene: Scene, fact: LogEvent) -> bool:
     first = scene.first_failure
     if fact.place is None:
         return False
+    if fact.lived_through:
+        return True
     if first is None:
         return not fact.fatal and _steps_between(scene, fact.place, sys.maxsize)
     # over several files places are no lines apart

@@ -28,8 +28,9 @@ class LogEvent(Fact):
     `captured` holds the pattern's named groups of that first line. `echo` is true for what only
     repeats another rank's end.
     `role` says whose output it was: rank or launcher. `fatal` is true where whoever printed the
-    line has failed. `lived_through`: it stands in a traceback, or steps were printed after it, so
-    that whoever lives on has survived it; told of live jobs only.
+    line has failed. `lived_through`: whoever printed it has survived it. In a live job it stands in
+    a traceback, or steps were printed after it; in a log it says what was done instead, or it is
+    the last line of a traceback that Python ignored or its program handled.
     `place` orders the lines of logs that were read afterwards (0 first, over all files), None in
     what was gathered live; `seen_at` is then the file and line, `rank3.err:118`.
     """
@@ -48,6 +49,13 @@ class LogEvent(Fact):
     host: str = ""
     seen_at: str = ""
     lived_through: bool = False
+
+    @property
+    def kills_all(self) -> bool:
+        """Does a launcher say that it ends all that are left, by SIGKILL at last? srun does so once
+        a task has failed or the step is cancelled.
+        """
+        return self.event == "launcher-kills-all" or self.signature == "srun-terminating"
 
     def number(self, name: str) -> int | None:
         """The whole number that the pattern captured under this name; None where it captured

@@ -25,6 +25,8 @@ from trainprobe.model.facts import Fact
 from trainprobe.stacks.traceback_text import NAME_CUT_OFF
 
 RANKS_CAP = 100_000
+_NOT_STARTED = frozenset({2, 13})  # ENOENT, EACCES
+_TRAINS = re.compile(r"python|torchrun|accelerate|deepspeed|\.(?:py|sh)$")
 _DISTRIBUTED = re.compile(r"torch/(?:distributed|nn/parallel)/")
 # Signals that come from outside or out of the blue, and leave a process no time for words.
 SILENT = frozenset({4, 7, 8, 9, 11})
@@ -49,23 +51,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     exceptions = [fact for fact in mine if isinstance(fact, RankException)]
     events = [fact for fact in mine if isinstance(fact, LogEvent) and fact.place is not None]
     signals = [fact for fact in mine if isinstance(fact, FatalSignal)]
-    endings = [fact for fact in mine if isinstance(fact, RankEnding)]
-    told_of = {ending.place for ending in endings}
-    endings += [
-        ending
-        for event in events
-        if event.event == "process-ended" and event.place not in told_of
-        for ending in ending_of(event)
-    ]
-    ended = {ending.rank for ending in endings}
-    endings += [
-        _end_of(fact)
-        for fact in signals
-        if not fact.echo
-        and not fact.without_exception
-        and fact.place is not None
-        and fact.rank not in ended
-    ]
+    endings = _endings(mine, events, signals)
     logged = [ending for ending in endings if ending.place is not None]
     jobs = [fact for fact in mine if isinstance(fact, LogJob)]
     merged = _with_ranks(
@@ -89,6 +75,10 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         exceptions = [
             replace(fact, handled=False) if _spared(fact) else fact for fact in exceptions
         ]  # then it was what ended it after all
+    raised = {fact.place: fact for fact in exceptions}
+    new = {id(event): _by_its_traceback(event, raised.get(event.place)) for event in events}
+    facts = [new.get(id(fact), fact) for fact in facts]
+    events = [new[id(event)] for event in events]
     said = [
         event
         for event in but_of_strangers(events)
@@ -142,6 +132,56 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)
     ]
     return [*kept, *exceptions, *signals, *merged, *ordered]
+
+
+def _endings(
+    facts: Sequence[Fact], events: Sequence[LogEvent], signals: Sequence[FatalSignal]
+) -> list[RankEnding]:
+    """Every end that is told of, by whomever."""
+    endings = [fact for fact in facts if isinstance(fact, RankEnding)]
+    told_of = {ending.place for ending in endings}
+    endings += [
+        ending
+        for event in events
+        if event.event == "process-ended" and event.place not in told_of
+        for ending in ending_of(event)
+    ]
+    ended = {ending.rank for ending in endings}
+    endings += [
+        _end_of(fact)
+        for fact in signals
+        if not fact.echo
+        and not fact.without_exception
+        and fact.place is not None
+        and fact.rank not in ended
+    ]
+    return _of_the_programs(endings, events)
+
+
+def _of_the_programs(endings: Sequence[RankEnding], events: Sequence[LogEvent]) -> list[RankEnding]:
+    """Without the tasks of which Slurm said that it could not start their program, and that is none
+    that trains: `srun hostname` and `srun ray start` are no ranks, and the script goes on.
+    """
+    failed = [
+        event
+        for event in events
+        if event.event == "program-not-started"
+        and _TRAINS.search(event.captured.get("program", "")) is None
+    ]
+    began = min((event.place or 0 for event in failed), default=sys.maxsize)
+    theirs = [one for one in endings if one.code in _NOT_STARTED and (one.place or 0) > began]
+    theirs.sort(key=lambda one: one.place or 0)
+    gone = {id(one) for one in theirs[: sum(event.count for event in failed)]}
+    return [one for one in endings if id(one) not in gone]
+
+
+def _by_its_traceback(event: LogEvent, own: RankException | None) -> LogEvent:
+    """The last line of a traceback ends nobody where Python ignored that, the program handled it,
+    or it only repeats that somebody else was ended.
+    """
+    if own is None or not (own.handled or own.echo_of == "stopped"):
+        return event
+    return replace(event, fatal=False, echo=event.echo or own.echo, lived_through=own.handled)
 
 
 def _with_orders(endings: Sequence[RankEnding], ordered: Sequence[LogFailure]) -> list[RankEnding]:
@@ -431,14 +471,15 @@ def _killed_with_all(endings: list[RankEnding], events: Sequence[LogEvent]) -> l
     """A launcher has said that it now kills all others: whoever is killed behind that line is one
     of them.
     """
-    said = min(
-        (fact.place or 0 for fact in events if fact.event == "launcher-kills-all"), default=None
-    )
+    said = min((fact.place or 0 for fact in events if fact.kills_all), default=None)
     if said is None:
         return endings
     return [
         replace(one, by_launcher=True)
-        if one.signal in (9, 15) and one.place is not None and one.place > said
+        if one.signal in (9, 15)
+        and one.how != "oom_killed"
+        and one.place is not None
+        and one.place > said
         else one
         for one in endings
     ]

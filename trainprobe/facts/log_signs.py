@@ -15,7 +15,7 @@ from trainprobe.facts.log_events import LINE_CHARACTERS, LogEvent, Output
 from trainprobe.facts.log_failures import LogFailure
 from trainprobe.facts.log_rows import Row, rows_of, streams
 from trainprobe.logtext.levels import denied, only_informs
-from trainprobe.logtext.retries import tries_again
+from trainprobe.logtext.retries import copes, tries_again
 from trainprobe.model.evidence import Evidence
 from trainprobe.model.facts import Fact
 from trainprobe.signatures import Signature, all_signatures
@@ -53,7 +53,8 @@ def parse_log_events(record: Evidence) -> list[Fact]:
         told[kind] = told.get(kind, 0) + 1
         if told[kind] > (EACH_CAP if signature.each else SOME_CAP):
             continue
-        again = tries_again(row.text)
+        coped = copes(row.text)
+        again = coped or tries_again(row.text)
         captured = {name: value for name, value in match.groupdict().items() if value is not None}
         found[key] = LogEvent(
             evidence=(record.id,),
@@ -67,6 +68,7 @@ def parse_log_events(record: Evidence) -> list[Fact]:
             captured=captured,
             echo=signature.echo and not again,
             fatal=signature.means == "fatal" and not again,
+            lived_through=coped,
             place=row.place,
             host=row.host,
             seen_at=row.seen_at,

@@ -189,7 +189,7 @@ def _told(
     user = components()[-1]
     if own and type_name in user.types:
         return user, "type"
-    cut = _cut(text)
+    cut = _cut(text) if framed is None else None  # who shows frames was not cut
     if cut is not None and (not formed or cut in formed):
         return cut, "cut"
     if formed:

@@ -1,4 +1,6 @@
-"""Lines of who could not do something yet and tries again: nothing has failed so far."""
+"""Lines of who could not do something, and tries again or does something else in its place: nothing
+has failed so far.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +15,19 @@ _TRIES = re.compile(
     r"|\[c10d\S{0,3}\] The (?:client socket has failed to connect to (?!any)"
     r"|IPv[46] network addresses of \()"
 )
+
+# `datasets` takes its cache, a loader another backend, a launcher its default.
+_COPES = re.compile(
+    r"(?i)\bfall(?:s|ing)? ?back (?:to|on)\b|\bfell back (?:to|on)\b|\bdefaulting to\b"
+    r"|\b(?:using|use|uses) [^\n]{1,160}? (?:instead|since|because)\b"
+    r"|\binstead,? (?:using|we use)\b"
+)
+_RAISED = re.compile(r"(?:Error|Exception)\b: ")
+
+
+def copes(line: str) -> bool:
+    """Whether a line says what is done in the place of what did not succeed; no exception does."""
+    return _COPES.search(line[:READ]) is not None and _RAISED.search(line[:READ]) is None
 
 
 def tries_again(line: str) -> bool:

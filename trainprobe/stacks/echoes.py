@@ -124,6 +124,10 @@ _DISTRIBUTED = tuple(
 )
 
 
+_STARTS_CHILDREN = re.compile(r"multiprocess(?:ing)?[/\\\\](?:spawn|forkserver)\.py$")
+_CUT_SHORT = "pickle data was truncated"
+
+
 def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
     """Return what this exception repeats (connection-closed, collective-timeout …), or "" when it
     stands for itself.
@@ -144,6 +148,8 @@ def echo_of(type_name: str, message: str, files: tuple[str, ...] = ()) -> str:
         ours = any(part in file.replace("\\", "/") for file in files for part in _LAUNCHERS)
         ours = ours or _RUNS_LAUNCHER.match(message) is not None
         return "launcher" if ours or (not files and _RUNS_PYTHON.match(message)) else ""
+    if files and _STARTS_CHILDREN.search(files[-1]) and _CUT_SHORT in message:
+        return "stopped"  # who started it was ended, or failed, while it sent what is to be done
     if name == "RuntimeError" and message.strip() in _ERRNO_TEXTS:
         return _ERRNO_TEXTS[message.strip()]
     if any(words in message for words in _ORIGINS) or _LOOPBACK_PEER.search(message):

@@ -131,15 +131,18 @@ def module_importing(frames: Sequence[Frame]) -> str:
     """The dotted name of the module whose import is under way on this stack, or "".
 
     Module code runs in a frame called `<module>`. The outermost one is the program itself, and one
-    below runpy is a program too. Of nested imports the outermost installed library counts, since
-    that is what a user can fix or pin; among the user's own modules the innermost.
+    below runpy is a program too; no program imports itself, but tracebacks of several ranks that
+    were written into each other look like it. Of nested imports the outermost installed library
+    counts, since that is what a user can fix or pin; among the user's own modules the innermost.
     """
     own = ""
     # The interpreter's own native frames call the program.
     python = [frame for frame in frames if not is_native(frame)]
     for before, frame in zip(python, python[1:]):
         program = before.base in ("runpy.py", "<frozen runpy>", "spawn.py")
-        if program or frame.name != "<module>" or frame.file.startswith("<"):
+        if program or frame.name != "<module>" or frame.file in ("", python[0].file):
+            continue
+        if frame.file.startswith("<"):
             continue
         if is_library(frame):
             return module_name(frame.file)

@@ -12,7 +12,7 @@ from trainprobe.facts.log_mixtures import _mixes
 from trainprobe.logtext.attempts import Attempts
 from trainprobe.logtext.levels import denied
 from trainprobe.logtext.phases import says_it_waits
-from trainprobe.logtext.retries import tries_again
+from trainprobe.logtext.retries import copes, tries_again
 from trainprobe.model.diagnosis import Report
 from trainprobe.pipelines import explain
 
@@ -55,6 +55,19 @@ def test_a_name_that_was_sought_once_is_no_crash(tmp_path: Path) -> None:
 )
 def test_who_tries_again(line: str, tries: bool) -> None:
     assert tries_again(line) is tries
+
+
+@pytest.mark.parametrize(
+    ("line", "does"),
+    [
+        ("Using the latest cached version of it since it couldn't be found on the Hub", True),
+        ("ibverbs could not be opened, falling back to sockets", True),
+        ("Couldn't reach the Hugging Face Hub", False),
+        ("ValueError: using a mask, use none instead", False),
+    ],
+)
+def test_who_does_something_else_instead(line: str, does: bool) -> None:
+    assert copes(line) is does
 
 
 @pytest.mark.parametrize(

@@ -302,6 +302,8 @@ def test_the_module_that_is_being_imported() -> None:
     assert module_importing((MAIN, load, Frame("<module>", "/job/model.py", 1))) == "model"
     assert module_importing((Frame("_run_code", STD + "runpy.py", 88), MAIN)) == ""
     assert module_importing((MAIN, TRAIN)) == ""
+    # two ranks' tracebacks, written into each other
+    assert module_importing((MAIN, TRAIN, MAIN, TRAIN)) == ""
 
 
 def test_the_program_itself_is_no_import_in_a_native_stack() -> None:

@@ -36,8 +36,9 @@ def _faults(scene: Scene) -> tuple[RankEnding, ...]:
 
 def _weigh(scene: Scene) -> Weighings:
     for end in _faults(scene)[:1]:
+        who = f"Rank {end.rank}" if end.rank is not None else "A process"
         yield weighing(
-            13, "exit-status", f"Rank {end.rank} died of {end.signal_name}, which nobody sent", end
+            13, "exit-status", f"{who} died of {end.signal_name}, which nobody sent", end
         )
         for fatal in [
             fact

@@ -74,11 +74,13 @@ def _weigh(scene: Scene) -> Weighings:
                 -13, "exit-status", f"Rank {first.rank} had failed by itself before", first
             )
         return
-    raised = _raised_before(scene, reported)
-    if raised is not None:
-        yield weighing(-13, "suspects-log", f"A rank {raised.says}, which no signal does", raised)
-        return
     named = [event for event in events if event.event in OUTSIDE]
+    raised = _raised_before(scene, events)
+    if raised is not None:
+        if named:
+            says = f"A rank {raised.says}, which no signal does"
+            yield weighing(-13, "suspects-log", says, raised)
+        return
     plain = stated(scene)
     if plain is not None:
         says = f"The output says: {short(plain.event.line, 120)}"
@@ -119,12 +121,15 @@ def _weigh(scene: Scene) -> Weighings:
 
 
 def _raised_before(scene: Scene, reported: Sequence[LogEvent]) -> LogFailure | None:
-    """The first failure, where it is an exception that did not come behind the scheduler's line:
-    lines of two files have no order, and a job that a rank has left often waits until its limit.
+    """The first failure, where it is an exception that did not come behind a line of who ends the
+    job: lines of two files have no order, and a job that a rank has left often waits until its
+    limit.
     """
     first = scene.first_failure
     if first is None or first.echo or first.what != "exception" or _OF_AN_END.match(first.kind):
         return None
+    if not first.where:
+        return None  # of no line of the program: torchrun's own agents raise when they are ended
     file = first.seen_at.rpartition(":")[0]
     behind = any(
         event.place is not None
@@ -132,7 +137,7 @@ def _raised_before(scene: Scene, reported: Sequence[LogEvent]) -> LogFailure | N
         and event.seen_at.rpartition(":")[0] == file
         for event in reported
     )
-    return first if reported and not behind else None
+    return None if behind else first
 
 
 def _behind(ending: RankEnding, reported: Sequence[LogEvent]) -> bool:
