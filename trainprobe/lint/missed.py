@@ -12,6 +12,7 @@ from trainprobe.lint.program import Program
 from trainprobe.lint.reached import ReachedCollective, reached_by_call
 from trainprobe.lint.steps import has_step
 
+BACKWARD = "the backward pass"
 MEETS = {"barrier", "collective", "framework", "sharded"}
 
 
@@ -48,7 +49,8 @@ def _skipped(program: Program, module: Module, node: ast.If) -> Missed | None:
     for reached in _met(program, module, loop.body):
         if flow.before(module, node, reached.node) and reached.module is module:
             return Missed(reached.collective.name, reached.node.lineno)
-    return None
+    behind = [each for each in loop.body if flow.before(module, node, each)]
+    return _step_of(program, module, behind, loop)
 
 
 def _step_of(
@@ -57,7 +59,7 @@ def _step_of(
     nodes = [node for node in _calls(body) if module.scope_of(node) is module.scope_of(loop)]
     if has_step(program, module, nodes):
         at = next(node for node in nodes if last_name(node.func) == "backward")
-        return Missed("the backward pass", at.lineno)
+        return Missed(BACKWARD, at.lineno)
     return None
 
 

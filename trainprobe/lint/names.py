@@ -341,12 +341,21 @@ class Names:
         )
         return "" if named.startswith("~") or named in BUILT_IN or named == "typing.Any" else named
 
+    def _returned(self, function: Function, depth: int) -> Class | None:
+        """The project's class of which a function says that it returns an object."""
+        if function.node.returns is None:
+            return None
+        made = self.definition(self._annotation(function.module, function.node.returns, depth))
+        return made if isinstance(made, Class) else None
+
     def _attribute(self, module: Module, node: ast.Attribute, depth: int) -> str:
         base = self.dotted(module, node.value, depth + 1)
         if not base:
             return ""
         if base.endswith("()"):
             cls = self.definition(base[:-2])
+            if isinstance(cls, Function) and (made := self._returned(cls, depth)) is not None:
+                cls, base = made, f"{made.full_name}()"
             if isinstance(cls, Class) and self.method(cls, node.attr) is None:
                 for where, value in self.attribute_values(cls, node.attr):
                     behind = self.dotted(where, value, depth + 1)

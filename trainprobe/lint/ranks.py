@@ -68,6 +68,8 @@ BARE_WORDS = set(
     main _main master primary leader chief local_main global_main world_main local_master
     """.split()
 )
+EXCHANGES = re.compile(r"broadcast|reduce|gather|sync|scatter|share|agree", re.IGNORECASE)
+"""Names of functions by which ranks tell each other a value."""
 RANK_ZERO_DECORATORS = re.compile(
     r"(.*[._])?(rank_?(zero|0)_only|(local_)?main_process_only|master_only|main_only"
     r"|on_(local_)?main_process|rank_?zero|only_on_(main|master|rank).*)(\(\))?"
@@ -206,7 +208,8 @@ def _compared(program: Program, module: Module, node: ast.Compare, depth: int) -
         if value is True or value is False:
             same = (value is True) == equal
             return kind if same else _turned(kind)
-        return ""
+        # `patience >= most`, where only the main rank counts
+        return "some" if _is_counted(program, module, left, right) else ""
     if kind == "text" and isinstance(value, int):
         return ""  # "0" == 0 holds on no rank
     value = [_number(each) for each in value] if isinstance(value, list | tuple) else _number(value)
@@ -298,6 +301,97 @@ def _given_to(
     return [(module, each.value or each.node) for each in found]
 
 
+def changed_on(program: Program, module: Module, holder: ast.Name | ast.Attribute) -> Kind:
+    """How ranks differ in a name of this function, or an attribute of `self`, that begins as one
+    constant on all of them and that only the main rank changes: "main" where it begins false,
+    "others" where it begins true. "" where others change it, too, or ranks meet about it.
+    """
+    memory: dict[ast.AST, Kind] = program.memory.setdefault("changed on", {})
+    if holder not in memory:
+        memory[holder] = ""  # ends circles
+        memory[holder] = _changed_on(program, module, holder)
+    return memory[holder]
+
+
+def _changed_on(program: Program, module: Module, holder: ast.Name | ast.Attribute) -> Kind:
+    begins: set[bool] = set()
+    changed = False
+    for where, statement, value in _assigned(program, module, holder):
+        constant = isinstance(value, ast.Constant)
+        if _only_main(program, where, statement):
+            changed = changed or not constant or bool(value.value) not in begins  # type: ignore[union-attr]
+        elif constant:
+            begins.add(bool(value.value))  # type: ignore[union-attr]
+        else:
+            return ""
+    if not changed or len(begins) != 1 or _is_exchanged(module, holder):
+        return ""
+    return "others" if begins.pop() else "main"
+
+
+def _assigned(
+    program: Program, module: Module, holder: ast.Name | ast.Attribute
+) -> list[tuple[Module, ast.AST, ast.expr | None]]:
+    """Every statement that gives it a value, in source order, with the value where one is shown;
+    nothing where some are of other places.
+    """
+    if isinstance(holder, ast.Name):
+        scope = module.scope_of(holder)
+        found = program.names.bindings(module, holder)
+        if any(
+            one.kind not in {"value", "other"}
+            or module.scope_of(one.node) is not scope
+            or not isinstance(one.node, ast.Assign | ast.AnnAssign | ast.AugAssign)
+            for one in found
+        ):
+            return []
+        return [(module, one.node, one.value) for one in found]
+    cls = program.class_named(program.dotted(module, holder.value).removesuffix("()"))
+    if cls is None or program.names.method(cls, holder.attr) is not None:
+        return []
+    return [
+        (cls.module, node, None if isinstance(node, ast.AugAssign) else node.value)
+        for method in cls.methods.values()
+        for node in ast.walk(method.node)
+        if isinstance(node, ast.Assign | ast.AugAssign)
+        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+        if isinstance(target, ast.Attribute)
+        and target.attr == holder.attr
+        and [last_name(target.value)] == method.parameters[:1]
+    ]
+
+
+def _only_main(program: Program, module: Module, node: ast.AST) -> bool:
+    """Whether only the main rank comes to a statement: by a condition around it, or by one before
+    it at which all others return.
+    """
+    if _under_main(program, module, node):
+        return True
+    function = module.function_of(node)
+    return function is not None and any(
+        isinstance(each, ast.If)
+        and each.lineno < getattr(node, "lineno", 0)
+        and not each.orelse
+        and isinstance(each.body[-1], ast.Return)
+        and _as_truth(kind_of(program, module, each.test)) == "others"
+        for each in function.node.body
+    )
+
+
+def _is_exchanged(module: Module, holder: ast.Name | ast.Attribute) -> bool:
+    """Whether a call of its function that may be an exchange between ranks is given it."""
+    function, name = module.function_of(holder), last_name(holder)
+    return function is None or any(
+        EXCHANGES.search(last_name(call.func))
+        and any(
+            last_name(part) == name
+            for entry in (*call.args, *(keyword.value for keyword in call.keywords))
+            for part in ast.walk(entry)
+        )
+        for call in function.calls
+    )
+
+
 def _value_on(program: Program, module: Module, value: ast.AST | None) -> str:
     """Return "main" for a value that only the main rank has, "empty" for None, "" for others."""
     match value:
@@ -331,6 +425,13 @@ def _under_main(program: Program, module: Module, node: ast.AST) -> bool:
     return False
 
 
+def _is_counted(program: Program, module: Module, *sides: ast.expr) -> bool:
+    return any(
+        isinstance(side, ast.Name | ast.Attribute) and changed_on(program, module, side)
+        for side in sides
+    )
+
+
 def _number(value: object) -> object:
     return int(value) if isinstance(value, str) and value.lstrip("-").isdecimal() else value
 
@@ -352,7 +453,7 @@ def _against(
 
 
 def _name(program: Program, module: Module, node: ast.Name, depth: int) -> Kind:
-    held = set_on(program, module, node)
+    held = set_on(program, module, node) or changed_on(program, module, node)
     if held:
         return held
     found = program.names.bindings(module, node)
@@ -427,7 +528,7 @@ def _attribute(program: Program, module: Module, node: ast.Attribute, depth: int
             method = program.names.method(cls, node.attr)
             if method is not None:
                 return returned(program, method, depth) or _by_name(node.attr)
-            held = set_on(program, module, node)
+            held = set_on(program, module, node) or changed_on(program, module, node)
             if held:
                 return held
             values = program.names.attribute_values(cls, node.attr)

@@ -41,6 +41,8 @@ ALONE = re.compile(
 """Words of a condition that asks whether there are other ranks at all."""
 OPTIONS = {"args", "arg", "opt", "opts", "options", "cfg", "config", "conf", "hparams", "flags"}
 """Names under which a job's options are handed around: what they ask for, all ranks do."""
+ENTERED = ("__enter__", "__exit__")
+BOTH_SIDES = ({"body", "orelse"}, {"main", "others"})
 LONGEST = 4
 """Functions on the way to a collective beyond which too much may turn it off."""
 
@@ -88,7 +90,7 @@ def reached_by_function(
         flow.decorated_by(program, function.module, decorator)
         for decorator in function.node.decorator_list
     ):
-        sides: dict[tuple[ast.AST, str], set[str]] = {}
+        sides: dict[tuple[ast.AST | None, str], set[str]] = {}
         for call in function.calls:
             for item in _of_call(program, function, call, depth):
                 key = (
@@ -101,10 +103,15 @@ def reached_by_function(
                     continue
                 around = flow.guards(program, function.module, call)
                 if len(around) == 1 and around[0].how == "inside":
-                    # `if main: work(); barrier()`, `else: barrier()`: all ranks meet in it
-                    met = sides.setdefault((around[0].node, item.collective.name), set())
-                    met.add(around[0].branch)
-                    around = [] if met == {"body", "orelse"} else around
+                    # `if main: work(); barrier()`, `else: barrier()`, or one behind the other, as
+                    # where the main rank goes first: all ranks meet in it
+                    for place, side in (
+                        (around[0].node, around[0].branch),
+                        (None, around[0].test.polarity),
+                    ):
+                        met = sides.setdefault((place, item.collective.name), set())
+                        met.add(side)
+                        around = [] if met in BOTH_SIDES else around
                 if not around:
                     found[key] = item
     memory[function] = _either_way(list(found.values()))
@@ -141,11 +148,22 @@ def reached_by_call(
     if own is not None:
         return (ReachedCollective(own, module, call, ()),)
     function = program.called(module, call) or only_method(program, module, call)
-    if function is None:
-        return ()
+    run = [function] if function is not None else []
     return tuple(
-        _bound(program, module, call, function, reached_by_function(program, function), None)
+        item
+        for each in (*run, *entered(program, module, call))
+        for item in _bound(program, module, call, each, reached_by_function(program, each), None)
     )
+
+
+def entered(program: Program, module: Module, call: ast.Call) -> list[Function]:
+    """What `with First():` runs of a class of the project."""
+    block = module.parents.get(call)
+    if not isinstance(block, ast.withitem) or block.context_expr is not call:
+        return []
+    cls = program.class_named(program.dotted(module, call.func))
+    methods = [program.names.method(cls, name) for name in ENTERED] if cls is not None else []
+    return [method for method in methods if method is not None]
 
 
 def only_method(program: Program, module: Module, call: ast.Call) -> Function | None:

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainprobe.lint import flow
-from trainprobe.lint.jobs import runs_on_ranks
-from trainprobe.lint.missed import missed
+from trainprobe.lint.jobs import calls_in_job, runs_on_ranks
+from trainprobe.lint.missed import BACKWARD, missed
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module, last_name, method_called
 from trainprobe.lint.program import Program
+from trainprobe.lint.ranks import EXCHANGES
 from trainprobe.lint.reached import reached_by_call
 
 RULE = Rule(
@@ -30,6 +31,10 @@ RULE = Rule(
 
 ASKS = {"isnan", "isinf", "isfinite", "any", "all", "equal", "allclose"}
 TAKES = {"item", "tolist"}
+FINITE = {"isnan", "isinf", "isfinite"}
+WRAPS = "torch.nn.parallel.DistributedDataParallel"
+STEP_SKIPPED = 0.6
+"""The confidence where a rank whose loss is not finite leaves out the backward pass of DDP."""
 
 
 def find(program: Program) -> Iterator[Finding]:
@@ -49,8 +54,16 @@ def find(program: Program) -> Iterator[Finding]:
                     f"Each rank asks its own tensors `{module.source_of(node.test)}`, and"
                     f" {way.name} (line {way.line}) needs all ranks."
                 )
-                found = RULE.finding(module, node, message)
+                skips = way.name == BACKWARD and _asks_if_finite(node.test)
+                sure = STEP_SKIPPED if skips and calls_in_job(program, module, WRAPS) else None
+                found = RULE.finding(module, node, message, confidence=sure)
                 yield replace(found, reaches=(module.path, way.line))
+
+
+def _asks_if_finite(test: ast.expr) -> bool:
+    return any(
+        isinstance(node, ast.Call) and last_name(node.func) in FINITE for node in ast.walk(test)
+    )
 
 
 def _asked(program: Program, module: Module, test: ast.expr) -> set[str]:
@@ -58,9 +71,10 @@ def _asked(program: Program, module: Module, test: ast.expr) -> set[str]:
     found: set[str] = set()
     for call in (node for node in ast.walk(test) if isinstance(node, ast.Call)):
         name = program.dotted(module, call.func)
-        if name.startswith(("torch.", "math.")) and last_name(call.func) in ASKS:
-            parts: list[ast.expr] = call.args[:1]
-        elif method_called(call) in TAKES and isinstance(call.func, ast.Attribute):
+        asks = name.startswith(("torch.", "math.", "numpy.")) and last_name(call.func) in ASKS
+        if asks and call.args:
+            parts = call.args[:1]
+        elif method_called(call) in TAKES | FINITE and isinstance(call.func, ast.Attribute):
             parts = [call.func.value]
         else:
             continue
@@ -75,7 +89,12 @@ def _agreed(program: Program, module: Module, node: ast.If, names: set[str]) -> 
     holder = module.function_of(node)
     calls = holder.calls if holder is not None else module.top_calls
     for call in calls:
-        if call.lineno > node.lineno or not reached_by_call(program, module, call):
+        reached = reached_by_call(program, module, call)
+        named = EXCHANGES.search(last_name(call.func)) is not None
+        # a forward pass meets about parameters and buffers, not about what it returns
+        if call.lineno > node.lineno or not (
+            named or any(not each.collective.name.startswith("model.") for each in reached)
+        ):
             continue
         statement = module.statement_of(call)
         about = {part.id for part in ast.walk(statement) if isinstance(part, ast.Name)}

@@ -116,7 +116,8 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
     calls = holder.calls if holder is not None else module.top_calls if scope is module.tree else []
     met = _met(program, module, scope, calls)
     everywhere = met + _met_by_partner(program, holder)
-    told: set[ast.AST] = set()  # who left is missing from all that follows: the first tells it
+    # who left is missing from all that follows: the surest tells it
+    left: dict[ast.AST, Finding] = {}
     for place in met:
         if is_alone(program, module, place.call):
             continue
@@ -135,10 +136,7 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
             for each in place.bears
             if guard is not None and not _is_met(each, guard, place.call, everywhere)
         ]
-        if guard is not None and guard.node in told:
-            continue
         if guard is not None and alone and not _by_callback(program, module, alone, guard):
-            told.update([guard.node] if guard.partly else [])
             surest = max(alone, key=lambda each: (each.is_certain, each.collective.sure))
             if surest.collective.is_made_up_for and _meets_next(module, place, met):
                 surest = replace(surest, collective=replace(surest.collective, sure=0.6))
@@ -154,7 +152,11 @@ def _in_scope(program: Program, module: Module, scope: ast.AST) -> Iterator[Find
                 found = replace(found, confidence=min(found.confidence, HINT))
             elif guard.how in LEAVES and not _is_left_out(surest, guard):
                 found = replace(found, confidence=min(found.confidence, RULE.plain_hint))
-            yield found
+            if not guard.partly:
+                yield found
+            elif guard.node not in left or found.confidence > left[guard.node].confidence:
+                left[guard.node] = found
+    yield from left.values()
     yield from _swapped(module, met)
 
 
@@ -162,9 +164,9 @@ def _is_left_out(reached: ReachedCollective, guard: Guard) -> bool:
     """Whether some ranks leave out the call itself, of a pass or by a further condition that only
     they come to: not the rest of a program that is meant for one process.
     """
-    if reached.chain:
-        return False
-    return guard.partly or guard.how in ("continue", "break")
+    if guard.how in ("continue", "break"):
+        return len(reached.chain) <= 1  # a function that wraps it
+    return guard.partly and not reached.chain
 
 
 def _meets_next(module: Module, place: Met, met: list[Met]) -> bool:
@@ -337,12 +339,21 @@ def _is_met(reached: ReachedCollective, guard: Guard, call: ast.Call, met: list[
             if each.node is guard.node and each.how == "inside":
                 own += each.branch == guard.branch
                 other += each.branch != guard.branch
+                if each.branch != guard.branch and _runs_the_same(reached, there):
+                    return True
             elif there.call is not call and _opposite(guard, each) and _words(guard) & _words(each):
                 return True
         polarities = {each.test.polarity for each in there.around[:1]}
         sides += guard.test.polarity in polarities
         others += bool(polarities & {"main", "others"} - {guard.test.polarity})
     return own <= other or (guard.test.polarity != "some" and sides == others)
+
+
+def _runs_the_same(reached: ReachedCollective, there: Met) -> bool:
+    """Whether it is the same function that both call, as one side may in several branches."""
+    return bool(reached.chain) and any(
+        each.chain[:1] == reached.chain[:1] and each.node is reached.node for each in there.bears
+    )
 
 
 def _is_served(module: Module, place: Met, reached: ReachedCollective, guard: Guard) -> bool:
