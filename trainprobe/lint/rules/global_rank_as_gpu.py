@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint.expressions import origin
+from trainprobe.lint.jobs import job_modules
 from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
@@ -36,11 +37,13 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         for call in module.of(ast.Call):
             number = _number_of(program, module, call)
-            # a script that never asks for the local rank is meant for one node
+            # what never asks for the local rank is meant for one node: a script, or a whole job
+            wraps = program.dotted(module, call.func) == WRAPPER
+            asked = job_modules(program, module) if wraps else [module]
             if (
                 number is not None
                 and _is_global(program, module, number)
-                and is_named(program, [module], "LOCAL_RANK")
+                and is_named(program, asked, "LOCAL_RANK")
             ):
                 message = (
                     f"{module.source_of(number)} counts the ranks of all nodes, and is taken for a"

@@ -23,14 +23,14 @@ RULE = Rule(
     confidence=0.85,
 )
 
-IN_PLACE = ("torch.distributed.all_reduce", "torch.distributed.broadcast")
+IN_PLACE = "torch.distributed.all_reduce"
 MAKES = {"clone", "mean", "sum", "norm", "stack", "cat", "tensor", "max", "min"}
 KEEPS = {"cuda", "to", "float", "double", "contiguous", "detach", "view", "reshape", "unsqueeze"}
 """Methods that hand on a tensor that is a new one before."""
 
 
 def find(program: Program) -> Iterator[Finding]:
-    for call in calls_to(program, *IN_PLACE):
+    for call in calls_to(program, IN_PLACE):
         given = argument(call.node, "tensor", 0)
         if given is None or not _is_new(given) or _is_constant(given):
             continue
