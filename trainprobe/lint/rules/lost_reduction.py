@@ -34,8 +34,8 @@ def find(program: Program) -> Iterator[Finding]:
         given = argument(call.node, "tensor", 0)
         if given is None or not _is_new(given) or _is_constant(given):
             continue
-        name = call.name.rpartition(".")[2]
-        message = f"{name} changes {call.module.source_of(given)}, a new tensor that nothing keeps."
+        tensor = call.module.source_of(given)
+        message = f"all_reduce changes {tensor}, a new tensor that nothing keeps."
         yield RULE.finding(call.module, call.node, message)
 
 
