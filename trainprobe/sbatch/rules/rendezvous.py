@@ -30,6 +30,9 @@ _OF_JOB = re.compile(r"SLURM_(?:JOB_?ID|ARRAY_JOB_ID)")
 _RANDOM = re.compile(
     r"\bRANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom"
 )
+_MOST_RANDOM = 32_767
+# the last digits of a job's number in an arithmetic expression
+_OCTAL = re.compile(r"\$\(\(.*(?:\btail -c|\bcut -c|\$\{SLURM_(?:ARRAY_)?JOB_?ID:)")
 _OF_LAUNCHER = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 _FROM_SLURM = "RANK=$SLURM_PROCID LOCAL_RANK=$SLURM_LOCALID WORLD_SIZE=$SLURM_NTASKS"
 _VALUE = r"(?:=|\s+)(?:\"[^\"]*\"|\S+)"
@@ -270,12 +273,29 @@ def _port(plan: Plan, launches: Sequence[Launch]) -> Finding:
         if task and launch.shape.all_tasks > 1:
             says = f"Each task draws its own port (line {line}): all must use the same"
             return PORT.fail(says, SET_PORT, line, value, plan.swap_in(line, port, _JOB_PORT))
-        return PORT.ok("The port is drawn once for the job", value)
+        return _drawn_port(plan, port, line)
     if _OF_JOB.search(port):
         return _port_of_job_id(plan, port, line)
     if re.search(r"SLURM_|\$\(", port):
         return PORT.ok(f"The port {port[:80]} differs between jobs", value)
     return PORT.unknown(f"The port {port[:80]} is not known here", SET_PORT, line, value)
+
+
+def _drawn_port(plan: Plan, port: str, line: int) -> Finding:
+    """A port that the script draws: $RANDOM is a number from 0 to 32767."""
+    inner = re.fullmatch(r"\$\(\((.*)\)\)", port)
+    drawn = inner[1] if inner else port if re.fullmatch(r"\$\{?RANDOM\}?", port) else ""
+    ends = [arithmetic(drawn, {"RANDOM": str(draw)}) for draw in (0, _MOST_RANDOM)] if drawn else []
+    for number in ends:
+        if number is not None and not 1024 <= number <= 65535:
+            says = (
+                f"The port of line {line} may be {number}: ports are numbered to 65535, and a user"
+                " may listen on none below 1024"
+            )
+            assigned = plan.assignment(line=line, value=port)
+            edits = plan.swap_in(line, assigned.raw, _JOB_PORT) if assigned else ()
+            return PORT.warn(says, SET_PORT, line, port[:100], edits)
+    return PORT.ok("The port is drawn once for the job", port[:100])
 
 
 def _default_port(plan: Plan, launch: Launch) -> Finding:
@@ -312,6 +332,12 @@ def _fixed_port(
 
 
 def _port_of_job_id(plan: Plan, port: str, line: int) -> Finding:
+    if _OCTAL.search(port) and "10#" not in port:
+        says = (
+            f"In line {line}, $(( )) takes the end of the job's number for octal where it begins"
+            " with 0: job 70912 ends in 0912, and bash gives up (value too great for base)"
+        )
+        return PORT.warn(says, SET_PORT, line, port[:100], plan.swap_in(line, port, _JOB_PORT))
     same_in_array = "SLURM_ARRAY_JOB_ID" in port and "SLURM_ARRAY_TASK_ID" not in port
     if same_in_array and "array" in plan.options:
         says = (
