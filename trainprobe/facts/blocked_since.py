@@ -33,11 +33,6 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
     """
     mains = {(fact.cell, fact.pid): fact for fact in facts if isinstance(fact, MainThread)}
     jobs = {fact.cell: fact for fact in facts if isinstance(fact, Job)}
-    stores = {cell: job.store_ports for cell, job in jobs.items()}
-    for fact in facts:
-        # who keeps a store that the job made for itself is a client of it, too
-        if isinstance(fact, Connection) and fact.peer_pid == fact.pid and fact.cell in stores:
-            stores[fact.cell] |= {end.rpartition(":")[2] for end in (fact.local, fact.remote)}
     silent: dict[tuple[str, int], list[Connection]] = {}
     for fact in facts:
         if (
@@ -54,7 +49,6 @@ def join_sleep(facts: list[Fact]) -> list[Fact]:
                 mains.get((fact.cell, fact.pid)),
                 silent.get((fact.cell, fact.pid), []),
                 jobs.get(fact.cell),
-                stores.get(fact.cell, frozenset()),
             )
             if isinstance(fact, ProcessState)
             else fact
@@ -68,9 +62,8 @@ def _aged(
     main: MainThread | None,
     peers: Sequence[Connection],
     job: Job | None,
-    store: frozenset[str],
 ) -> ProcessState:
-    track = _track(process, main, peers, job, store)
+    track = _track(process, main, peers, job)
     ages = [process.asleep_s] if process.asleep_s is not None else []
     evidence = process.evidence
     if slept_through(track) and track.same_place:
@@ -95,9 +88,9 @@ def _track(
     main: MainThread | None,
     peers: Sequence[Connection],
     job: Job | None,
-    store: frozenset[str],
 ) -> Track:
     # Who polls a key talks to the store all the time, and to nobody else.
+    store = job.store_ports if job is not None else frozenset[str]()
     carry = [
         one
         for one in peers

@@ -39,7 +39,7 @@ class Job(Fact):
     time in seconds. `environment` holds an allow-list of variables by rank, or under "job".
     `torch` is False for a single process without a rank that has no libtorch in memory. `below` is
     the wrapper, as `bash 4711`, that was asked for and has only this job below it. `orphaned` are
-    the pids of ranks whose launcher is gone.
+    the pids of ranks whose launcher is gone. `own_stores` are the ports of stores that it made.
     """
 
     launcher: str = ""
@@ -69,12 +69,13 @@ class Job(Fact):
     environment: dict[str, dict[str, str]] = field(default_factory=dict)
     below: str = ""
     orphaned: tuple[int, ...] = ()
+    own_stores: frozenset[str] = frozenset()
 
     @cached_property  # each of a job's connections asks for them
     def store_ports(self) -> frozenset[str]:
-        """The ports of the job's store, as its ranks were told them."""
+        """The ports of the job's store, as its ranks were told them, and of those that it made."""
         told = self.environment.values()
-        return frozenset(row["MASTER_PORT"] for row in told if "MASTER_PORT" in row)
+        return self.own_stores.union(row["MASTER_PORT"] for row in told if "MASTER_PORT" in row)
 
 
 @dataclass(frozen=True)

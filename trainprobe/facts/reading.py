@@ -59,6 +59,7 @@ from trainprobe.facts.log_work import parse_log_work
 from trainprobe.facts.main_threads import parse_stacks
 from trainprobe.facts.nccl_calls import join_nccl_calls, parse_nccl_calls
 from trainprobe.facts.node_checks import parse_checks, parse_node_clock, parse_ready, parse_values
+from trainprobe.facts.own_stores import join_own_stores
 from trainprobe.facts.pairs import join_pairs, parse_pair
 from trainprobe.facts.plan import parse_interrupted, parse_plan, parse_script
 from trainprobe.facts.printed_endings import join_printed_endings, parse_printed_endings
@@ -179,6 +180,7 @@ JOINS: tuple[Callable[[list[Fact]], list[Fact]], ...] = (
     join_unnumbered,
     join_processes,
     join_log_stacks,
+    join_own_stores,
     join_threads,
     join_sleep,
     join_log_jobs,
