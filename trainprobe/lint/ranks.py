@@ -317,14 +317,14 @@ def _changed_on(program: Program, module: Module, holder: ast.Name | ast.Attribu
     begins: set[bool] = set()
     changed = False
     for where, statement, value in _assigned(program, module, holder):
-        constant = isinstance(value, ast.Constant)
+        constant = value if isinstance(value, ast.Constant) else None
         if _only_main(program, where, statement):
-            changed = changed or not constant or bool(value.value) not in begins  # type: ignore[union-attr]
-        elif constant:
-            begins.add(bool(value.value))  # type: ignore[union-attr]
+            changed = changed or constant is None or bool(constant.value) not in begins
+        elif constant is not None:
+            begins.add(bool(constant.value))
         else:
             return ""
-    if not changed or len(begins) != 1 or _is_exchanged(module, holder):
+    if not changed or len(begins) != 1 or _is_exchanged(program, module, holder):
         return ""
     return "others" if begins.pop() else "main"
 
@@ -378,17 +378,24 @@ def _only_main(program: Program, module: Module, node: ast.AST) -> bool:
     )
 
 
-def _is_exchanged(module: Module, holder: ast.Name | ast.Attribute) -> bool:
-    """Whether a call of its function that may be an exchange between ranks is given it."""
+def _is_exchanged(program: Program, module: Module, holder: ast.Name | ast.Attribute) -> bool:
+    """Whether a call that may be an exchange between ranks is given it: in its function, or for an
+    attribute in any method of the class.
+    """
     function, name = module.function_of(holder), last_name(holder)
-    return function is None or any(
+    functions = [function] if function is not None else []
+    if isinstance(holder, ast.Attribute):
+        cls = program.class_named(program.dotted(module, holder.value).removesuffix("()"))
+        functions += cls.methods.values() if cls is not None else ()
+    return not functions or any(
         EXCHANGES.search(last_name(call.func))
         and any(
             last_name(part) == name
             for entry in (*call.args, *(keyword.value for keyword in call.keywords))
             for part in ast.walk(entry)
         )
-        for call in function.calls
+        for each in functions
+        for call in each.calls
     )
 
 

@@ -56,6 +56,12 @@ CASES = [
     (RANKS, COUNTS.format(begins=0, leaves="if rank != 0: return"), [13]),
     (RANKS, COUNTS.format(begins=0, leaves="print()"), []),
     (RANKS, COUNTS.format(begins="many()", leaves="if rank != 0: return"), []),
+    (
+        RANKS,
+        COUNTS.format(begins=0, leaves="if rank != 0: return")
+        + "    def tell(self):\n        self.patience = told(dist.broadcast_object_list([self.patience]))\n",
+        [],
+    ),
     # a trainer that is told to stop on one rank
     (
         "stop-on-one-rank",
