@@ -58,6 +58,8 @@ def earned(view: Situation, facts: Facts, job: Job) -> Situation:
     if view.verdict != "healthy":
         return view
     unknown = [one.rank for one in view.ranks if pid_of(one.rank) is not None]
+    # where none has a number, as many as the world has are all of them
+    whole = len(unknown) == len(view.ranks) == job.world_size and not job.elsewhere
     doubts = (
         [
             (
@@ -66,7 +68,7 @@ def earned(view: Situation, facts: Facts, job: Job) -> Situation:
                 " so one may be missing"
             )
         ]
-        if unknown
+        if unknown and not whole
         else []
     )
     if job.absent and job.elsewhere:

@@ -579,6 +579,10 @@ def test_health_is_not_claimed_of_ranks_that_nobody_knows_or_has_looked_at() -> 
     ranks = [rank(0), rank(1, *works[0], **works[1])]
     assert (view(job(2), *ranks).verdict, view(job(2), *ranks).conclusive) == ("healthy", True)
 
+    nobody = [unnumbered(700, *works[0]), unnumbered(702, ALL_REDUCE, ALL_REDUCE)]
+    assert view(job(2), *nobody).verdict == "healthy"
+    assert view(job(3), *nobody).verdict == "undetermined"
+
     unknown = view(job(3), *ranks, unnumbered(702, ALL_REDUCE, ALL_REDUCE))
     assert (unknown.verdict, unknown.conclusive) == ("undetermined", False)
     assert by_pid(unknown.says).endswith(
