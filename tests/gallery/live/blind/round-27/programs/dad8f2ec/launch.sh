@@ -1,0 +1,5 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1
+export RUN_DIR=$(mktemp -d)
+exec $PYTHON -m torch.distributed.run --standalone --nproc-per-node 3 rl.py
