@@ -123,12 +123,25 @@ def _of_writers(
     if not taking and len(calls) > 0:
         says = "No thread of that rank or of its children takes from a queue"
         yield weighing(10, "other-stacks", says, *writers)
+    elif (taker := _idle_taker(writers[0], taking)) is not None:
+        says = (
+            f"{_thread(taker)} has taken all and waits for more: something that it took was not"
+            " marked by task_done()"
+        )
+        yield weighing(13, "other-stacks", says, taker)
     elif taking:
         says = (
             f"{f'Pid {taking[0].pid}' if taking[0].pid > 0 else 'A process'} is at a queue's"
             " get, so somebody reads"
         )
         yield weighing(-10, "other-stacks", says, *taking)
+
+
+def _idle_taker(writer: MainThread, taking: Sequence[Thread]) -> Thread | None:
+    """The thread of its own process that waits for more of a queue whose `join` it waits in."""
+    if queue_call(writer) != "join" or not in_process(writer):
+        return None
+    return next((one for one in taking if one.pid == writer.pid and in_process(one)), None)
 
 
 def _of_joined(main: MainThread, thread: Thread) -> Weighings:
@@ -231,6 +244,12 @@ def _summary(scene: Scene) -> str:
         )
     if writers_of(scene):
         writer = writers_of(scene)[0]
+        calls = at_queues(scene)
+        if _idle_taker(writer, [one for one, call in calls if call == "get"]) is not None:
+            return (
+                f"{who(writer)} waits at {writer.where} until all that was put into a queue is"
+                " marked as done; all has been taken, and something was never marked (task_done)"
+            )
         does = "for the end of" if queue_call(writer) == "join" else "to put into"
         return f"{who(writer)} waits at {writer.where} {does} a queue that nobody empties"
     if not (reading_of(scene) or piping_of(scene)) and (joined := joined_threads(scene)):
@@ -302,6 +321,11 @@ Let its end reach whoever fills it
         before each put
     queue.put(item, timeout=60)   (raises queue.Full, so that the job fails loudly)
 """
+UNMARKED = """
+Mark each thing that was taken, whatever becomes of it
+    open {place}: item = queue.get(); try: ... finally: queue.task_done()
+    a `continue`, `return` or exception between get() and task_done() leaves it out
+"""
 UNSERVED = """
 See what the thread that should fill the queue waits for
     open {place}
@@ -340,6 +364,16 @@ Let waits end
 """
 
 
+def _fixes_of_a_writer(scene: Scene, writer: MainThread) -> Fixes:
+    taking = [thread for thread, call in at_queues(scene) if call == "get"]
+    if (taker := _idle_taker(writer, taking)) is not None:
+        frame = user_frame(taker.frames)
+        return fixes(UNMARKED, place=frame.where if frame is not None else "that thread")
+    left = "See both ends" if feeders(scene, writer.pid) else "See which threads are left"
+    ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
+    return (fix(left, *ends), *fixes(UNEMPTIED))
+
+
 def _fixes(scene: Scene) -> Fixes:
     piping = piping_of(scene)
     at_an_end = writers_of(scene) or reading_of(scene) or piping
@@ -351,9 +385,7 @@ def _fixes(scene: Scene) -> Fixes:
         ends = (look_at(scene, pid) for pid in _pids(scene)[:3])
         writer = next(iter(writers_of(scene)), None)
         if writer is not None and in_process(writer):
-            beside = feeders(scene, writer.pid)
-            left = "See both ends" if beside else "See which threads are left"
-            return (fix(left, *ends), *fixes(UNEMPTIED))
+            return _fixes_of_a_writer(scene, writer)
         reader = None if writer is not None else next(iter(reading_of(scene)), None)
         if reader is not None and in_process(reader):
             feeding = feeders(scene, reader.pid)
