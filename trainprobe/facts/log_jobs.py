@@ -81,7 +81,19 @@ class LogProgress(Fact):
     nothing_line: str = ""
     pressed_at: str = ""
 
+    @property
+    def worked(self) -> bool:
+        """Does transformers' summary at the end tell of a training that made steps? One that finds
+        all of them made ends at once.
+        """
+        told = _SUMMARY.search(self.finished_line)
+        return told is not None and float(told[1]) >= AT_ONCE_S and float(told[2]) > 0
 
+
+AT_ONCE_S = 1.0
+_SUMMARY = re.compile(
+    r"'train_runtime': '?(\d{1,9}\.\d{1,9}).{0,200}'train_steps_per_second': '?(\d{1,9}\.\d{1,9})"
+)
 _WORLD = re.compile(
     r"\bworld[ _]?size['\"]?[ ]{0,2}[:=)]{1,2}[ ]{0,2}(\d{1,6})\b|\bnranks"
     r" (\d{1,6})\b|\bWORLD_SIZE=(\d{1,6})\b|--world[-_]size[= ](\d{1,6})\b"

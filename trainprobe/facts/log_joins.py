@@ -122,7 +122,7 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
     failures = behind_the_schedulers_end([*failures, *_deaths(merged, failures)])
     if not any(not failure.echo for failure in failures):
         failures += _by_the_kernel(facts, cell, progress)
-    ordered = _ordered(failures)
+    ordered = _ordered(_but_of_the_last_agent(failures, progress, events))
     merged = _with_orders(merged, ordered)
     gone = {id(ending) for ending in logged}
     kept = [
@@ -132,6 +132,19 @@ def _cell(facts: list[Fact], cell: str) -> list[Fact]:
         and not (isinstance(fact, (RankException, FatalSignal)) and fact.cell == cell)
     ]
     return [*kept, *exceptions, *signals, *merged, *ordered]
+
+
+def _but_of_the_last_agent(
+    failures: Sequence[LogFailure], progress: Sequence[LogProgress], events: Sequence[LogEvent]
+) -> Sequence[LogFailure]:
+    """None, where ranks worked and only an agent of torchrun complains: the one that leaves last
+    warns that the store of the first is gone.
+    """
+    worked = any(one.marks or one.finished for one in progress) or any(
+        event.event == "launcher-succeeded" for event in events
+    )
+    only = all(failure.echo_of == "rendezvous-lost" for failure in failures)
+    return () if worked and only else failures
 
 
 def _endings(

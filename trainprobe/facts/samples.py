@@ -22,10 +22,10 @@ from trainprobe.stacks.arrivals import (
     steadily_last,
     together,
     turns_of,
+    waited_in,
     without_work,
 )
 from trainprobe.stacks.asking import asks_in
-from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.loading import loads, step_share
 from trainprobe.stacks.places import outside_torch, user_frame
@@ -106,7 +106,7 @@ def parse_samples(record: Evidence) -> list[Fact]:
     ]
     if stacks and all(map(serves, stacks)):
         return []
-    leaves = [classify(frames).leaf for frames in stacks]
+    leaves = [waited_in(frames) for frames in stacks]
     spells = []
     for row in fields.items(data, "spells"):
         if not (isinstance(row, (list, tuple)) and len(row) == 3):

@@ -20,6 +20,7 @@ from trainprobe.model.unnumbered import pid_of
 from trainprobe.stacks.classify import classify
 from trainprobe.stacks.frames import Frame
 from trainprobe.stacks.places import user_frame
+from trainprobe.stacks.rules import RPC
 from trainprobe.stacks.spells import Taken, frames_of
 
 GRID_S = 0.02
@@ -51,7 +52,7 @@ SLEPT_S = 0.3
 EDGE_S = 0.1
 """What a thread ran near the edge of a wait belongs to what samples show beside it."""
 AMONG_RANKS = frozenset({"comm-wait", "gpu-wait", "store-wait"})
-"""Leaf classes (stacks.classify) of a thread that waits for other ranks."""
+"""What `waited_in` says of a thread that waits for other ranks."""
 Spans = Sequence[tuple[float, float, bool, str]]
 """(from, to, inside a collective, the user's function), in seconds, in order."""
 
@@ -210,7 +211,7 @@ def turns_of(stacks: Sequence[Sequence[Frame]]) -> int:
 def by_record(data: Mapping[str, Any]) -> tuple[Spans, int]:
     """The spans and the turns in a record of samples that this program has written itself."""
     stacks = frames_of(data)
-    seen = [(classify(frames).leaf in AMONG_RANKS, function_of(frames)) for frames in stacks]
+    seen = [(waited_in(frames) in AMONG_RANKS, function_of(frames)) for frames in stacks]
     clock = data["clock"]
     spans: Spans = [
         (clock + start, clock + end, *seen[stack]) for start, end, stack in data["spells"]
@@ -222,6 +223,14 @@ def by_record(data: Mapping[str, Any]) -> tuple[Spans, int]:
     )
     spans = broken_up(spans, [clock + at for at in data.get("ran", ())])
     return spans, turns_of([stacks[stack] for _, _, stack in data["spells"]])
+
+
+def waited_in(frames: Sequence[Frame]) -> str:
+    """The leaf class (stacks.classify) of a stack. A call of torch's RPC is one of its own: it asks
+    one rank, which answers beside its own work, and no other needs to come to it.
+    """
+    place = classify(frames)
+    return RPC if place.op == RPC else place.leaf
 
 
 def computes(frames: Sequence[Frame]) -> bool:

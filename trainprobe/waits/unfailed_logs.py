@@ -90,7 +90,9 @@ def unfailed(facts: Facts, job: LogJob) -> Situation:
             event.event == "already-trained" for event in empty
         )  # the step that is told is the one that was resumed
         nothing = done_before or (
-            not step and (bool(empty) or step == 0 or any(one.nothing_line for one in told))
+            not step
+            and not any(one.worked for one in said)
+            and (bool(empty) or step == 0 or any(one.nothing_line for one in told))
         )
         short = nothing or (
             of is not None and step is not None and step < of - max(1, _stride(told))
@@ -114,7 +116,7 @@ def unfailed(facts: Facts, job: LogJob) -> Situation:
             return ended(log_group(job, "failed-first", says, "crash", ids))
         if (lingering := did_not_end(job, said)) is not None:
             return ended(lingering)
-        where = f" at {count}" if count else ""
+        where = f" at {count}" if count and step else ""
         says = f"Nothing failed: the job finished{where}{how}"
         return Situation(job.cell, "healthy", conclusive=True, says=says)
     slow = next(
@@ -165,13 +167,16 @@ def did_not_end(job: LogJob, said: Sequence[LogProgress]) -> SuspectGroup | None
 
 
 def _left_well(facts: Facts, job: LogJob) -> list[LogEvent]:
-    """The launcher's words that its processes left of their own will, where the log ends with
-    them and no process is known to be missing.
+    """Words that the processes left of their own will, the launcher's or those of NCCL as each rank
+    gives its communicator back, where the log ends with them and no process is known to be missing.
     """
-    left = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == "process-left"]
-    pids = {event.captured.get("pid") for event in left}
-    ends = bool(left) and job.last_place - max(event.place or 0 for event in left) <= 2
-    return left if ends and len(pids) >= (job.world_size or 2) else []
+    for said, whose in (("process-left", "pid"), ("communicator-ended", "rank")):
+        left = [event for event in facts.of(LogEvent, cell=job.cell) if event.event == said]
+        own = {event.captured.get(whose) for event in left}
+        ends = bool(left) and job.last_place - max(event.place or 0 for event in left) <= 2
+        if ends and len(own) >= (job.world_size or 2):
+            return left
+    return []
 
 
 def _slow(job: LogJob, told: LogEvent) -> Situation:

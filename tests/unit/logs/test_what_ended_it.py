@@ -54,6 +54,31 @@ srun: Force Terminated StepId=77.0
 srun: error: node3: task 0: Killed
 """
 
+FETCHED = """\
+Traceback (most recent call last):
+  File "/job/train.py", line 12, in <module>
+    encoding = tiktoken.get_encoding("o200k")
+  File "/env/lib/python3.11/site-packages/urllib3/connectionpool.py", line 790, in urlopen
+    response = self._make_request(
+urllib3.exceptions.ConnectTimeoutError: Connection to blobs.example.net timed out. (connect timeout=None)
+"""
+MADE = """\
+helpers.cpp:10:10: fatal error: pybind11/pybind11.h: No such file or directory
+make: *** [Makefile:9: helpers.so] Error 1
+torch.distributed.DistNetworkError: Connection reset by peer
+"""
+BREAKPOINT = """\
+(TaskRunner pid=7) Ray debugger is listening on 10.0.0.3:35523
+(TaskRunner pid=7) Waiting for debugger to attach (see https://docs.ray.io/)...
+"""
+STEPS = "".join(f"step {step} loss 0.{step}\n" for step in range(1, 30))
+AGENT = "W0403 16:15:06.1 53 torch/distributed/elastic/rendezvous/dynamic_rendezvous.py:1331] The node 'n_53_0' has failed to shutdown the rendezvous '13' due to an error of type RendezvousConnectionError.\n"
+GIVEN_BACK = "".join(
+    f"node3:{84 + rank}:{84 + rank} [{rank}] NCCL INFO comm 0x2af5240090d0 rank {rank} nranks 2 cudaDev {rank} busId 18000 - Abort COMPLETE\n"
+    for rank in range(2)
+)
+SUMMARY = "[Rank 0] step=0, skipped=0, lr=[0.0]\n{'train_runtime': 14003.7762, 'train_samples_per_second': 270.328, 'train_steps_per_second': 0.141, 'train_loss': 5.25, 'epoch': 1.0}\n"
+
 
 @pytest.mark.parametrize(
     ("text", "cause"),
@@ -64,11 +89,30 @@ srun: error: node3: task 0: Killed
         pytest.param(RAISED + KILLED, "user-exception", id="killed-by-srun"),
         pytest.param(IGNORED, "user-exception", id="python-ignored-it"),
         pytest.param(UNSTARTED, "native-crash", id="another-program"),
+        pytest.param(FETCHED, "hub-unreachable", id="nobody-answers-over-http"),
+        pytest.param(MADE, "extension-build-failure", id="what-make-said"),
+        pytest.param(BREAKPOINT, "process-stopped", id="at-a-breakpoint"),
         pytest.param(CHILD, "rendezvous-incomplete", id="a-child-whose-parent-left"),
     ],
 )
 def test_the_cause_is_what_ended_it(text: str, cause: str, tmp_path: Path) -> None:
     assert _explained(tmp_path, text).causes[0].id == cause
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict"),
+    [
+        pytest.param(STEPS + AGENT, "undetermined", id="the-last-agent-warns"),
+        pytest.param(AGENT, "crashed", id="an-agent-and-nothing-else"),
+        pytest.param(STEPS + "nranks 2\n" + GIVEN_BACK, "healthy", id="communicators-given-back"),
+        pytest.param(SUMMARY, "healthy", id="a-summary-of-steps"),
+        pytest.param(SUMMARY.replace("14003.7762", "0.0098"), "crashed", id="nothing-was-left"),
+    ],
+)
+def test_an_end_is_no_failure_because_somebody_complains(
+    text: str, verdict: str, tmp_path: Path
+) -> None:
+    assert _explained(tmp_path, text).verdict == verdict
 
 
 def test_a_message_ends_where_a_logger_speaks(tmp_path: Path) -> None:

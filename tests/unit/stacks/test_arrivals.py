@@ -10,6 +10,7 @@ import pytest
 
 from trainprobe.model.unnumbered import number_of
 from trainprobe.stacks.arrivals import (
+    AMONG_RANKS,
     Arrivals,
     Spans,
     arrivals,
@@ -18,6 +19,7 @@ from trainprobe.stacks.arrivals import (
     together,
     too_long,
     turns_of,
+    waited_in,
     worth_more,
 )
 from trainprobe.stacks.frames import Frame
@@ -221,3 +223,13 @@ def test_a_blink_between_two_waits_counts_wherever_it_lies_on_the_grid() -> None
         assert found.stays == {0: 0, 1: 6}
         assert found.times_last == (6, 6)
         assert steadily_last(found)
+
+
+def test_who_asks_one_rank_by_rpc_waits_for_no_meeting() -> None:
+    torch = "/env/lib/python3.11/site-packages/torch/"
+    own = Frame("gather", "/job/kvstore.py", 37)
+    asks = (own, Frame("rpc_sync", torch + "distributed/rpc/api.py", 810))
+    meets = (own, Frame("all_reduce", torch + "distributed/distributed_c10d.py", 2500))
+
+    assert waited_in(asks) not in AMONG_RANKS
+    assert waited_in(meets) in AMONG_RANKS

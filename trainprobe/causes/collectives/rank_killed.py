@@ -150,10 +150,9 @@ def _from_log(scene: Scene, end: RankEnding) -> Weighings:
     alone = (
         len([one for one in scene.endings(scene.world) if one.signal_name == end.signal_name]) == 1
     )
-    points = 3
-    if end.signal_name == "SIGKILL":
-        points = 6
-    elif alone and end.rank is not None and len(scene.world) > 1:
+    points = 3  # SIGKILL without a word is memory far more often than a person
+    by_another = end.signal_name != "SIGKILL" and alone
+    if by_another and end.rank is not None and len(scene.world) > 1:
         points = 10
     yield weighing(points, "exit-status", f"{who} was ended by {end.signal_name}", end)
     sent = scene.events("process-reaped", "liveness-failed", "interrupted")

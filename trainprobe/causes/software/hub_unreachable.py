@@ -77,6 +77,12 @@ def _weigh(scene: Scene) -> Weighings:
         if below is not None:
             says = f"A connection failed in the hub's client: {short(below.message, 120)}"
             yield weighing(13, "suspects-log", says, below)
+        elif not found and (fetched := _fetched(scene)) is not None:
+            says = (
+                f"A connection over HTTP could not be made: {short(fetched.message, 100)}; what a"
+                " training fetches so is mostly a model, a tokenizer or a data set"
+            )
+            yield weighing(13, "suspects-log", says, fetched)
         elif not found and (broken := _broken_download(scene)) is not None:
             says = (
                 f"An answer that was being read broke off ({short(text_of(broken), 80)}); who had"
@@ -108,6 +114,16 @@ def _client_failed(scene: Scene) -> RankException | None:
     return origin if inside and chain else None
 
 
+def _fetched(scene: Scene) -> RankException | None:
+    """A connection that could not be made inside the HTTP client, of which the traceback shows no
+    client of a hub: a tokenizer, a data set or weights of another address.
+    """
+    origin = scene.origin
+    if origin is None or not _UNMADE.search(text_of(origin)):
+        return None
+    return origin if any(HTTP.search(frame.file) for frame in origin.frames) else None
+
+
 def _broken_download(scene: Scene) -> RankException | None:
     """A read that failed inside the HTTP client, of which nobody who called it is shown."""
     origin = scene.origin
@@ -137,6 +153,10 @@ def _summary(scene: Scene) -> str:
 # How clients of model hubs say that the hub was not reached, and how that it was and refused.
 HTTP = re.compile(
     r"/(?:httpx|httpcore|urllib3|requests|aiohttp)\d?/|/http/client\.py|/urllib/request\.py"
+)
+_UNMADE = re.compile(
+    r"Connect(?:ion)?(?:Timeout|Error)|NewConnectionError|Max retries exceeded"
+    r"|Errno (?:101|110|111|113)\b|NameResolutionError|Network is unreachable|No route to host"
 )
 _BELOW = re.compile(HTTP.pattern + r"|/(?:socket|ssl|http/client|contextlib)\.py$")
 _READS = re.compile(
