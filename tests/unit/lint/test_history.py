@@ -10,7 +10,7 @@ from trainprobe.lint.engine import all_rules
 PARTS = (
     *("development", "held out", "second development"),
     *("second held out", "third held out", "fourth held out", "fifth held out"),
-    "sixth held out",
+    *("sixth held out", "seventh held out"),
 )
 
 
