@@ -42,6 +42,7 @@ SOUNDS = re.compile(
 OWN = ("rank", "proc", "shard", "worker", "tmp", "temp", "gpu", "device")
 """Parts of names that differ between ranks: their own numbers, folders and GPUs."""
 
+MOST_CALLS = 3
 STARTS = ("torch.distributed.init_process_group", "accelerate.Accelerator")
 
 FIRST = re.compile(r"(zero|main|master|process|rank_?0)\w*_first|lock\w*\(", re.IGNORECASE)
@@ -89,6 +90,20 @@ def _is_under_rank(program: Program, module: Module, node: ast.AST) -> bool:
         )
         or _goes_first(module, node)
     )
+
+
+def called_by_all(program: Program, module: Module, node: ast.AST) -> str:
+    """` (called by every rank in line 240)`, for the calls in this file of the function that holds
+    a statement; those under a condition on the rank are left out.
+    """
+    function = module.function_of(node)
+    sites = callers(program, function) if function is not None else []
+    lines = [
+        f"line {site.node.lineno}"
+        for site in sites
+        if site.module is module and not _is_under_rank(program, module, site.node)
+    ]
+    return f" (called by every rank in {', '.join(lines[:MOST_CALLS])})" if lines else ""
 
 
 def is_guarded(  # noqa: PLR0911 - one return per reason

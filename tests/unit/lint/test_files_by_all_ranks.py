@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.unit.lint.reading_sources import program_of
+from tests.unit.lint.reading_sources import found, program_of
 from trainprobe.lint.engine import findings_of
 
 ID = "files-by-all-ranks"
@@ -52,3 +52,24 @@ def test_a_function_that_asks_for_the_rank_is_run_by_all_of_them() -> None:
 
     assert lines_of(trainer=given) == [6]
     assert lines_of(trainer=given.replace("    if dist.get_rank() == 0:\n    ", "")) == []
+
+
+def test_a_save_names_the_calls_that_every_rank_makes() -> None:
+    text = """\
+        import torch
+        import torch.distributed as dist
+        dist.init_process_group("nccl")
+        def save(model):
+            torch.save(model.state_dict(), "last.pt")
+        def train(model):
+            save(model)
+            if dist.get_rank() == 0:
+                save(model)
+        train(torch.nn.Linear(1, 1))
+    """
+    (saved,) = (one for one in found(train=text) if one.rule == "save-by-all-ranks")
+
+    assert (saved.line, saved.says) == (
+        5,
+        'Every rank saves to "last.pt" (called by every rank in line 7).',
+    )

@@ -15,6 +15,7 @@ from trainprobe.lint import flow
 from trainprobe.lint.calls import Call, calls_ending_in, calls_to
 from trainprobe.lint.every_rank import (
     OWN,
+    called_by_all,
     is_guarded,
     is_in_job,
     is_of_trainer,
@@ -95,7 +96,7 @@ def find(program: Program) -> Iterator[Finding]:
         yield RULE.finding(
             module,
             call.node,
-            change.says,
+            f"{change.says.removesuffix('.')}{called_by_all(program, module, call.node)}.",
             cause=change.cause,
             why=change.why,
             fix=change.fix,

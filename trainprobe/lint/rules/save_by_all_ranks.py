@@ -17,6 +17,7 @@ from trainprobe.lint.calls import (
 from trainprobe.lint.every_rank import (
     STARTS,
     TRAINER,
+    called_by_all,
     is_guarded,
     is_of_trainer,
     is_one_path,
@@ -82,7 +83,8 @@ def find(program: Program) -> Iterator[Finding]:
             continue
         if not is_one_path(program, path, 0, given_alike=of_trainer):
             continue
-        message = f"Every rank saves to {path.module.source_of(path.node)}."
+        come = called_by_all(program, call.module, call.node)
+        message = f"Every rank saves to {path.module.source_of(path.node)}{come}."
         replaced = function is not None and is_replaced(program, function)
         unsure = replaced or (not of_trainer and _only_converts(program, call))
         sure = HINT if unsure else RULE.confidence
@@ -103,7 +105,8 @@ def find(program: Program) -> Iterator[Finding]:
         if not is_guarded(program, call.module, call.node) and (
             _is_option(program, path) or is_one_path(program, path, 0)
         ):
-            message = f"Every rank saves the model to {path.module.source_of(path.node)}."
+            come = called_by_all(program, call.module, call.node)
+            message = f"Every rank saves the model to {path.module.source_of(path.node)}{come}."
             sure = HINT if _only_converts(program, call) else 0.6
             yield RULE.finding(call.module, call.node, message, confidence=sure, fix=PRETRAINED)
 
