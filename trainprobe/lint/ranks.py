@@ -12,7 +12,7 @@ from trainprobe.lint.calls import argument_for, callers
 from trainprobe.lint.modules import SCOPES, Module, last_name
 
 if TYPE_CHECKING:
-    from trainprobe.lint.modules import Function
+    from trainprobe.lint.modules import Class, Function
     from trainprobe.lint.program import Program
 
 Polarity = Literal["main", "others", "some"]
@@ -349,16 +349,27 @@ def _assigned(
     cls = program.class_named(program.dotted(module, holder.value).removesuffix("()"))
     if cls is None or program.names.method(cls, holder.attr) is not None:
         return []
-    return [
-        (cls.module, node, None if isinstance(node, ast.AugAssign) else node.value)
-        for method in cls.methods.values()
-        for node in ast.walk(method.node)
-        if isinstance(node, ast.Assign | ast.AugAssign)
-        for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
-        if isinstance(target, ast.Attribute)
-        and target.attr == holder.attr
-        and [last_name(target.value)] == method.parameters[:1]
-    ]
+    return _attributes_assigned(program, cls).get(holder.attr, [])
+
+
+def _attributes_assigned(
+    program: Program, cls: Class
+) -> dict[str, list[tuple[Module, ast.AST, ast.expr | None]]]:
+    """The statements in a class's methods that give an attribute of `self` a value, by its name."""
+    memory: dict[Class, dict[str, list[tuple[Module, ast.AST, ast.expr | None]]]]
+    memory = program.memory.setdefault("attributes assigned", {})
+    if cls not in memory:
+        found = memory[cls] = {}
+        for method in cls.methods.values():
+            for node in ast.walk(method.node):
+                if isinstance(node, ast.Assign | ast.AugAssign):
+                    value = None if isinstance(node, ast.AugAssign) else node.value
+                    for target in node.targets if isinstance(node, ast.Assign) else [node.target]:
+                        if isinstance(target, ast.Attribute) and (
+                            [last_name(target.value)] == method.parameters[:1]
+                        ):
+                            found.setdefault(target.attr, []).append((cls.module, node, value))
+    return memory[cls]
 
 
 def _only_main(program: Program, module: Module, node: ast.AST) -> bool:
