@@ -23,6 +23,7 @@ Each job of rounds 22 and 23 was seen in its final form for 30 to 190 s by its a
 Round 24 is half a round; those of its jobs ran for 45 to 150 s before, and what it missed was mended before round 25.
 The jobs of round 25 ran once each in their final form (36 to 115 s); two at a time were judged, with light work beside them. Of round 26 one author had time for three jobs, seen for 25 to 30 s.
 The jobs of round 27 ran for 40 to 90 s in their final form; a third were judged one by one while others were written and tested, the others two at a time with light work beside them.
+Those of round 28 ran for 30 to 100 s before, and were judged two at a time, the first of them while others were tested.
 
 | round | cause and ranks first | cause | ranks | verdict | broken, called healthy | healthy, blamed | calibration error |
 |---|---|---|---|---|---|---|---|

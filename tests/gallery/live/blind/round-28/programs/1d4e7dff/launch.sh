@@ -1,0 +1,4 @@
+#!/bin/bash
+cd "$(dirname "$0")"
+export OMP_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=1 PYTHONUNBUFFERED=1 ACCELERATE_USE_CPU=yes
+exec $PYTHON launch_asr.py
