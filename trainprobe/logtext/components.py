@@ -24,6 +24,7 @@ EventKind = Literal["waited", "died", "refused", "raised", "warned", "said"]
 By = Literal["wording", "form", "cut", "frame", "word", "type"]
 SEEN_CHARACTERS = 2000
 SYSTEM = "network"
+PATH_TYPES = frozenset({"FileNotFoundError", "IsADirectoryError", "NotADirectoryError"})
 PIECE = 7  # characters of a wording by which it is known where it was cut
 RUN = 5  # pieces in a row that tell something; EDGE: at the edge of the line
 EDGE = 2
@@ -187,7 +188,9 @@ def _told(
         # what the system says of a connection is of whoever used it
         return (framed, "frame") if framed else ((formed or [first])[0], "wording")
     user = components()[-1]
-    if own and type_name in user.types:
+    # whoever opens a file, the program named it
+    named = type_name in PATH_TYPES and (framed is None or framed.id == "storage")
+    if named or (own and type_name in user.types):
         return user, "type"
     cut = _cut(text) if framed is None else None  # who shows frames was not cut
     if cut is not None and (not formed or cut in formed):

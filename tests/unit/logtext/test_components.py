@@ -151,3 +151,17 @@ def test_each_component_says_what_to_think_of_and_what_separates_it() -> None:
         assert one.named, one.id
         assert len(one.causes) >= 3, one.id
         assert one.separates, one.id
+
+
+def test_a_path_that_is_not_there_is_the_programs_whoever_opens_it() -> None:
+    opened = ["/env/lib/python3.11/site-packages/torch/serialization.py _open_file"]
+    missing = "FileNotFoundError: [Errno 2] No such file or directory: '/job/last.pt'"
+    full = "OSError: [Errno 28] No space left on device"
+
+    assert _component(missing, opened, "FileNotFoundError") == "user"
+    assert _component(full, opened, "OSError") == "storage"
+
+
+def _component(text: str, frames: list[str], type_name: str) -> str:
+    found = read_component(text, frames, type_name)
+    return found.component.id if found is not None else ""

@@ -82,7 +82,7 @@ def _weigh(scene: Scene) -> Weighings:
         if len(echoes) > 1:
             others = f"{len(echoes)} other exceptions only repeat"
         yield weighing(3, "other-stacks", f"{others} that a peer is gone", *echoes)
-    yield from _finer(origin)
+    yield from _finer(scene, origin)
     if OF_THE_DEVICE.search(text_of(origin)):
         says = "It is the driver that complains, of something that no line of the program names"
         yield weighing(-26, "source", says, origin)
@@ -104,7 +104,7 @@ def _without_origin(scene: Scene) -> Weighings:
         says += f", and rank {waiting.rank} waits on at {waiting.where}"
         yield weighing(6 if died.of_the_system else 26, "suspects-log", says, died, waiting)
         yield from others_wait(scene)
-        yield from _finer(died)
+        yield from _finer(scene, died)
     elif (given := _own_object(scene)) is not None:
         yield from weigh_broken(given, 26)
     elif caught := handled(scene):
@@ -130,8 +130,9 @@ def _weigh_handled(scene: Scene, caught: tuple[Handled, ...]) -> Weighings:
     yield from others_wait(scene)
 
 
-def _finer(exception: RankException) -> Weighings:
-    name = finer_cause(lambda wording: re.search(wording, text_of(exception)), CAUSE.id)
+def _finer(scene: Scene, exception: RankException) -> Weighings:
+    said = text_of(exception)
+    name = finer_cause(lambda wording: re.search(wording, said), CAUSE.id, mode=scene.group.mode)
     if name:
         yield weighing(-13, "source", f"What it says has a name of its own: {name}", exception)
 
