@@ -109,7 +109,11 @@ def by_default(made: list[Round]) -> list[str]:
         judged = found.get(rule, Counter())
         cells = " | ".join(str(judged[word]) for word in WORDS)
         text.append(f"| `{rule}` | {cells} | {share(judged)} |")
-    return [*text, "", f"Hints: {', '.join(f'`{rule}`' for rule in hints)}.", ""]
+    finite = (
+        "`data-conditional-collective` is a hint but where a loss that is not finite makes a rank"
+        " leave out DDP's backward pass; no round has judged that yet."
+    )
+    return [*text, "", f"Hints: {', '.join(f'`{rule}`' for rule in hints)}. {finite}", ""]
 
 
 def missed() -> list[str]:
