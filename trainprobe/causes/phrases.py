@@ -23,6 +23,11 @@ def ranks_say(ranks: Sequence[int], *, capital: bool = True) -> str:
     return f"{text[:1].upper()}{text[1:]}" if capital else text
 
 
+def rank_or_process(rank: int | None) -> str:
+    """`Rank 3`; `A process` where nobody knows which."""
+    return ranks_say([rank]) if rank is not None else "A process"
+
+
 def subject(scene: Scene, ranks: Sequence[int] | None = None) -> str:
     """`Rank 1 on node7`: the suspects, with their host where it is known."""
     who = scene.ranks if ranks is None else ranks

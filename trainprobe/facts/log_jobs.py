@@ -87,10 +87,10 @@ class LogProgress(Fact):
         all of them made ends at once.
         """
         told = _SUMMARY.search(self.finished_line)
-        return told is not None and float(told[1]) >= AT_ONCE_S and float(told[2]) > 0
+        return told is not None and float(told[1]) >= _AT_ONCE_S and float(told[2]) > 0
 
 
-AT_ONCE_S = 1.0
+_AT_ONCE_S = 1.0
 _SUMMARY = re.compile(
     r"'train_runtime': '?(\d{1,9}\.\d{1,9}).{0,200}'train_steps_per_second': '?(\d{1,9}\.\d{1,9})"
 )

@@ -17,8 +17,9 @@ STARTS = (
     "deepspeed.initialize",
     "torch.distributed.device_mesh.init_device_mesh",
 )
+DDP = "torch.nn.parallel.DistributedDataParallel"
 WRAPS = (
-    "torch.nn.parallel.DistributedDataParallel",
+    DDP,
     "torch.distributed.fsdp.FullyShardedDataParallel",
     "torch.distributed.fsdp.fully_shard",
 )

@@ -399,14 +399,16 @@ def _is_exchanged(program: Program, module: Module, holder: ast.Name | ast.Attri
         cls = program.class_named(program.dotted(module, holder.value).removesuffix("()"))
         functions += cls.methods.values() if cls is not None else ()
     return not functions or any(
-        EXCHANGES.search(last_name(call.func))
-        and any(
-            last_name(part) == name
-            for entry in (*call.args, *(keyword.value for keyword in call.keywords))
-            for part in ast.walk(entry)
-        )
-        for each in functions
-        for call in each.calls
+        may_exchange(call, name) for each in functions for call in each.calls
+    )
+
+
+def may_exchange(call: ast.Call, name: str) -> bool:
+    """Whether a call that may be an exchange between ranks is given what has this name."""
+    return EXCHANGES.search(last_name(call.func)) is not None and any(
+        last_name(part) == name
+        for entry in (*call.args, *(keyword.value for keyword in call.keywords))
+        for part in ast.walk(entry)
     )
 
 

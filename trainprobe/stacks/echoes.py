@@ -124,7 +124,7 @@ _DISTRIBUTED = tuple(
 )
 
 
-_STARTS_CHILDREN = re.compile(r"multiprocess(?:ing)?[/\\\\](?:spawn|forkserver)\.py$")
+_STARTS_CHILDREN = re.compile(r"multiprocess(?:ing)?[/\\](?:spawn|forkserver)\.py$")
 _CUT_SHORT = "pickle data was truncated"
 
 

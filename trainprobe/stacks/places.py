@@ -140,9 +140,8 @@ def module_importing(frames: Sequence[Frame]) -> str:
     python = [frame for frame in frames if not is_native(frame)]
     for before, frame in zip(python, python[1:]):
         program = before.base in ("runpy.py", "<frozen runpy>", "spawn.py")
-        if program or frame.name != "<module>" or frame.file in ("", python[0].file):
-            continue
-        if frame.file.startswith("<"):
+        other = frame.file and frame.file != python[0].file and not frame.file.startswith("<")
+        if program or frame.name != "<module>" or not other:
             continue
         if is_library(frame):
             return module_name(frame.file)

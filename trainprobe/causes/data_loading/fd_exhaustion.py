@@ -13,7 +13,7 @@ against it. Descriptors that grow with the rows foretell it.
 from __future__ import annotations
 
 from trainprobe.causes.cause import Cause, ReadySigns, nobody
-from trainprobe.causes.phrases import Fixes, fixes, ranks_say, short
+from trainprobe.causes.phrases import Fixes, fixes, rank_or_process, short
 from trainprobe.causes.predicted import (
     again_planned,
     fewer_workers,
@@ -93,7 +93,7 @@ def _summary(scene: Scene) -> str:
         numbers = f" (ulimit -n is {limit:.0f})"
     if found is None:
         return f"The limit of open files is too low for this run{numbers}"
-    who = "A process" if found.fact.rank is None else ranks_say([found.fact.rank])
+    who = rank_or_process(found.fact.rank)
     return f"{who} has no file descriptor left{numbers}: {short(found.text, 120)}"
 
 

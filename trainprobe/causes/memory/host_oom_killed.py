@@ -34,7 +34,16 @@ from trainprobe.causes.host_memory import (
     proof,
     strength,
 )
-from trainprobe.causes.phrases import Fixes, admin_fix, fix, fixes, short, size, subject
+from trainprobe.causes.phrases import (
+    Fixes,
+    admin_fix,
+    fix,
+    fixes,
+    rank_or_process,
+    short,
+    size,
+    subject,
+)
 from trainprobe.causes.predicted import COPIED, fewer_workers, foreseen, needed, weigh_foreseen
 from trainprobe.causes.scene import Scene, Weighings, weighing
 from trainprobe.causes.statements import Statement, first_to_fail, quote, statement
@@ -65,7 +74,7 @@ def _weigh(scene: Scene) -> Weighings:
 def _kills(scene: Scene) -> Weighings:
     cancelled, ends = bool(scene.events(*CANCELLED)), killed(scene)
     for end in ends:
-        who = f"Rank {end.rank}" if end.rank is not None else "A process"
+        who = rank_or_process(end.rank)
         kill = next((fact for fact in scene.oom_kills if fact.pid and fact.pid == end.pid), None)
         if kill is not None:
             says = (

@@ -15,7 +15,7 @@ from __future__ import annotations
 from trainprobe.causes.cause import Cause
 from trainprobe.causes.commands import job
 from trainprobe.causes.diverging_calls import DISAGREE, disagreement
-from trainprobe.causes.phrases import Fixes, fix, short, subject
+from trainprobe.causes.phrases import Fixes, fix, rank_or_process, short, subject
 from trainprobe.causes.scene import Scene, Weighings, user_frame, weighing
 from trainprobe.causes.statements import first_to_fail, quote, statement
 from trainprobe.causes.user_objects import broken, killed_by, weigh_broken
@@ -36,10 +36,8 @@ def _faults(scene: Scene) -> tuple[RankEnding, ...]:
 
 def _weigh(scene: Scene) -> Weighings:
     for end in _faults(scene)[:1]:
-        who = f"Rank {end.rank}" if end.rank is not None else "A process"
-        yield weighing(
-            13, "exit-status", f"{who} died of {end.signal_name}, which nobody sent", end
-        )
+        says = f"{rank_or_process(end.rank)} died of {end.signal_name}, which nobody sent"
+        yield weighing(13, "exit-status", says, end)
         for fatal in [
             fact
             for fact in scene.fatals([end.rank] if end.rank is not None else [])

@@ -49,7 +49,6 @@ def _weigh(scene: Scene) -> Weighings:
         return  # nobody waits for what the children do of a rank that is gone
     calls = at_queues(scene)
     feeding = [thread for thread, call in calls if call == "feed"]
-    taking = [thread for thread, call in calls if call == "get"]
     writers = writers_of(scene)
     joining = joining_of(scene)
     reading = reading_of(scene)
@@ -66,7 +65,7 @@ def _weigh(scene: Scene) -> Weighings:
         )
         yield weighing(13, "other-stacks", says, *feeding)
     elif writers:
-        yield from _of_writers(writers, taking, calls)
+        yield from _of_writers(scene, writers)
     elif reading:
         points = 13 if not busy_children(scene) else 6
         says = f"{who(reading[0])} stands in a queue's get at {reading[0].where}"
@@ -114,16 +113,15 @@ def _weigh(scene: Scene) -> Weighings:
     yield from others_wait(scene)
 
 
-def _of_writers(
-    writers: Sequence[MainThread], taking: Sequence[Thread], calls: Sequence[object]
-) -> Weighings:
+def _of_writers(scene: Scene, writers: Sequence[MainThread]) -> Weighings:
+    taking = _taking(scene)
     points = 13 if writers[0].moved is False else 6
     says = f"{who(writers[0])} stands in a queue's {queue_call(writers[0])} at {writers[0].where}"
     yield weighing(points, "suspects-stack", says, *writers)
-    if not taking and len(calls) > 0:
+    if not taking and at_queues(scene):
         says = "No thread of that rank or of its children takes from a queue"
         yield weighing(10, "other-stacks", says, *writers)
-    elif (taker := _idle_taker(writers[0], taking)) is not None:
+    elif (taker := _idle_taker(scene, writers[0])) is not None:
         says = (
             f"{_thread(taker)} has taken all and waits for more: something that it took was not"
             " marked by task_done()"
@@ -137,11 +135,15 @@ def _of_writers(
         yield weighing(-10, "other-stacks", says, *taking)
 
 
-def _idle_taker(writer: MainThread, taking: Sequence[Thread]) -> Thread | None:
+def _taking(scene: Scene) -> list[Thread]:
+    return [thread for thread, call in at_queues(scene) if call == "get"]
+
+
+def _idle_taker(scene: Scene, writer: MainThread) -> Thread | None:
     """The thread of its own process that waits for more of a queue whose `join` it waits in."""
     if queue_call(writer) != "join" or not in_process(writer):
         return None
-    return next((one for one in taking if one.pid == writer.pid and in_process(one)), None)
+    return next((one for one in _taking(scene) if one.pid == writer.pid and in_process(one)), None)
 
 
 def _of_joined(main: MainThread, thread: Thread) -> Weighings:
@@ -244,8 +246,7 @@ def _summary(scene: Scene) -> str:
         )
     if writers_of(scene):
         writer = writers_of(scene)[0]
-        calls = at_queues(scene)
-        if _idle_taker(writer, [one for one, call in calls if call == "get"]) is not None:
+        if _idle_taker(scene, writer) is not None:
             return (
                 f"{who(writer)} waits at {writer.where} until all that was put into a queue is"
                 " marked as done; all has been taken, and something was never marked (task_done)"
@@ -365,8 +366,7 @@ Let waits end
 
 
 def _fixes_of_a_writer(scene: Scene, writer: MainThread) -> Fixes:
-    taking = [thread for thread, call in at_queues(scene) if call == "get"]
-    if (taker := _idle_taker(writer, taking)) is not None:
+    if (taker := _idle_taker(scene, writer)) is not None:
         frame = user_frame(taker.frames)
         return fixes(UNMARKED, place=frame.where if frame is not None else "that thread")
     left = "See both ends" if feeders(scene, writer.pid) else "See which threads are left"

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainprobe.lint import flow
-from trainprobe.lint.jobs import calls_in_job, runs_on_ranks
+from trainprobe.lint.jobs import DDP, calls_in_job, runs_on_ranks
 from trainprobe.lint.missed import BACKWARD, missed
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module, last_name, method_called
@@ -29,10 +29,9 @@ RULE = Rule(
 )
 """A hint: whether the ranks agreed elsewhere cannot always be seen."""
 
-ASKS = {"isnan", "isinf", "isfinite", "any", "all", "equal", "allclose"}
-TAKES = {"item", "tolist"}
 FINITE = {"isnan", "isinf", "isfinite"}
-WRAPS = "torch.nn.parallel.DistributedDataParallel"
+ASKS = FINITE | {"any", "all", "equal", "allclose"}
+TAKES = {"item", "tolist"}
 STEP_SKIPPED = 0.6
 """The confidence where a rank whose loss is not finite leaves out the backward pass of DDP."""
 
@@ -55,7 +54,7 @@ def find(program: Program) -> Iterator[Finding]:
                     f" {way.name} (line {way.line}) needs all ranks."
                 )
                 skips = way.name == BACKWARD and _asks_if_finite(node.test)
-                sure = STEP_SKIPPED if skips and calls_in_job(program, module, WRAPS) else None
+                sure = STEP_SKIPPED if skips and calls_in_job(program, module, DDP) else None
                 found = RULE.finding(module, node, message, confidence=sure)
                 yield replace(found, reaches=(module.path, way.line))
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from trainprobe.lint.expressions import origin
-from trainprobe.lint.jobs import job_modules
+from trainprobe.lint.jobs import DDP, job_modules
 from trainprobe.lint.mentions import is_named
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module
@@ -25,7 +25,6 @@ RULE = Rule(
     confidence=0.6,
 )
 
-WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 SETS = "torch.cuda.set_device"
 GLOBAL = {"torch.distributed.get_rank"}
 READS = {"os.environ", "os.environ.get", "os.getenv"}
@@ -36,15 +35,13 @@ def find(program: Program) -> Iterator[Finding]:
         if "device_ids" not in module.text and "set_device" not in module.text:
             continue
         for call in module.of(ast.Call):
-            number = _number_of(program, module, call)
+            name = program.dotted(module, call.func)
+            number = _number_of(name, call)
+            if number is None or not _is_global(program, module, number):
+                continue
             # what never asks for the local rank is meant for one node: a script, or a whole job
-            wraps = program.dotted(module, call.func) == WRAPPER
-            asked = job_modules(program, module) if wraps else [module]
-            if (
-                number is not None
-                and _is_global(program, module, number)
-                and is_named(program, asked, "LOCAL_RANK")
-            ):
+            asked = job_modules(program, module) if name == DDP else [module]
+            if is_named(program, asked, "LOCAL_RANK"):
                 message = (
                     f"{module.source_of(number)} counts the ranks of all nodes, and is taken for a"
                     " GPU of this one."
@@ -52,11 +49,10 @@ def find(program: Program) -> Iterator[Finding]:
                 yield RULE.finding(module, call, message)
 
 
-def _number_of(program: Program, module: Module, call: ast.Call) -> ast.expr | None:
-    name = program.dotted(module, call.func)
+def _number_of(name: str, call: ast.Call) -> ast.expr | None:
     if name == SETS:
         return argument(call, "device", 0)
-    if name == WRAPPER:
+    if name == DDP:
         match argument(call, "device_ids", 1):
             case ast.List(elts=[number]):
                 return number

@@ -9,7 +9,7 @@ from trainprobe.lint import flow
 from trainprobe.lint.model import Finding, Rule
 from trainprobe.lint.modules import Module, last_name
 from trainprobe.lint.program import Program
-from trainprobe.lint.ranks import EXCHANGES
+from trainprobe.lint.ranks import EXCHANGES, may_exchange
 
 RULE = Rule(
     id="stop-on-one-rank",
@@ -58,10 +58,10 @@ def _is_told(module: Module, statement: ast.Assign, flag: str) -> bool:
     """Whether its function exchanges the flag, or sets it from what an exchange gave."""
     function = module.function_of(statement)
     return function is None or any(
-        EXCHANGES.search(last_name(call.func))
-        and (
-            any(last_name(part) == flag for part in ast.walk(call))
-            or flag in module.source_of(module.statement_of(call))
+        may_exchange(call, flag)
+        or (
+            EXCHANGES.search(last_name(call.func))
+            and flag in module.source_of(module.statement_of(call))
         )
         for call in function.calls
     )

@@ -30,6 +30,7 @@ _OF_JOB = re.compile(r"SLURM_(?:JOB_?ID|ARRAY_JOB_ID)")
 _RANDOM = re.compile(
     r"\bRANDOM\b|\bshuf\b|get_free_port|free_port|getsockname|comm -23|/dev/urandom"
 )
+_ARITHMETIC = re.compile(r"\$\(\((.*)\)\)")
 _MOST_RANDOM = 32_767
 # the last digits of a job's number in an arithmetic expression
 _OCTAL = re.compile(r"\$\(\(.*(?:\btail -c|\bcut -c|\$\{SLURM_(?:ARRAY_)?JOB_?ID:)")
@@ -281,20 +282,28 @@ def _port(plan: Plan, launches: Sequence[Launch]) -> Finding:
     return PORT.unknown(f"The port {port[:80]} is not known here", SET_PORT, line, value)
 
 
+def _can_listen(port: int) -> bool:
+    return 1024 <= port <= 65535
+
+
+def _by_job_port(plan: Plan, port: str, line: int) -> Edits:
+    """Put the port of the job's number in the place of what the line assigns."""
+    assigned = plan.assignment(line=line, value=port)
+    return plan.swap_in(line, assigned.raw, _JOB_PORT) if assigned else ()
+
+
 def _drawn_port(plan: Plan, port: str, line: int) -> Finding:
     """A port that the script draws: $RANDOM is a number from 0 to 32767."""
-    inner = re.fullmatch(r"\$\(\((.*)\)\)", port)
+    inner = _ARITHMETIC.fullmatch(port)
     drawn = inner[1] if inner else port if re.fullmatch(r"\$\{?RANDOM\}?", port) else ""
     ends = [arithmetic(drawn, {"RANDOM": str(draw)}) for draw in (0, _MOST_RANDOM)] if drawn else []
     for number in ends:
-        if number is not None and not 1024 <= number <= 65535:
+        if number is not None and not _can_listen(number):
             says = (
                 f"The port of line {line} may be {number}: ports are numbered to 65535, and a user"
                 " may listen on none below 1024"
             )
-            assigned = plan.assignment(line=line, value=port)
-            edits = plan.swap_in(line, assigned.raw, _JOB_PORT) if assigned else ()
-            return PORT.warn(says, SET_PORT, line, port[:100], edits)
+            return PORT.warn(says, SET_PORT, line, port[:100], _by_job_port(plan, port, line))
     return PORT.ok("The port is drawn once for the job", port[:100])
 
 
@@ -310,7 +319,7 @@ def _fixed_port(
     plan: Plan, launch: Launch, port: str, line: int, *, default: bool = False
 ) -> Finding:
     edits = () if default else plan.swap_in(line, port, _JOB_PORT)
-    if not 1024 <= int(port) <= 65535:
+    if not _can_listen(int(port)):
         says = f"Nothing can listen on port {port} of line {line}"
         return PORT.fail(says, SET_PORT, line, port, edits)
     gpus = launch.shape.gpus
@@ -344,17 +353,15 @@ def _port_of_job_id(plan: Plan, port: str, line: int) -> Finding:
             f"The port of line {line} is the same for all tasks of the array (SLURM_ARRAY_JOB_ID)"
         )
         return PORT.fail(says, SET_PORT, line, port[:100])
-    inner = re.fullmatch(r"\$\(\((.*)\)\)", port)
+    inner = _ARITHMETIC.fullmatch(port)
     for job in _JOB_IDS if inner else ():
         values = dict.fromkeys(("SLURM_JOB_ID", "SLURM_JOBID", "SLURM_ARRAY_JOB_ID"), str(job))
         number = arithmetic(inner[1], {**values, "SLURM_ARRAY_TASK_ID": "7"}) if inner else None
-        if number is not None and not 1024 <= number <= 65535:
+        if number is not None and not _can_listen(number):
             says = (
                 f"The port of line {line} leaves the range of ports: job {job} would get {number}"
             )
-            assigned = plan.assignment(line=line, value=port)
-            edits = plan.swap_in(line, assigned.raw, _JOB_PORT) if assigned else ()
-            return PORT.fail(says, SET_PORT, line, port[:100], edits)
+            return PORT.fail(says, SET_PORT, line, port[:100], _by_job_port(plan, port, line))
     return PORT.ok("The port is derived from the job's number", port[:100])
 
 
